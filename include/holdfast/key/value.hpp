@@ -1,0 +1,205 @@
+#pragma once
+
+/// \file
+/// The closed value model of keys: everything that an argument of a call can
+/// be once it left the type system. C++ arguments reach a key without passing
+/// through here (see keyable.hpp); values are for what is only known at run
+/// time: typed JSON, decoded MessagePack, and custom key generators.
+
+#include <holdfast/error.hpp>
+#include <holdfast/version.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::key {
+
+/// How high a value may be: a scalar or an empty container is 1 high, a container one more than its highest child.
+/// The limit is the one of CacheKit's reference encoder; it holds in every scheme, so that no input can exhaust the stack.
+inline constexpr std::size_t max_height = 510;
+
+class value;
+
+using byte_string = std::vector<std::byte>;
+
+/// An integer outside [-2^63, 2^64-1]: decimal digits with an optional sign. Only the failover scheme can carry it.
+struct big_integer {
+  std::string digits;
+  bool operator==(const big_integer&) const = default;
+};
+
+/// A decimal number as text, scale kept: `1.0` and `1.00` are two values.
+struct decimal {
+  std::string text;
+  bool operator==(const decimal&) const = default;
+};
+
+/// One character (a Java `char`, a C++ `char32_t`).
+struct character {
+  char32_t code_point = 0;
+  bool operator==(const character&) const = default;
+};
+
+struct uuid {
+  std::array<std::uint8_t, 16> bytes{};
+
+  /// Reads `550e8400-e29b-41d4-a716-446655440000`, either case. Throws errc::invalid_argument.
+  [[nodiscard]] HOLDFAST_API static uuid parse(std::string_view text);
+  /// Lower case with hyphens.
+  [[nodiscard]] HOLDFAST_API std::string to_string() const;
+  bool operator==(const uuid&) const = default;
+};
+
+/// A moment in time. The offset is how the moment was written, not part of it; CacheKit's auto mode keeps it, the other schemes do not.
+struct instant {
+  std::chrono::sys_seconds seconds{};
+  std::uint32_t nanoseconds = 0;
+  std::chrono::microseconds offset{0};
+  bool operator==(const instant&) const = default;
+};
+
+/// A calendar date without time or zone. Only interop values can carry it.
+struct date {
+  std::chrono::year_month_day day{};
+  bool operator==(const date&) const = default;
+};
+
+/// A time of day without date or zone. Only interop values can carry it.
+struct time_of_day {
+  std::chrono::microseconds since_midnight{0};
+  bool operator==(const time_of_day&) const = default;
+};
+
+struct path {
+  enum class flavour : std::uint8_t { posix, windows };
+  std::string text;
+  flavour style = flavour::posix;
+  bool operator==(const path&) const = default;
+};
+
+/// A one-dimensional numeric array, elements as little-endian bytes.
+struct array_value {
+  enum class element : std::uint8_t { i32, i64, f32, f64 };
+  element type = element::f64;
+  byte_string bytes;
+  bool operator==(const array_value&) const = default;
+};
+
+/// A MessagePack extension: it can be read, but no scheme makes a key of it.
+struct extension {
+  std::int8_t type = 0;
+  byte_string bytes;
+  bool operator==(const extension&) const = default;
+};
+
+/// A Java object by its `toString()`; failover scheme only.
+struct object {
+  std::string class_name;
+  std::string text;
+  bool operator==(const object&) const = default;
+};
+
+/// A Java object without a text of its own, by its hash code; failover scheme, style `exact`, only.
+struct object_identity {
+  std::string class_name;
+  std::int32_t hash = 0;
+  bool operator==(const object_identity&) const = default;
+};
+
+struct list {
+  std::vector<value> items;
+  bool operator==(const list&) const;
+};
+
+/// Items in the order in which they were given: interop sorts them, the failover scheme does not.
+struct set {
+  std::vector<value> items;
+  bool operator==(const set&) const;
+};
+
+/// Entries in the order in which they were given; each scheme sorts as it must.
+struct map {
+  std::vector<std::pair<value, value>> items;
+  bool operator==(const map&) const;
+};
+
+/// An enumerator: its value (CacheKit), or the text it prints as (failover). A float mixin is told apart because the reference refuses it.
+struct enumeration {
+  std::shared_ptr<const value> underlying;
+  std::optional<std::string> text{};
+  bool float_mixin = false;
+  bool operator==(const enumeration&) const;
+};
+
+/// A Java `Optional`; failover scheme only. (An empty `std::optional` is null.)
+struct boxed_optional {
+  std::shared_ptr<const value> item;
+  bool operator==(const boxed_optional&) const;
+};
+
+/// One value of the model.
+/// Thread-safety: like a standard container. Exception safety: strong.
+class HOLDFAST_API value {
+ public:
+  using variant =
+      std::variant<std::monostate, bool, std::int64_t, std::uint64_t, big_integer, float, double, character, std::string, byte_string, list,
+                   set, map, uuid, decimal, instant, date, time_of_day, path, enumeration, array_value, boxed_optional, object,
+                   object_identity, extension>;
+
+  /// Null.
+  value() noexcept = default;
+
+  /// Any alternative of the variant. Containers are measured: more than max_height throws errc::too_deep.
+  /// Non-negative integers are always held as std::uint64_t, negative ones as std::int64_t.
+  value(bool v) : held_(v) {}
+  value(int v) : value(std::int64_t{v}) {}
+  value(std::int64_t v) {
+    if (v < 0) held_ = v;
+    else held_ = static_cast<std::uint64_t>(v);
+  }
+  value(std::uint64_t v) : held_(v) {}
+  value(float v) : held_(v) {}
+  value(double v) : held_(v) {}
+  value(const char* v) : held_(std::string(v)) {}
+  value(std::string v) : held_(std::move(v)) {}
+  value(std::string_view v) : held_(std::string(v)) {}
+  value(byte_string v) : held_(std::move(v)) {}
+  value(list v);
+  value(set v);
+  value(map v);
+  value(enumeration v);
+  value(boxed_optional v);
+  template <class T>
+    requires(std::same_as<T, big_integer> || std::same_as<T, character> || std::same_as<T, uuid> || std::same_as<T, decimal> ||
+             std::same_as<T, instant> || std::same_as<T, date> || std::same_as<T, time_of_day> || std::same_as<T, path> ||
+             std::same_as<T, array_value> || std::same_as<T, object> || std::same_as<T, object_identity> || std::same_as<T, extension>)
+  value(T v) : held_(std::move(v)) {}
+
+  [[nodiscard]] const variant& get() const noexcept { return held_; }
+  template <class T>
+  [[nodiscard]] const T* if_is() const noexcept {
+    return std::get_if<T>(&held_);
+  }
+  [[nodiscard]] bool is_null() const noexcept { return held_.index() == 0; }
+  /// See max_height.
+  [[nodiscard]] std::size_t height() const noexcept { return height_; }
+  /// What it is, for messages: `integer`, `list` and so on.
+  [[nodiscard]] std::string_view type_name() const noexcept;
+
+  bool operator==(const value& other) const;
+
+ private:
+  variant held_{};
+  std::uint32_t height_ = 1;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::key

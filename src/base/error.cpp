@@ -1,0 +1,42 @@
+#include <holdfast/error.hpp>
+
+#include <array>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+std::string_view to_string(errc code) noexcept {
+  using namespace std::string_view_literals;
+  static constexpr std::array names{"invalid_argument"sv, "unsupported_type"sv, "out_of_range"sv, "not_finite"sv, "ill_formed_text"sv,
+                                    "duplicate"sv,        "too_deep"sv,         "too_large"sv,    "malformed"sv,  "tampered"sv,
+                                    "not_found"sv,        "unavailable"sv,      "internal"sv};
+  static_assert(names.size() == static_cast<std::size_t>(errc::internal) + 1);
+  const auto index = static_cast<std::size_t>(code);
+  return index < names.size() ? names[index] : names.back();
+}
+
+struct error::state {
+  errc code;
+  std::string message;
+  details more;
+};
+
+error::error(errc code, const std::string& message) : error(code, message, details{}) {}
+
+error::error(errc code, const std::string& message, details more)
+    : std::runtime_error(more.path.empty() ? message : more.path + ": " + message),
+      state_(std::make_shared<const state>(state{code, message, std::move(more)})) {}
+
+// Out of line so that the type information has one home and `catch` works across shared objects.
+error::error(const error&) noexcept = default;
+error& error::operator=(const error&) noexcept = default;
+error::~error() = default;
+
+errc error::code() const noexcept { return state_->code; }
+bool error::transient() const noexcept { return state_->more.transient; }
+bool error::in_doubt() const noexcept { return state_->more.in_doubt; }
+const std::string& error::path() const noexcept { return state_->more.path; }
+const std::string& error::message() const noexcept { return state_->message; }
+const std::string& error::backend_code() const noexcept { return state_->more.backend_code; }
+
+}  // namespace HOLDFAST_NAMESPACE
