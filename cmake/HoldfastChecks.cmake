@@ -1,0 +1,23 @@
+# Checks of the repository's own rules, for tests/CMakeLists.txt.
+
+# Every public header compiles alone: one generated source per header, which includes it twice and nothing else. A header that forgets an
+# include, or its guard, fails the build of whichever compiler this build has.
+function(holdfast_check_headers)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
+  set(sources "")
+  foreach(header IN LISTS headers)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${header}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include <@header@>\n#include <@header@>\n" @ONLY)
+    list(APPEND sources ${source})
+  endforeach()
+  add_library(holdfast_headers_alone OBJECT ${sources})
+  target_link_libraries(holdfast_headers_alone PRIVATE holdfast::holdfast holdfast_settings)
+  set_target_properties(holdfast_headers_alone PROPERTIES CXX_EXTENSIONS OFF)
+endfunction()
+
+# Rules that a script can read off the files.
+function(holdfast_check_rules)
+  add_test(NAME house.public_headers COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/cmake/check_public_headers.cmake)
+  add_test(NAME house.changelog COMMAND ${CMAKE_COMMAND} -D ROOT=${PROJECT_SOURCE_DIR} -P ${PROJECT_SOURCE_DIR}/cmake/check_changelog.cmake)
+  set_tests_properties(house.public_headers house.changelog PROPERTIES LABELS house)
+endfunction()

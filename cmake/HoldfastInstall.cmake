@@ -1,0 +1,115 @@
+# Install: headers, libraries, the command line, and what others need to find them: holdfastConfig.cmake and holdfast.pc.
+# One export file per capability, so that find_package(holdfast COMPONENTS key) looks only for what key needs.
+
+include(CMakePackageConfigHelpers)
+
+set(_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
+get_property(_targets GLOBAL PROPERTY HOLDFAST_LIBRARIES)
+
+set(HOLDFAST_COMPONENTS "")     # in link order: what a component needs comes before it
+set(HOLDFAST_COMPONENT_CODE "") # for holdfastConfig.cmake
+set(HOLDFAST_PC_LIBS "")
+set(HOLDFAST_PC_REQUIRES "")
+set(HOLDFAST_PC_LIBS_PRIVATE "")
+
+foreach(target IN LISTS _targets)
+  get_target_property(component ${target} EXPORT_NAME)
+  get_target_property(type ${target} TYPE)
+  install(TARGETS ${target} EXPORT holdfast-${component}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+  install(EXPORT holdfast-${component} NAMESPACE holdfast:: DESTINATION ${_cmake_dir} FILE holdfast-${component}.cmake COMPONENT development)
+
+  # What it links: our own libraries, and the third-party ones that a static archive needs again.
+  set(needs "")
+  set(finds "")
+  set(links "")
+  foreach(property IN ITEMS LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+    get_target_property(found ${target} ${property})
+    if(found)
+      list(APPEND links ${found})
+    endif()
+  endforeach()
+  list(TRANSFORM links REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1")
+  list(REMOVE_DUPLICATES links)
+  foreach(link IN LISTS links)
+    if(link MATCHES "^\\$<BUILD_INTERFACE:")
+      continue()
+    endif()
+    string(REGEX REPLACE "^holdfast(_|::)" "" ours "${link}")
+    if(NOT ours STREQUAL link)
+      list(APPEND needs ${ours})
+      continue()
+    endif()
+    get_property(known GLOBAL PROPERTY HOLDFAST_FIND_OF_${link} SET)
+    if(NOT known)
+      message(FATAL_ERROR "${target} links ${link}, which consumers could not find: add holdfast_dependency(${link} ...) to HoldfastDependencies.cmake")
+    endif()
+    if(type STREQUAL "STATIC_LIBRARY")
+      get_property(find GLOBAL PROPERTY HOLDFAST_FIND_OF_${link})
+      list(APPEND finds "  ${find}")
+    endif()
+    get_property(pkgconfig GLOBAL PROPERTY HOLDFAST_PKGCONFIG_OF_${link})
+    if(pkgconfig)
+      list(APPEND HOLDFAST_PC_REQUIRES ${pkgconfig})
+    elseif(link STREQUAL "Threads::Threads" AND CMAKE_THREAD_LIBS_INIT)
+      list(APPEND HOLDFAST_PC_LIBS_PRIVATE ${CMAKE_THREAD_LIBS_INIT})
+    endif()
+  endforeach()
+
+  list(APPEND HOLDFAST_COMPONENTS ${component})
+  list(JOIN needs " " needs)
+  list(JOIN finds "\n" finds)
+  string(APPEND HOLDFAST_COMPONENT_CODE "set(_holdfast_needs_${component} ${needs})\nmacro(_holdfast_find_for_${component})\n${finds}\nendmacro()\n\n")
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    list(PREPEND HOLDFAST_PC_LIBS -l${target}) # for a static link: users before what they use
+  endif()
+endforeach()
+string(REPLACE ";" " " HOLDFAST_COMPONENTS "${HOLDFAST_COMPONENTS}")
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/packaging/holdfastConfig.cmake.in ${PROJECT_BINARY_DIR}/packaging/holdfastConfig.cmake
+  INSTALL_DESTINATION ${_cmake_dir} NO_SET_AND_CHECK_MACRO NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+# Until 1.0 each minor version may break; from 1.0 on this becomes SameMajorVersion.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/packaging/holdfastConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/packaging/holdfastConfig.cmake ${PROJECT_BINARY_DIR}/packaging/holdfastConfigVersion.cmake
+  DESTINATION ${_cmake_dir} COMPONENT development)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.hpp")
+
+# pkg-config: the prefix is where the file is found, so that an install can be moved.
+list(REMOVE_DUPLICATES HOLDFAST_PC_REQUIRES)
+list(REMOVE_DUPLICATES HOLDFAST_PC_LIBS_PRIVATE)
+list(JOIN HOLDFAST_PC_REQUIRES ", " HOLDFAST_PC_REQUIRES)
+list(JOIN HOLDFAST_PC_LIBS " " HOLDFAST_PC_LIBS)
+list(JOIN HOLDFAST_PC_LIBS_PRIVATE " " HOLDFAST_PC_LIBS_PRIVATE)
+set(_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(place IN ITEMS INCLUDE LIB)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${place}DIR}")
+    set(HOLDFAST_PC_${place}DIR "${CMAKE_INSTALL_${place}DIR}")
+  else()
+    set(HOLDFAST_PC_${place}DIR "\${prefix}/${CMAKE_INSTALL_${place}DIR}")
+  endif()
+endforeach()
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(HOLDFAST_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+else()
+  # From lib/pkgconfig, or lib/x86_64-linux-gnu/pkgconfig, up to the prefix.
+  file(RELATIVE_PATH _up "/${_pc_dir}" "/")
+  string(REGEX REPLACE "/$" "" _up "${_up}")
+  set(HOLDFAST_PC_PREFIX "\${pcfiledir}/${_up}")
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/packaging/holdfast.pc.in ${PROJECT_BINARY_DIR}/packaging/holdfast.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/packaging/holdfast.pc DESTINATION ${_pc_dir} COMPONENT development)
+
+if(TARGET holdfast_cli)
+  file(RELATIVE_PATH _to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_to_libraries}")
+  install(TARGETS holdfast_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/apps/holdfast/completion.bash)
+    install(FILES ${PROJECT_SOURCE_DIR}/apps/holdfast/completion.bash
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast COMPONENT runtime)
+  endif()
+endif()
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
