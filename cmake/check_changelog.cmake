@@ -1,3 +1,5 @@
+cmake_minimum_required(VERSION 3.25)
+
 # The newest version in CHANGELOG.md is the version of the library, so that no release goes out undescribed.
 file(STRINGS ${ROOT}/include/holdfast/version.hpp line REGEX "define HOLDFAST_VERSION_STRING")
 string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${line}")

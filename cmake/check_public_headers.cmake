@@ -1,3 +1,5 @@
+cmake_minimum_required(VERSION 3.25)
+
 # No public header includes a third-party header, or one of src/: users get our headers and need nothing else. Allowed: the C++ standard
 # library (a name without a dot), the C library where C++ has no name for it (none so far), and holdfast/. The opt-in adaptors are the
 # exception: whoever includes one has the library it adapts.
