@@ -1,5 +1,6 @@
 // expect: interop/v1 has no numeric arrays; pass the vector itself, which is a list
 #include <holdfast/key/interop.hpp>
+
 #include <vector>
 
 // The digest form of an array is auto mode's own; other languages would not find the key.

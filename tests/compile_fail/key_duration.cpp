@@ -1,5 +1,6 @@
 // expect: a duration loses its unit in a key; pass its .count\(\)
 #include <holdfast/key/cachekit.hpp>
+
 #include <chrono>
 
 // 60 s and 60 h would be one key.

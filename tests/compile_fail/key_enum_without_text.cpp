@@ -1,5 +1,6 @@
 // expect: this enumeration has no text form, and its number is not what other services print
 #include <holdfast/key/failover.hpp>
+
 #include <string_view>
 
 // Java prints the name of an enumerator, which C++ does not know.

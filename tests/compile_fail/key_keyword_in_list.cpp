@@ -1,5 +1,6 @@
 // expect: keyword arguments exist only in CacheKit.s auto mode, and only as arguments of the call itself
 #include <holdfast/key/cachekit.hpp>
+
 #include <tuple>
 
 // A keyword names an argument of the call; inside a list there is nothing to name.

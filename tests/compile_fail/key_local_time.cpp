@@ -1,5 +1,6 @@
 // expect: a local time is another moment in every time zone; pass a std::chrono::sys_time
 #include <holdfast/key/interop.hpp>
+
 #include <chrono>
 
 // Two machines in two zones would make one key of two moments.

@@ -1,5 +1,6 @@
 // expect: the keys of a map must be text, integers, floats, booleans or bytes
 #include <holdfast/key/interop.hpp>
+
 #include <map>
 #include <string>
 #include <utility>

@@ -1,5 +1,6 @@
 // expect: this type cannot be part of a key, it has no stable form
 #include <holdfast/key/cachekit.hpp>
+
 #include <string>
 #include <tuple>
 

@@ -1,5 +1,6 @@
 // expect: a pointer is not a key, its address changes from run to run; pass what it points to
 #include <holdfast/key/failover.hpp>
+
 #include <vector>
 
 // What a container holds is checked as strictly as the container.

@@ -1,5 +1,6 @@
 // expect: auto mode refuses sets; pass a sorted std::vector
 #include <holdfast/key/cachekit.hpp>
+
 #include <set>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // expect: a pointer is not a key, its address changes from run to run; pass what it points to
 #include <holdfast/key/interop.hpp>
+
 #include <memory>
 
 // Owning what it points to does not make an address stable.

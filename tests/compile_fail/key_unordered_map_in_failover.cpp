@@ -1,5 +1,6 @@
 // expect: the order of a std::unordered_map would show in this key and differs between processes; pass a std::map
 #include <holdfast/key/failover.hpp>
+
 #include <map>
 #include <string>
 #include <unordered_map>

@@ -1,5 +1,6 @@
 // expect: the order of a std::unordered_set would show in this key and differs between processes; pass a std::set
 #include <holdfast/key/failover.hpp>
+
 #include <set>
 #include <unordered_set>
 
