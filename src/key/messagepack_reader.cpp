@@ -1,0 +1,232 @@
+#include <holdfast/key/messagepack.hpp>
+
+#include "key/duplicate_keys.hpp"
+#include "key/messagepack_cursor.hpp"
+#include "key/time_parser.hpp"
+#include "key/utf8.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::key {
+
+namespace {
+
+using messagepack::cursor;
+using messagepack::token;
+using messagepack::token_kind;
+
+/// Memory for elements is taken as they arrive; this much at once on the word of a header.
+constexpr std::uint64_t trusted_count = 1024;
+
+/// A path is for people: of a long one the middle is left out, of a long key the end.
+constexpr std::size_t shown_steps = 16;
+constexpr std::size_t shown_key_length = 64;
+
+std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+std::string quoted(std::string_view text) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const std::size_t shown = code_point_prefix(text, shown_key_length);
+  std::string result = "\"";
+  for (const char c : text.substr(0, shown)) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') result += '\\';
+    if (code < 0x20 || code == 0x7f) {
+      result += "\\u00";
+      result += digits[code >> 4];
+      result += digits[code & 15];
+    } else {
+      result += c;
+    }
+  }
+  if (shown < text.size()) result += "...";
+  return result + '"';
+}
+
+std::string key_in_path(const value& key) {
+  if (const auto* text = key.if_is<std::string>()) return quoted(*text);
+  if (const auto* number = key.if_is<std::uint64_t>()) return std::to_string(*number);
+  if (const auto* number = key.if_is<std::int64_t>()) return std::to_string(*number);
+  if (const auto* truth = key.if_is<bool>()) return *truth ? "true" : "false";
+  return std::string(key.type_name());
+}
+
+/// The entry that marks a map as a point in time, as CacheKit writes them.
+std::optional<value> as_temporal(const std::vector<std::pair<value, value>>& entries) {
+  if (entries.size() != 2) return std::nullopt;
+  const auto* first = entries[0].first.if_is<std::string>();
+  const auto* second = entries[1].first.if_is<std::string>();
+  if (first == nullptr || second == nullptr) return std::nullopt;
+  const bool marker_first = *second == "value";
+  if (!marker_first && *first != "value") return std::nullopt;
+  const std::string& marker = marker_first ? *first : *second;
+  const auto* marked = entries[marker_first ? 0 : 1].second.if_is<bool>();
+  const auto* text = entries[marker_first ? 1 : 0].second.if_is<std::string>();
+  if (marked == nullptr || !*marked || text == nullptr) return std::nullopt;
+  if (marker == "__datetime__") return parse_instant(*text);
+  if (marker == "__date__") return parse_date(*text);
+  if (marker == "__time__") return parse_time_of_day(*text);
+  return std::nullopt;
+}
+
+/// One document on its way to a value. Open containers are on a stack of its own.
+class reader {
+ public:
+  reader(std::span<const std::byte> document, const decode_limits& limits) : cursor_(document), limits_(limits) {}
+
+  value read() {
+    while (!root_) step();
+    if (!cursor_.at_end()) fail(errc::malformed, "bytes follow the end of the value; expected exactly one MessagePack document");
+    return std::move(*root_);
+  }
+
+ private:
+  struct container {
+    bool is_map = false;
+    bool has_key = false;         // of a map: the last entry still waits for its value
+    std::uint64_t remaining = 0;  // elements, or keys and values together
+    std::vector<value> elements{};
+    std::vector<std::pair<value, value>> entries{};
+  };
+
+  void step() {
+    token next;
+    if (!cursor_.next(next)) fail(errc::malformed, cursor_.problem());
+    if (++items_ > limits_.max_items) {
+      fail(errc::too_large,
+           "more than " + std::to_string(limits_.max_items) + " items; store less in one value or raise decode_limits::max_items");
+    }
+    switch (next.kind) {
+      case token_kind::null:
+        return finished(value());
+      case token_kind::boolean:
+        return finished(value(next.truth));
+      case token_kind::unsigned_integer:
+        return finished(value(next.number));
+      case token_kind::negative_integer:
+        return finished(value(static_cast<std::int64_t>(next.number)));
+      case token_kind::floating:
+        return finished(value(next.real));
+      case token_kind::bytes:
+        return finished(value(byte_string(next.payload.begin(), next.payload.end())));
+      case token_kind::extension:
+        return finished(value(extension{next.extension_type, byte_string(next.payload.begin(), next.payload.end())}));
+      case token_kind::text: {
+        const auto text = as_text(next.payload);
+        if (!is_utf8(text)) fail(errc::ill_formed_text, "text is not well-formed UTF-8; write binary data as bytes");
+        return finished(value(text));
+      }
+      case token_kind::list:
+      case token_kind::map:
+        return open(next);
+    }
+  }
+
+  void open(const token& head) {
+    // A value as high as the limit has room for an empty container at its lowest level, not for a filled one.
+    const std::size_t depth = open_.size() + 1;
+    const std::size_t height = head.number == 0 ? depth : depth + 1;
+    if (depth > limits_.max_depth || height > max_height) {
+      fail(errc::too_deep, "nested deeper than " + std::to_string(std::min(limits_.max_depth, max_height)) + " levels; flatten the value");
+    }
+    container& inside = open_.emplace_back();
+    inside.is_map = head.kind == token_kind::map;
+    const auto expected = static_cast<std::size_t>(std::min(head.number, trusted_count));
+    if (inside.is_map) {
+      inside.remaining = head.number * 2;
+      inside.entries.reserve(expected);
+    } else {
+      inside.remaining = head.number;
+      inside.elements.reserve(expected);
+    }
+    if (head.number == 0) finished(close());
+  }
+
+  /// A value is whole: it goes into the container around it, which may become whole by it, and so on outwards.
+  void finished(value done) {
+    while (!open_.empty()) {
+      container& around = open_.back();
+      if (!around.is_map) {
+        around.elements.push_back(std::move(done));
+      } else if (around.has_key) {
+        around.entries.back().second = std::move(done);
+        around.has_key = false;
+      } else {
+        around.entries.emplace_back(std::move(done), value());
+        around.has_key = true;
+      }
+      if (--around.remaining != 0) return;
+      done = close();
+    }
+    root_ = std::move(done);
+  }
+
+  value close() {
+    container& full = open_.back();
+    if (full.is_map) {
+      if (const auto twin = find_duplicate_key(full.entries)) {
+        const std::string key = key_in_path(full.entries[*twin].first);
+        open_.pop_back();
+        fail(errc::duplicate, "a map holds this key twice; write each key once", ".items[" + key + ']');
+      }
+    }
+    container whole = std::move(full);
+    open_.pop_back();
+    if (!whole.is_map) return value(list{std::move(whole.elements)});
+    if (limits_.temporal) {
+      if (auto temporal = as_temporal(whole.entries)) return std::move(*temporal);
+    }
+    return value(map{std::move(whole.entries)});
+  }
+
+  static std::string step_into(const container& around) {
+    if (!around.is_map) return '[' + std::to_string(around.elements.size()) + ']';
+    if (around.has_key) return ".items[" + key_in_path(around.entries.back().first) + ']';
+    return ".keys[" + std::to_string(around.entries.size()) + ']';
+  }
+
+  [[noreturn]] void fail(errc code, const std::string& message, const std::string& last_step = {}) const {
+    std::string path = "value";
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      if (open_.size() > 2 * shown_steps && i == shown_steps) {
+        path += "...";
+        i = open_.size() - shown_steps;
+      }
+      path += step_into(open_[i]);
+    }
+    throw error(code, message, {.path = path + last_step});
+  }
+
+  cursor cursor_;
+  decode_limits limits_;
+  std::size_t items_ = 0;
+  std::vector<container> open_{};
+  std::optional<value> root_{};
+};
+
+}  // namespace
+
+value decode_value(std::span<const std::byte> document, const decode_limits& limits) {
+  if (limits.max_depth < 32 || limits.max_depth > 1024) {
+    throw error(errc::invalid_argument, "decode_limits::max_depth is " + std::to_string(limits.max_depth) + "; it must be from 32 to 1024");
+  }
+  if (document.empty()) throw error(errc::malformed, "the document is empty; expected one MessagePack value", {.path = "value"});
+  if (document.size() > limits.max_bytes) {
+    throw error(errc::too_large,
+                "the document has more than " + std::to_string(limits.max_bytes) + " bytes; raise decode_limits::max_bytes",
+                {.path = "value"});
+  }
+  if (as_text(document).starts_with("CK")) {
+    // Its first byte alone would read as the integer 67, which helps nobody to see what happened.
+    throw error(errc::malformed, "this is a frame of CacheKit's Python auto mode, not an interop value; write it with interop mode",
+                {.path = "value"});
+  }
+  return reader(document, limits).read();
+}
+
+}  // namespace HOLDFAST_NAMESPACE::key
