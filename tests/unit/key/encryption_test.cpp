@@ -1,0 +1,315 @@
+#include <holdfast/key/encryption.hpp>
+
+#include "key/nonce_source.hpp"
+#include "key/sealing.hpp"
+#include "unit/key/reserved_memory.hpp"
+#include "unit/key/wire_support.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <thread>
+
+namespace {
+
+using holdfast::errc;
+using holdfast::key::aad_v3;
+using holdfast::key::byte_string;
+using holdfast::key::derive_key;
+using holdfast::key::key_ring;
+using holdfast::key::master_key;
+using holdfast::key::nonce;
+using holdfast::key::nonce_source;
+using holdfast::key::value_cipher;
+using nlohmann::json;
+using wire::bytes_of;
+using wire::from_hex;
+using wire::to_hex;
+
+const json& published() {
+  static const json set = wire::vectors("cachekit_encryption.json");
+  return set;
+}
+
+std::string text(const json& vector, const char* field) { return vector.at(field).get<std::string>(); }
+std::optional<std::string> original_type(const json& vector) {
+  return vector.contains("original_type") ? std::optional(text(vector, "original_type")) : std::nullopt;
+}
+master_key master(const json& vector) { return master_key::from_hex(text(vector, "master")); }
+master_key master(char digit) { return master_key::from_hex(std::string(64, digit)); }
+json vector_named(const std::string& name) {
+  for (const auto& vector : published().at("sealed")) {
+    if (vector.at("name") == name) return vector;
+  }
+  throw std::runtime_error("no vector " + name);
+}
+
+// ---- published vectors
+
+TEST(Encryption, DerivesThePublishedKeys) {
+  for (const auto& vector : published().at("sealed")) {
+    const auto key = derive_key(master(vector), text(vector, "tenant"));
+    EXPECT_EQ(to_hex(key.reveal()), text(vector, "key")) << vector.at("name");
+    EXPECT_EQ(to_hex(fingerprint(key)), text(vector, "fingerprint")) << vector.at("name");
+  }
+}
+
+TEST(Encryption, BuildsThePublishedAssociatedData) {
+  for (const auto& vector : published().at("sealed")) {
+    const auto type = original_type(vector);
+    EXPECT_EQ(to_hex(aad_v3(text(vector, "tenant"), text(vector, "cache_key"), text(vector, "format"), vector.at("compressed").get<bool>(),
+                            type)),
+              text(vector, "aad"))
+        << vector.at("name");
+  }
+}
+
+TEST(Encryption, OpensThePublishedValues) {
+  for (const auto& vector : published().at("sealed")) {
+    const value_cipher cipher(key_ring(master(vector)), text(vector, "tenant"));
+    EXPECT_EQ(to_hex(cipher.open(from_hex(text(vector, "sealed")), text(vector, "cache_key"), text(vector, "format"),
+                                 vector.at("compressed").get<bool>(), original_type(vector))),
+              text(vector, "plaintext"))
+        << vector.at("name");
+    EXPECT_EQ(to_hex(cipher.key_fingerprint()), text(vector, "fingerprint"));
+    EXPECT_EQ(cipher.tenant(), text(vector, "tenant"));
+  }
+}
+
+TEST(Encryption, SealsThePublishedValuesWithTheirNonces) {
+  for (const auto& vector : published().at("sealed")) {
+    const auto sealed = from_hex(text(vector, "sealed"));
+    nonce once{};
+    std::copy_n(sealed.begin(), once.size(), once.begin());
+    EXPECT_EQ(to_hex(seal_with_nonce(derive_key(master(vector), text(vector, "tenant")), once, from_hex(text(vector, "plaintext")),
+                                     from_hex(text(vector, "aad")))),
+              text(vector, "sealed"))
+        << vector.at("name");
+  }
+}
+
+TEST(Encryption, RefusesThePublishedBadMasterKeys) {
+  for (const auto& digits : published().at("refused_hex"))
+    EXPECT_ERROR(errc::invalid_argument, master_key::from_hex(digits.get<std::string>())) << digits;
+  for (const auto& hex : published().at("refused_bytes"))
+    EXPECT_ERROR(errc::invalid_argument, master_key::from_bytes(from_hex(hex.get<std::string>()))) << hex;
+}
+
+TEST(Encryption, AKeyRingOpensWhatItsOldKeysSealed) {
+  const auto k1 = vector_named("encrypted_with_k1");
+  const auto k2 = vector_named("encrypted_with_k2");
+  const auto open = [](const value_cipher& cipher, const json& vector) {
+    return to_hex(cipher.open(from_hex(text(vector, "sealed")), text(vector, "cache_key")));
+  };
+  const value_cipher both(key_ring(master(k2), {master(k1)}), "keyring-conformance");
+  EXPECT_EQ(open(both, k1), text(k1, "plaintext"));
+  EXPECT_EQ(open(both, k2), text(k2, "plaintext"));
+  const value_cipher only_new(key_ring(master(k2)), "keyring-conformance");
+  EXPECT_EQ(open(only_new, k2), text(k2, "plaintext"));
+  EXPECT_ERROR(errc::tampered, open(only_new, k1));
+}
+
+// ---- keys
+
+TEST(Encryption, MasterKeysComeFromEitherCaseOrFromBytes) {
+  const auto lower = master_key::from_hex(std::string(62, '0') + "af");
+  EXPECT_EQ(lower, master_key::from_hex(std::string(62, '0') + "AF"));
+  EXPECT_EQ(lower, master_key::from_bytes(from_hex(std::string(62, '0') + "af")));
+  EXPECT_FALSE(lower == master('0'));
+  EXPECT_ERROR(errc::invalid_argument, master_key::from_hex(""));
+  EXPECT_ERROR(errc::invalid_argument, master_key::from_bytes({}));
+}
+
+TEST(Encryption, ABadMasterKeyIsNotInTheMessage) {
+  const auto thrown = wire::error_of([] { static_cast<void>(master_key::from_hex("correct horse battery staple")); });
+  ASSERT_TRUE(thrown);
+  EXPECT_EQ(std::string(thrown->what()).find("horse"), std::string::npos);
+}
+
+template <class T>
+concept printable = requires(std::ostream& out, const T& v) { out << v; };
+static_assert(!printable<master_key> && !printable<holdfast::key::derived_key>, "a secret must not reach a log");
+static_assert(!std::is_copy_constructible_v<value_cipher>, "two ciphers must not share nonces");
+static_assert(std::is_nothrow_move_constructible_v<value_cipher>);
+
+TEST(Encryption, TenantsAndDomainsHaveTheirOwnKeys) {
+  const auto one = master('1');
+  std::set<std::string> keys;
+  for (const auto* tenant : {"a", "b", "default"}) {
+    for (const auto* domain : {"encryption", "authentication", "cache_keys"}) keys.insert(to_hex(derive_key(one, tenant, domain).reveal()));
+  }
+  EXPECT_EQ(keys.size(), 9U);
+}
+
+TEST(Encryption, ChecksTenantsAndDomains) {
+  const auto one = master('1');
+  EXPECT_NO_THROW(static_cast<void>(derive_key(one, std::string(1024, 't'), std::string(255, 'd'))));
+  EXPECT_ERROR(errc::too_large, derive_key(one, std::string(1025, 't')));
+  EXPECT_ERROR(errc::too_large, derive_key(one, "t", std::string(256, 'd')));
+  EXPECT_ERROR(errc::invalid_argument, derive_key(one, ""));
+  EXPECT_ERROR(errc::invalid_argument, derive_key(one, "t", ""));
+  EXPECT_ERROR(errc::ill_formed_text, derive_key(one, "\xff"));
+  EXPECT_ERROR(errc::ill_formed_text, derive_key(one, "t", "\xc0\x80"));
+}
+
+TEST(Encryption, AssociatedDataAreText) {
+  EXPECT_ERROR(errc::ill_formed_text, aad_v3("t", "\xff", "msgpack", false));
+  EXPECT_ERROR(errc::ill_formed_text, aad_v3("\xff", "k", "msgpack", false));
+  EXPECT_ERROR(errc::ill_formed_text, aad_v3("t", "k", "\xff", false));
+  EXPECT_ERROR(errc::ill_formed_text, aad_v3("t", "k", "msgpack", false, "\xff"));
+  EXPECT_NE(aad_v3("ab", "c", "f", false), aad_v3("a", "bc", "f", false));
+  EXPECT_NE(aad_v3("t", "k", "f", false), aad_v3("t", "k", "f", false, "")) << "an empty original type is one";
+}
+
+TEST(Encryption, AKeyRingHasOneCurrentKeyAndThreeOldOnes) {
+  EXPECT_NO_THROW(key_ring(master('1'), {master('2'), master('3'), master('4')}));
+  EXPECT_ERROR(errc::too_large, key_ring(master('1'), {master('2'), master('3'), master('4'), master('5')}));
+  EXPECT_ERROR(errc::duplicate, key_ring(master('1'), {master('2'), master('1')}));
+  EXPECT_ERROR(errc::duplicate, key_ring(master('1'), {master('2'), master('2')}));
+}
+
+// ---- seal and open
+
+TEST(Encryption, RoundTripsAnySize) {
+  const value_cipher cipher(key_ring(master('1')));
+  EXPECT_EQ(cipher.tenant(), "default");
+  for (const std::size_t size : {0U, 1U, 15U, 16U, 17U, 1'000'000U}) {
+    const byte_string plaintext(size, std::byte{7});
+    const auto sealed = cipher.seal(plaintext, "k");
+    EXPECT_EQ(sealed.size(), size + 28);
+    EXPECT_EQ(cipher.open(sealed, "k"), plaintext);
+  }
+  const auto typed = cipher.seal(bytes_of("v"), "k", "arrow", true, "frame");
+  EXPECT_EQ(cipher.open(typed, "k", "arrow", true, "frame"), bytes_of("v"));
+}
+
+TEST(Encryption, AValueOpensOnlyInItsPlace) {
+  const key_ring ring(master('1'));
+  const value_cipher cipher(ring, "tenant");
+  const auto sealed = cipher.seal(bytes_of("secret"), "key", "msgpack", true);
+  EXPECT_EQ(cipher.open(sealed, "key", "msgpack", true), bytes_of("secret"));
+  EXPECT_ERROR(errc::tampered, cipher.open(sealed, "other", "msgpack", true));
+  EXPECT_ERROR(errc::tampered, cipher.open(sealed, "key", "orjson", true));
+  EXPECT_ERROR(errc::tampered, cipher.open(sealed, "key", "msgpack", false));
+  EXPECT_ERROR(errc::tampered, cipher.open(sealed, "key", "msgpack", true, "numpy"));
+  EXPECT_ERROR(errc::tampered, value_cipher(ring, "other").open(sealed, "key", "msgpack", true));
+  EXPECT_ERROR(errc::tampered, value_cipher(key_ring(master('2')), "tenant").open(sealed, "key", "msgpack", true));
+}
+
+TEST(Encryption, EveryChangedBitIsFound) {
+  const value_cipher cipher(key_ring(master('1'), {master('2')}));
+  const auto sealed = cipher.seal(bytes_of("secret"), "key");
+  for (std::size_t bit = 0; bit < sealed.size() * 8; ++bit) {
+    auto changed = sealed;
+    changed[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_ERROR(errc::tampered, cipher.open(changed, "key")) << bit;
+  }
+  EXPECT_ERROR(errc::tampered, cipher.open(std::span(sealed).first(sealed.size() - 1), "key"));
+}
+
+TEST(Encryption, RefusesWhatIsTooShortOrTooLarge) {
+  const value_cipher cipher(key_ring(master('1')));
+  for (std::size_t size = 0; size < 28; ++size) EXPECT_ERROR(errc::malformed, cipher.open(byte_string(size), "k")) << size;
+  EXPECT_ERROR(errc::tampered, cipher.open(byte_string(28), "k"));
+  const wire::reserved_memory memory(value_cipher::max_size + 29);
+  EXPECT_ERROR(errc::too_large, cipher.seal(memory.bytes().first(value_cipher::max_size + 1), "k"));
+  EXPECT_ERROR(errc::too_large, cipher.open(memory.bytes(), "k"));
+}
+
+TEST(Encryption, RefusesIllFormedCacheKeys) {
+  const value_cipher cipher(key_ring(master('1')));
+  EXPECT_ERROR(errc::ill_formed_text, cipher.seal({}, "\xff"));
+  EXPECT_ERROR(errc::ill_formed_text, cipher.open(byte_string(28), "\xff"));
+}
+
+TEST(Encryption, RefusesFormatsThatTheProtocolDoesNotKnow) {
+  const value_cipher cipher(key_ring(master('1')));
+  for (const auto* format : {"", "json", "Msgpack", "msgpack ", "\xff"}) {
+    EXPECT_ERROR(errc::invalid_argument, cipher.seal({}, "k", format)) << format;
+    EXPECT_ERROR(errc::invalid_argument, cipher.open(byte_string(28), "k", format)) << format;
+  }
+}
+
+// ---- nonces
+
+nonce_source::instance_id fixed_instance() { return {std::byte{0xa}, std::byte{0xb}, std::byte{0xc}, std::byte{0xd}}; }
+
+TEST(Encryption, ANonceIsTheInstanceAndACounter) {
+  nonce_source nonces(&fixed_instance);
+  EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d0000000000000000");
+  EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d0000000000000001");
+  nonce_source later(&fixed_instance, 0x01020304);
+  EXPECT_EQ(to_hex(later.next()), "0a0b0c0d0000000001020304");
+}
+
+TEST(Encryption, NoncesEndAndNeverStartAgain) {
+  nonce_source nonces(&fixed_instance, 0xfffffffe);
+  EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d00000000fffffffe");
+  EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d00000000ffffffff");
+  for (int i = 0; i < 3; ++i) EXPECT_ERROR(errc::out_of_range, nonces.next());
+}
+
+TEST(Encryption, CiphersCountUpAndDoNotShareAnInstance) {
+  const key_ring ring(master('1'));
+  const value_cipher one(ring);
+  const value_cipher two(ring);
+  const auto first = one.seal({}, "k");
+  const auto second = one.seal({}, "k");
+  const auto other = two.seal({}, "k");
+  const auto instance = [](const byte_string& sealed) { return to_hex(std::span(sealed).first(8)); };
+  EXPECT_EQ(instance(first), instance(second));
+  EXPECT_NE(instance(first), instance(other));
+  EXPECT_EQ(to_hex(std::span(first).subspan(8, 4)), "00000000");
+  EXPECT_EQ(to_hex(std::span(second).subspan(8, 4)), "00000001");
+}
+
+TEST(Encryption, ThreadsNeverShareANonce) {
+  const value_cipher cipher(key_ring(master('1')));
+  constexpr std::size_t each = 2'000;
+  std::vector<std::vector<std::string>> seen(4);
+  std::atomic<int> failures = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (auto& mine : seen) {
+      threads.emplace_back([&cipher, &mine, &failures] {
+        for (std::size_t i = 0; i < each; ++i) {
+          const auto sealed = cipher.seal(bytes_of("v"), "k");
+          mine.push_back(to_hex(std::span(sealed).first(12)));
+          if (cipher.open(sealed, "k") != bytes_of("v")) ++failures;
+        }
+      });
+    }
+  }
+  std::set<std::string> all;
+  for (const auto& mine : seen) all.insert(mine.begin(), mine.end());
+  EXPECT_EQ(all.size(), seen.size() * each);
+  EXPECT_EQ(failures, 0);
+}
+
+TEST(Encryption, AForkedChildHasNoncesOfItsOwn) {
+  const value_cipher cipher(key_ring(master('1')));
+  int channel[2];
+  ASSERT_EQ(::pipe(channel), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto sealed = cipher.seal({}, "k");
+    ::_exit(::write(channel[1], sealed.data(), 12) == 12 ? 0 : 1);
+  }
+  ASSERT_GT(child, 0);
+  nonce of_child{};
+  EXPECT_EQ(::read(channel[0], of_child.data(), of_child.size()), 12);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  ::close(channel[0]);
+  ::close(channel[1]);
+  const auto of_parent = cipher.seal({}, "k");
+  EXPECT_NE(to_hex(std::span(of_child).first(8)), to_hex(std::span(of_parent).first(8)));
+  EXPECT_EQ(to_hex(std::span(of_parent).subspan(8, 4)), "00000000");
+}
+
+}  // namespace
