@@ -96,7 +96,9 @@ install_packages() { # <need...>
       "${as_root[@]}" apt-get "${options[@]}" install --no-install-recommends "$@"
   }
   # shellcheck disable=SC2086
-  step "installing packages" apt_install $missing
+  step "installing packages" apt_install $missing || return
+  # What a build directory found, or did not find, may no longer be true.
+  rm -f "$ROOT"/build/*/.configured
 }
 
 # Configures when needed and builds, one at a time per directory: two ninjas in one directory would step on each other.
