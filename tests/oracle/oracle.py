@@ -26,8 +26,9 @@ LISTS = ("list", "tuple")
 NULLS = ("none", "null")
 DECIMALS = ("decimal", "bigdecimal")
 
-# How deep arguments of an interop call may nest. The published format sets no limit; the vectors go to 900 levels.
-INTEROP_ACCEPTED_DEPTH = 900
+# Auto mode has its own limit (the one of msgpack). The other formats set none, so an implementation documents one; a value
+# higher than this is refused by any, which is as deep as the published decode bounds allow a reader to go.
+REFUSED_HEIGHT = 1026
 
 
 class Refused(Exception):
@@ -52,15 +53,24 @@ def kind_of(value):
 
 
 def integer_of(value):
-    return int(value["v"])
+    text = str(value["v"])
+    if not re.fullmatch(r"-?[0-9]+", text):
+        raise Refused("not an integer")
+    return int(text)
 
 
 def double_bits(value):
-    return int(value["bits"] if "bits" in value else value["v"], 16)
+    return _bits(value["bits"] if "bits" in value else value["v"], 16)
 
 
 def float_bits(value):
-    return int(value["bits"], 16)
+    return _bits(value["bits"], 8)
+
+
+def _bits(text, digits):
+    if not re.fullmatch(r"0x[0-9a-fA-F]{%d}" % digits, text):
+        raise Refused("not the bits of a float")
+    return int(text, 16)
 
 
 def number_of(value):
@@ -484,8 +494,28 @@ VARIANTS = {
 }
 
 
+def _inner_values(value):
+    inner = value.get("v") if isinstance(value, dict) else None
+    if isinstance(inner, dict):
+        return [inner]
+    if not isinstance(inner, list):
+        return []
+    return [part for pair in inner for part in pair] if value["t"] == "map" else inner
+
+
+def _height(values):
+    """How many values lie inside each other; walks level by level, since this is about depth."""
+    height = 0
+    while values:
+        height += 1
+        values = [inner for outer in values for inner in _inner_values(outer)]
+    return height
+
+
 def answer(scheme, variant, case):
     """What the batch command must print for a case, without its id; raises Refused."""
+    if scheme != "cachekit-auto" and _height(case.get("args") or [case.get("value")]) >= REFUSED_HEIGHT:
+        raise Refused("nested too deep", "too_deep")
     if scheme == "failover":
         return failover(case, variant)
     if scheme == "cachekit-auto":
