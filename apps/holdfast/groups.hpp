@@ -1,0 +1,18 @@
+#pragma once
+
+/// \file
+/// The groups of subcommands. A new group is one function here, one line in program.cpp, and a file of its own.
+
+#include "command.hpp"
+
+namespace holdfast::cli {
+
+void add_key_commands(command root);
+void add_bench_commands(command root);
+void add_demo_command(command root);
+void add_completion_command(command root);
+
+/// Part of the key group: many keys from JSON Lines.
+void add_batch_command(command key);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,143 @@
+#include "program.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/version.hpp>
+
+#include "groups.hpp"
+#include "text.hpp"
+#include "usage.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+namespace holdfast::cli {
+
+/// Has the tree of commands and what each of them runs.
+class program {
+ public:
+  program() {
+    app_.name("holdfast");
+    app_.description("Keeps services answering and consistent when what they depend on fails");
+    app_.set_help_flag("-h,--help", "Show this help");
+    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION_STRING, "Show the version");
+
+    command root(app_, runs_);
+    add_key_commands(root);
+    add_bench_commands(root);
+    add_demo_command(root);
+    add_completion_command(root);
+    root.examples(
+        "holdfast demo                                    see what it does, in a minute\n"
+        "holdfast key failover --name country-by-code FR  the key of a protected call\n"
+        "holdfast key interop users get_user 42           a key that other languages make alike\n"
+        "source <(holdfast completion bash)               completion in this shell");
+  }
+
+  exit_code run(std::vector<std::string> words, console& io) {
+    words = shield(std::move(words));
+    std::ranges::reverse(words);  // as CLI11 wants them
+    try {
+      app_.parse(words);
+    } catch (const CLI::CallForHelp&) {
+      io.out << help(selected(app_));
+      return exit_fine;
+    } catch (const CLI::CallForVersion& version) {
+      io.out << version.what() << "\n";
+      return exit_fine;
+    } catch (const CLI::ParseError& wrong) {
+      throw error(errc::invalid_argument, complaint(wrong, app_));
+    }
+    const CLI::App& chosen = selected(app_);
+    const auto found = std::ranges::find(runs_, &chosen, [](const auto& each) { return each.first; });
+    if (found == runs_.end()) throw error(errc::internal, "'" + full_name(chosen) + "' does nothing");
+    return found->second(io);
+  }
+
+ private:
+  CLI::App app_;
+  std::vector<std::pair<const CLI::App*, action>> runs_;
+};
+
+namespace {
+
+/// What to do about an error whose message does not say it.
+std::string_view advice(errc code) noexcept {
+  switch (code) {
+    case errc::invalid_argument:
+      return "change it and try again";
+    case errc::unsupported_type:
+      return "pass a type that this scheme has, or its text";
+    case errc::out_of_range:
+      return "pass a smaller number, or its text";
+    case errc::not_finite:
+      return "pass a finite number, or its text";
+    case errc::ill_formed_text:
+      return "pass UTF-8, or bytes as {\"t\":\"bytes\",\"v\":\"hex\"}";
+    case errc::duplicate:
+      return "give it once";
+    case errc::too_deep:
+      return "nest it less deeply";
+    case errc::too_large:
+      return "pass less of it";
+    case errc::malformed:
+      return "check how it was written";
+    case errc::tampered:
+      return "fetch it again from its source";
+    case errc::not_found:
+      return "check its name";
+    case errc::unavailable:
+      return "check that it is there and try again";
+    case errc::internal:
+      return "please report it";
+  }
+  return "please report it";
+}
+
+exit_code exit_for(errc code) noexcept { return code == errc::unavailable || code == errc::internal ? exit_unavailable : exit_usage; }
+
+exit_code report(output& err, std::string message, errc code) {
+  if (message.find("; ") == std::string::npos) message += "; " + std::string(advice(code));
+  err << "holdfast: " << printable(message) << "\n";
+  err.flush();
+  return exit_for(code);
+}
+
+/// What was answered before a failure still counts; if it cannot be written, the first failure is the one to report.
+void keep(output& out) noexcept {
+  try {
+    out.flush();
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
+int run(std::vector<std::string> words, output& out, output& err) noexcept {
+  try {
+    try {
+      program commands;
+      console io{out, err};
+      const exit_code code = commands.run(std::move(words), io);
+      out.flush();
+      return code;
+    } catch (const reader_gone&) {
+      return exit_fine;
+    } catch (const error& wrong) {
+      keep(out);
+      return report(err, wrong.what(), wrong.code());
+    } catch (const std::bad_alloc&) {
+      return report(err, "not enough memory; pass less at once", errc::unavailable);
+    } catch (const std::exception& wrong) {
+      return report(err, wrong.what(), errc::internal);
+    }
+  } catch (...) {
+    // Standard error is gone as well: only the exit code is left to say it.
+    return exit_unavailable;
+  }
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+/// \file
+/// Small works on text that several commands need.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+/// For people: control characters, ill-formed UTF-8 and line breaks become `\x1b`, so that one value stays on one line
+/// and cannot drive the terminal.
+[[nodiscard]] std::string printable(std::string_view text);
+
+[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
+
+/// A JSON string with its quotes. Ill-formed bytes become U+FFFD: use `is_utf8` where that would lose something.
+[[nodiscard]] std::string json_string(std::string_view text);
+
+/// A number as JSON, three digits after the point.
+[[nodiscard]] std::string json_number(double number);
+
+[[nodiscard]] std::string hex(std::string_view bytes);
+
+/// `1234567` as `1,234,567`.
+[[nodiscard]] std::string grouped(std::uint64_t number);
+
+/// The candidate that was probably meant, or empty when none is near.
+[[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string> candidates);
+
+/// `a, b or c`.
+[[nodiscard]] std::string listed(std::span<const std::string> words);
+
+}  // namespace holdfast::cli
