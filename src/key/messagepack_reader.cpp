@@ -212,7 +212,10 @@ class reader {
 }  // namespace
 
 value decode_value(std::span<const std::byte> document, const decode_limits& limits) {
-  if (limits.max_depth < 32 || limits.max_depth > 1024) {
+  constexpr std::size_t least_depth = 32;  // the protocol's range
+  constexpr std::size_t most_depth = 1024;
+  static_assert(max_height >= least_depth && max_height <= most_depth, "the default must be in the range");
+  if (limits.max_depth < least_depth || limits.max_depth > most_depth) {
     throw error(errc::invalid_argument, "decode_limits::max_depth is " + std::to_string(limits.max_depth) + "; it must be from 32 to 1024");
   }
   if (document.empty()) throw error(errc::malformed, "the document is empty; expected one MessagePack value", {.path = "value"});

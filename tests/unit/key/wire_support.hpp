@@ -60,11 +60,13 @@ inline byte_string bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// One of the published sets that the repository carries.
-inline nlohmann::json vectors(const std::string& name) {
-  std::ifstream file(std::string(HOLDFAST_TEST_VECTORS) + '/' + name);
-  if (!file) throw std::runtime_error("cannot read the vectors " + name);
-  return nlohmann::json::parse(file);
+/// A list of the published vectors that the repository carries. An empty one would prove nothing.
+inline nlohmann::json vectors(const std::string& set, const std::string& group) {
+  std::ifstream file(std::string(HOLDFAST_TEST_VECTORS) + '/' + set + ".json");
+  if (!file) throw std::runtime_error("cannot read the vectors " + set);
+  auto list = nlohmann::json::parse(file).at(group);
+  if (list.empty()) throw std::runtime_error("no vectors in " + set + ", " + group);
+  return list;
 }
 
 /// The error that a call ends with, or nothing.
