@@ -106,9 +106,12 @@ if(TARGET holdfast_cli)
   file(RELATIVE_PATH _to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
   set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_to_libraries}")
   install(TARGETS holdfast_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/apps/holdfast/completion.bash)
-    install(FILES ${PROJECT_SOURCE_DIR}/apps/holdfast/completion.bash
-      DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast COMPONENT runtime)
+  if(NOT CMAKE_CROSSCOMPILING)
+    # The program knows its own commands: it writes its completion.
+    set(_completion ${PROJECT_BINARY_DIR}/packaging/completion.bash)
+    add_custom_command(OUTPUT ${_completion} COMMAND holdfast_cli completion bash > ${_completion} DEPENDS holdfast_cli VERBATIM)
+    add_custom_target(holdfast_completion ALL DEPENDS ${_completion})
+    install(FILES ${_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast COMPONENT runtime)
   endif()
 endif()
 
