@@ -1,6 +1,7 @@
 #include <holdfast/key/value.hpp>
 
 #include <algorithm>
+#include <iterator>
 
 namespace HOLDFAST_NAMESPACE::key {
 
@@ -8,7 +9,8 @@ namespace {
 
 std::uint32_t checked_height(std::size_t children) {
   if (children + 1 > max_height) {
-    throw error(errc::too_deep, "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
+    throw error(errc::too_deep,
+                "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
   }
   return static_cast<std::uint32_t>(children + 1);
 }
@@ -61,12 +63,40 @@ value::value(enumeration v) {
 }
 value::value(boxed_optional v) : height_(v.item ? checked_height(v.item->height()) : 1) { held_ = std::move(v); }
 
+/// Takes a high value apart level by level: destroying it recursively would need a deep stack, which a thread may not have.
+void value::dismantle() noexcept {
+  try {
+    std::vector<value> pending;
+    const auto take_children = [&pending](value& from) {
+      const auto take = [&pending](std::vector<value>& items) { std::move(items.begin(), items.end(), std::back_inserter(pending)); };
+      if (auto* as_list = std::get_if<list>(&from.held_)) take(as_list->items);
+      else if (auto* as_set = std::get_if<set>(&from.held_)) take(as_set->items);
+      else if (auto* as_map = std::get_if<map>(&from.held_)) {
+        for (auto& [k, item] : as_map->items) {
+          pending.push_back(std::move(k));
+          pending.push_back(std::move(item));
+        }
+      }
+      from.height_ = 1;
+    };
+    take_children(*this);
+    while (!pending.empty()) {
+      value next = std::move(pending.back());
+      pending.pop_back();
+      take_children(next);
+    }
+  } catch (...) {
+    // No memory for the list of children: what is left goes the recursive way.
+  }
+}
+
 bool value::operator==(const value& other) const { return held_ == other.held_; }
 
 std::string_view value::type_name() const noexcept {
   static constexpr std::array<std::string_view, std::variant_size_v<variant>> names{
-      "null", "boolean", "integer", "integer", "big integer", "float",       "double",        "character", "text",   "bytes",           "list",     "set",
-      "map",  "uuid",    "decimal", "instant", "date",        "time of day", "path",          "enum",      "array",  "optional",        "object",   "object without text",
+      "null",     "boolean",     "integer", "integer", "big integer", "float",    "double",  "character",
+      "text",     "bytes",       "list",    "set",     "map",         "uuid",     "decimal", "instant",
+      "date",     "time of day", "path",    "enum",    "array",       "optional", "object",  "object without text",
       "extension"};
   return names[held_.index()];
 }

@@ -24,8 +24,8 @@
 namespace HOLDFAST_NAMESPACE::key {
 
 /// How high a value may be: a scalar or an empty container is 1 high, a container one more than its highest child.
-/// The limit is the one of CacheKit's reference encoder; it holds in every scheme, so that no input can exhaust the stack.
-inline constexpr std::size_t max_height = 510;
+/// One limit for every scheme, so that no input can exhaust the stack. (CacheKit's auto mode ends at 510, where its reference does.)
+inline constexpr std::size_t max_height = 1024;
 
 class value;
 
@@ -150,13 +150,19 @@ struct boxed_optional {
 /// Thread-safety: like a standard container. Exception safety: strong.
 class HOLDFAST_API value {
  public:
-  using variant =
-      std::variant<std::monostate, bool, std::int64_t, std::uint64_t, big_integer, float, double, character, std::string, byte_string, list,
-                   set, map, uuid, decimal, instant, date, time_of_day, path, enumeration, array_value, boxed_optional, object,
-                   object_identity, extension>;
+  using variant = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, big_integer, float, double, character, std::string,
+                               byte_string, list, set, map, uuid, decimal, instant, date, time_of_day, path, enumeration, array_value,
+                               boxed_optional, object, object_identity, extension>;
 
   /// Null.
   value() noexcept = default;
+  value(const value&) = default;
+  value(value&&) noexcept = default;
+  value& operator=(const value&) = default;
+  value& operator=(value&&) noexcept = default;
+  ~value() {
+    if (height_ > 64) dismantle();
+  }
 
   /// Any alternative of the variant. Containers are measured: more than max_height throws errc::too_deep.
   /// Non-negative integers are always held as std::uint64_t, negative ones as std::int64_t.
@@ -198,6 +204,8 @@ class HOLDFAST_API value {
   bool operator==(const value& other) const;
 
  private:
+  void dismantle() noexcept;
+
   variant held_{};
   std::uint32_t height_ = 1;
 };
