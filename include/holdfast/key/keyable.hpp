@@ -243,7 +243,8 @@ void write_argument(writer& w, const T& v) {
     std::apply([&w](const auto&... each) { (write_argument<Rules>(w, each), ...); }, v);
     w.end_list();
   } else if constexpr (is_sys_time<T>) {
-    static_assert(std::integral<typename T::rep>, "holdfast: a floating-point time is not exact; use a clock with an integral representation");
+    static_assert(std::integral<typename T::rep>,
+                  "holdfast: a floating-point time is not exact; use a clock with an integral representation");
     const auto seconds = std::chrono::floor<std::chrono::seconds>(v);
     const auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(v - seconds);
     w.instant({seconds, static_cast<std::uint32_t>(rest.count()), {}});
@@ -335,7 +336,8 @@ void write_call(writer& w, const A&... args) {
         [&](const auto& each) {
           if constexpr (is_keyword<std::remove_cvref_t<decltype(each)>>) {
             using item = std::remove_cvref_t<decltype(each.item)>;
-            items[at] = {std::addressof(each.item), [](writer& to, const void* p) { write_argument<Rules>(to, *static_cast<const item*>(p)); }};
+            items[at] = {std::addressof(each.item),
+                         [](writer& to, const void* p) { write_argument<Rules>(to, *static_cast<const item*>(p)); }};
             slots[at].key = make_map_key(each.name);
             slots[at].item = &items[at];
             ++at;
@@ -365,9 +367,10 @@ concept keyable = detail::has_holdfast_key<T> || detail::null_like<T> || std::sa
                    !std::same_as<T, char16_t> && sizeof(T) <= 8) ||
                   detail::text_like<T> || detail::is_instance<T, std::optional> || detail::is_instance<T, std::variant> ||
                   detail::is_instance<T, std::pair> || detail::is_instance<T, std::tuple> || detail::is_sys_time<T> ||
-                  (std::is_enum_v<T> && !std::same_as<T, std::byte>) || std::same_as<T, std::filesystem::path> || std::same_as<T, uuid> || std::same_as<T, decimal> ||
-                  std::same_as<T, big_integer> || std::same_as<T, character> || std::same_as<T, instant> || std::same_as<T, date> ||
-                  std::same_as<T, time_of_day> || std::same_as<T, path> || detail::is_array_view<T> || std::ranges::forward_range<const T>;
+                  (std::is_enum_v<T> && !std::same_as<T, std::byte>) || std::same_as<T, std::filesystem::path> || std::same_as<T, uuid> ||
+                  std::same_as<T, decimal> || std::same_as<T, big_integer> || std::same_as<T, character> || std::same_as<T, instant> ||
+                  std::same_as<T, date> || std::same_as<T, time_of_day> || std::same_as<T, path> || detail::is_array_view<T> ||
+                  std::ranges::forward_range<const T>;
 
 /// The run-time value of a C++ one: what a custom key generator is given.
 template <class T>

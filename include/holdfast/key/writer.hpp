@@ -84,8 +84,8 @@ class HOLDFAST_API writer {
   virtual void object_identity(const key::object_identity& v) = 0;
   virtual void begin_optional(bool has_item) = 0;
   virtual void end_optional() = 0;
-  /// Whether an enumerator is told by its text (true) or by its value.
-  [[nodiscard]] virtual bool enumerators_by_text() const noexcept = 0;
+  /// Whether this enumerator is told next by its text (true) or by its value; throws if it may not be told at all.
+  [[nodiscard]] virtual bool enumerator_by_text(const key::enumeration& v) = 0;
 
   /// Throws with the path to the value that is being written.
   [[noreturn]] void fail(errc code, const std::string& message) const;
@@ -113,6 +113,8 @@ class HOLDFAST_API writer {
   }
   void at_key(const map_key& k) noexcept { frames_[depth_ - 1].key = &k; }
   [[nodiscard]] frame_kind inside() const noexcept { return frames_[depth_ - 1].kind; }
+  /// How many values have begun on this level, the current one included.
+  [[nodiscard]] std::size_t position() const noexcept { return frames_[depth_ - 1].index; }
   [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::string path_to_value() const;
 
@@ -139,8 +141,7 @@ namespace detail {
 class argument_writer {
  public:
   template <class F>
-  argument_writer(const F& f) noexcept
-      : object_(&f), call_([](const void* object, writer& w) { (*static_cast<const F*>(object))(w); }) {}
+  argument_writer(const F& f) noexcept : object_(&f), call_([](const void* object, writer& w) { (*static_cast<const F*>(object))(w); }) {}
   void operator()(writer& w) const { call_(object_, w); }
 
  private:
