@@ -69,7 +69,7 @@ class HOLDFAST_API generators {
 struct failover_options {
   key::style style = key::style::escaped;
   row_hash hash = row_hash::md5;
-  std::string secret{};     ///< key of row_hash::blake2b, 16 to 64 bytes; empty means unkeyed. Rows are only found again with the same secret.
+  std::string secret{};  ///< key of row_hash::blake2b, 16 to 64 bytes; empty means unkeyed. Rows are only found again with the same secret.
   std::string generator{};  ///< name of a custom generator; empty means the default rules
   /// Called once per type (up to 1,000 types) when style `exact` prints an object by its hash code, which is seldom stable.
   std::function<void(std::string_view point_name, std::string_view type)> on_unstable{};

@@ -1,0 +1,321 @@
+#include "key/text_writer.hpp"
+
+#include "key/digest.hpp"
+#include "key/map_order.hpp"
+#include "key/number_text.hpp"
+#include "key/time_text.hpp"
+#include "key/utf8.hpp"
+
+#include <charconv>
+#include <cstring>
+
+namespace HOLDFAST_NAMESPACE::key {
+
+// The escapes. Each begins with a backslash, which a text can only contain doubled, so that none can be forged.
+namespace {
+constexpr std::string_view no_arguments = "NO-ARG";
+constexpr std::string_view null_mark = "\\0";
+constexpr std::string_view empty_text_mark = "\\e";
+constexpr std::string_view plain_list_mark = "\\-";  // an argument that is a list, where that would not show otherwise
+constexpr std::string_view nested_begin = "\\[";
+constexpr std::string_view nested_end = "\\]";
+constexpr std::string_view segment_specials = ":,\\";
+constexpr std::string_view string_form_specials = ":,\\={}[]";
+}  // namespace
+
+// ---- the call
+
+void text_writer::begin_arguments(std::size_t count) {
+  if (count == 0) out_.put(no_arguments);
+  push(frame_kind::arguments);
+}
+
+void text_writer::begin_keywords(std::span<map_slot> slots) {
+  if (!slots.empty()) fail(errc::invalid_argument, "a failover key has no keyword arguments; pass them by position");
+}
+
+void text_writer::end_arguments() { pop(); }
+
+void text_writer::begin_value() {
+  next();
+  lone_element_ = false;
+  const bool first = position() == 1;
+  switch (inside()) {
+    case frame_kind::arguments:
+      if (!first) out_.put(':');
+      break;
+    case frame_kind::list:
+    case frame_kind::set:
+      if (!first) out_.put(in_string_form() ? std::string_view(", ") : std::string_view(","));
+      break;
+    case frame_kind::keywords:
+    case frame_kind::map:
+    case frame_kind::optional:
+      break;
+  }
+}
+
+// ---- scalars
+
+void text_writer::put_null() {
+  if (escaped_) out_.put(null_mark);
+  else if (in_string_form()) out_.put("null");
+}
+
+void text_writer::null() {
+  const bool lone = lone_element_;
+  begin_value();
+  if (lone && escaped_) out_.put(plain_list_mark);  // the list [null] is not null
+  put_null();
+}
+
+void text_writer::boolean(bool v) {
+  begin_value();
+  out_.put(v ? std::string_view("true") : std::string_view("false"));
+}
+
+template <class Number>
+void text_writer::put_number(Number v) {
+  char text[32];  // NOLINT(*-avoid-c-arrays)
+  std::size_t length = 0;
+  if constexpr (std::is_floating_point_v<Number>) length = java_text(v, text);
+  else length = static_cast<std::size_t>(std::to_chars(text, text + sizeof text, v).ptr - text);
+  out_.put(std::string_view(text, length));
+}
+
+void text_writer::integer(std::int64_t v) {
+  begin_value();
+  put_number(v);
+}
+void text_writer::unsigned_integer(std::uint64_t v) {
+  begin_value();
+  put_number(v);
+}
+void text_writer::float32(float v) {
+  begin_value();
+  put_number(v);
+}
+void text_writer::float64(double v) {
+  begin_value();
+  put_number(v);
+}
+
+void text_writer::character(char32_t v) {
+  char encoded[4];  // NOLINT(*-avoid-c-arrays)
+  const auto length = encode_utf8(v, encoded);
+  begin_value();
+  if (length == 0) fail(errc::ill_formed_text, "not a Unicode character: a surrogate or beyond U+10FFFF");
+  put_text({encoded, length});
+}
+
+void text_writer::text(std::string_view v) {
+  begin_value();
+  put_text(v);
+}
+
+void text_writer::put_text(std::string_view v) {
+  if (!is_utf8(v)) fail(errc::ill_formed_text, "the text is not well-formed UTF-8; pass it as bytes, or repair it");
+  if (escaped_) put_escaped(v);
+  else out_.put(v);
+}
+
+void text_writer::put_escaped(std::string_view v) {
+  if (v.empty()) return out_.put(empty_text_mark);
+  if (v == no_arguments) out_.put('\\');
+  const auto specials = in_string_form() ? string_form_specials : segment_specials;
+  for (;;) {
+    const auto special = v.find_first_of(specials);
+    if (special == std::string_view::npos) break;
+    out_.put(v.substr(0, special));
+    out_.put('\\');
+    out_.put(v[special]);
+    v.remove_prefix(special + 1);
+  }
+  out_.put(v);
+}
+
+void text_writer::uuid(const key::uuid& v) {
+  begin_value();
+  out_.put(v.to_string());
+}
+
+void text_writer::decimal(std::string_view v) {
+  begin_value();
+  const auto canonical = decimal_text(v, decimal_rules::java);
+  if (!canonical) fail(errc::invalid_argument, "not a decimal number; expected digits like 1.10 or 1E-7");
+  out_.put(*canonical);
+}
+
+void text_writer::big_integer(std::string_view digits) {
+  begin_value();
+  const auto canonical = integer_text(digits);
+  if (!canonical) fail(errc::invalid_argument, "not a whole number; expected decimal digits");
+  out_.put(*canonical);
+}
+
+void text_writer::instant(const key::instant& v) {
+  begin_value();
+  const auto text = java_text(v);
+  if (!text) fail(errc::out_of_range, "a time outside the years -9999 to 9999");
+  out_.put(*text);
+}
+
+void text_writer::date(const key::date&) {
+  begin_value();
+  unsupported("date");
+}
+void text_writer::time_of_day(const key::time_of_day&) {
+  begin_value();
+  unsupported("time of day");
+}
+
+void text_writer::path(std::string_view v, key::path::flavour) { text(v); }
+
+// ---- lists
+
+void text_writer::open_sequence(frame_kind kind, std::size_t count) {
+  begin_value();
+  if (in_string_form()) {
+    out_.put('[');
+  } else if (escaped_) {
+    if (inside() != frame_kind::arguments) out_.put(nested_begin);
+    else if (count == 0) out_.put(plain_list_mark);
+  }
+  lone_element_ = count == 1 && !in_string_form() && inside() == frame_kind::arguments;
+  push(kind);
+}
+
+void text_writer::close_sequence() {
+  pop();
+  if (in_string_form()) out_.put(']');
+  else if (escaped_ && inside() != frame_kind::arguments) out_.put(nested_end);
+}
+
+void text_writer::begin_list(std::size_t count) { open_sequence(frame_kind::list, count); }
+void text_writer::end_list() { close_sequence(); }
+void text_writer::begin_set(std::size_t count) { open_sequence(frame_kind::set, count); }
+void text_writer::end_set() { close_sequence(); }
+
+void text_writer::refuse_array_in_string_form(std::string_view what) const {
+  if (in_string_form()) unsupported(std::string(what) + " inside a map or an Optional");
+}
+
+/// A Java byte[]: its elements are signed.
+void text_writer::bytes(std::span<const std::byte> v) {
+  refuse_array_in_string_form("bytes");
+  open_sequence(frame_kind::list, v.size());
+  for (const std::byte b : v) integer(static_cast<std::int8_t>(b));
+  close_sequence();
+}
+
+void text_writer::array(array_value::element type, std::span<const std::byte> little_endian) {
+  refuse_array_in_string_form("array");
+  const auto each = [&]<class Element>(Element element) {
+    open_sequence(frame_kind::list, little_endian.size() / sizeof element);
+    for (std::size_t at = 0; at + sizeof element <= little_endian.size(); at += sizeof element) {
+      std::memcpy(&element, little_endian.data() + at, sizeof element);
+      begin_value();
+      put_number(element);
+    }
+    close_sequence();
+  };
+  switch (type) {
+    case array_value::element::i32:
+      return each(std::int32_t{});
+    case array_value::element::i64:
+      return each(std::int64_t{});
+    case array_value::element::f32:
+      return each(float{});
+    case array_value::element::f64:
+      return each(double{});
+  }
+}
+
+// ---- maps and Optionals
+
+void text_writer::begin_map(std::span<map_slot> slots) {
+  begin_value();
+  refuse_duplicates(*this, slots);
+  ++string_form_;
+  out_.put('{');
+  push(frame_kind::map);
+}
+
+void text_writer::entry(const map_slot& slot) {
+  at_key(slot.key);
+  if (position() != 0) out_.put(", ");
+  const map_key& k = slot.key;
+  switch (k.type) {
+    case map_key::kind::null:
+      put_null();
+      break;
+    case map_key::kind::boolean:
+      out_.put(k.truth ? std::string_view("true") : std::string_view("false"));
+      break;
+    case map_key::kind::integer:
+      put_number(k.integer);
+      break;
+    case map_key::kind::unsigned_integer:
+      put_number(k.unsigned_integer);
+      break;
+    case map_key::kind::float32:
+      put_number(k.single);
+      break;
+    case map_key::kind::float64:
+      put_number(k.number);
+      break;
+    case map_key::kind::text:
+      put_text(k.text);
+      break;
+    case map_key::kind::bytes:
+      unsupported("bytes as a map key");
+    case map_key::kind::other:
+      if (k.text.data() == nullptr) unsupported(std::string(k.type_name) + " as a map key");
+      put_text(k.text);
+      break;
+  }
+  out_.put('=');
+}
+
+void text_writer::end_map() {
+  pop();
+  --string_form_;
+  out_.put('}');
+}
+
+void text_writer::begin_optional(bool has_item) {
+  begin_value();
+  ++string_form_;
+  out_.put(has_item ? std::string_view("Optional[") : std::string_view("Optional.empty"));
+  push(frame_kind::optional);
+}
+
+void text_writer::end_optional() {
+  const bool had_item = position() != 0;
+  pop();
+  --string_form_;
+  if (had_item) out_.put(']');
+}
+
+// ---- objects
+
+void text_writer::object(const key::object& v) { text(v.text); }
+
+void text_writer::object_identity(const key::object_identity& v) {
+  begin_value();
+  if (escaped_) {
+    fail(errc::unsupported_type, "an object of type '" + v.class_name +
+                                     "' has no stable text form; give it one, use a custom key generator, or choose style exact");
+  }
+  if (on_unstable_ != nullptr && *on_unstable_) (*on_unstable_)(v.class_name);
+  if (!is_utf8(v.class_name)) fail(errc::ill_formed_text, "the class name is not well-formed UTF-8");
+  out_.put(v.class_name);
+  out_.put('@');
+  char text[16];  // NOLINT(*-avoid-c-arrays)
+  const auto end = std::to_chars(text, text + sizeof text, static_cast<std::uint32_t>(v.hash), 16).ptr;
+  out_.put(std::string_view(text, static_cast<std::size_t>(end - text)));
+}
+
+bool text_writer::enumerator_by_text(const key::enumeration&) { return true; }
+
+}  // namespace HOLDFAST_NAMESPACE::key
