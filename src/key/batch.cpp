@@ -4,6 +4,7 @@
 #include "key/digest.hpp"
 #include "key/typed_json_value.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -74,6 +75,54 @@ void append_hex_member(std::string& out, std::string_view name, std::string_view
   out += '"';
 }
 
+/// The end of the JSON text or number that begins at `at`.
+std::size_t end_of_scalar(std::string_view json, std::size_t at) {
+  if (json[at] != '"') return std::min(json.find_first_not_of("+-.0123456789eE", at), json.size());
+  for (std::size_t i = at + 1; i < json.size(); ++i) {
+    if (json[i] == '\\') ++i;
+    else if (json[i] == '"') return i + 1;
+  }
+  return json.size();
+}
+
+/// The id as it goes into the answer.
+std::string shown_id(const element& id) {
+  std::string_view text;
+  if (id.get(text) != simdjson::SUCCESS) return simdjson::minify(id);
+  std::string quoted;
+  append_json(quoted, text);
+  return quoted;
+}
+
+/// A line that did not parse may still say which case it was: the member "id" of its outermost object, as JSON; else null.
+std::string id_of_broken_line(std::string_view line) {
+  constexpr std::string_view white = " \t\r";
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < line.size();) {
+    const char c = line[i];
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && depth > 0) --depth;
+    if (c != '"') {
+      ++i;
+      continue;
+    }
+    const auto end = end_of_scalar(line, i);
+    const bool is_id = depth == 1 && line.substr(i, end - i) == "\"id\"";
+    i = end;
+    const auto colon = line.find_first_not_of(white, end);
+    if (!is_id || colon == std::string_view::npos || line[colon] != ':') continue;
+    const auto begin = line.find_first_not_of(white, colon + 1);
+    if (begin == std::string_view::npos) break;
+    const auto id = line.substr(begin, end_of_scalar(line, begin) - begin);
+    // Only what is JSON by itself goes into the answer.
+    simdjson::dom::parser parser;
+    element parsed;
+    if (!id.empty() && parser.parse(id.data(), id.size()).get(parsed) == simdjson::SUCCESS) return shown_id(parsed);
+    break;
+  }
+  return "null";
+}
+
 }  // namespace
 
 struct batch::state {
@@ -92,7 +141,6 @@ struct batch::state {
 
   void read_args(const simdjson::dom::object& request, bool may_be_null);
   void read_keywords(const simdjson::dom::object& request);
-  [[nodiscard]] std::string id_of_broken_line(std::size_t length) const;
 };
 
 namespace {
@@ -205,24 +253,6 @@ void batch::state::answer(const element& root, std::string& out) {
   }
 }
 
-/// A line that did not parse may still say which case it was: the lazy parser reads up to the id and no further.
-std::string batch::state::id_of_broken_line(std::size_t length) const {
-  simdjson::ondemand::parser lazy;
-  simdjson::ondemand::document document;
-  simdjson::ondemand::value found;
-  if (lazy.iterate(padded.data(), length, padded.size()).get(document) != simdjson::SUCCESS) return "null";
-  if (document.find_field("id").get(found) != simdjson::SUCCESS) return "null";
-  std::string_view text;
-  if (found.get(text) == simdjson::SUCCESS) {
-    std::string quoted;
-    append_json(quoted, text);
-    return quoted;
-  }
-  std::int64_t number = 0;
-  if (found.get(number) == simdjson::SUCCESS) return std::to_string(number);
-  return "null";
-}
-
 batch::batch(batch_options options) {
   typed_reader reader(options.scheme);
   state_.reset(new state{.options = std::move(options), .reader = std::move(reader)});
@@ -257,13 +287,13 @@ void batch::run(std::string_view line, std::string& out) {
     }
     element root;
     if (const auto failed = s.parser.parse(s.padded.data(), line.size(), false).get(root)) {
-      id = s.id_of_broken_line(line.size());
+      id = id_of_broken_line(line);
       begin();
       const auto broken = json_error(failed);
       refuse(to_string(broken.code()), "", broken.message());
     } else {
       element given;
-      if (root["id"].get(given) == simdjson::SUCCESS) id = simdjson::minify(given);
+      if (root["id"].get(given) == simdjson::SUCCESS) id = shown_id(given);
       begin();
       s.answer(root, out);
     }

@@ -72,9 +72,9 @@ std::string sorted_csv(const point_info&, std::span<const value> args) {
   }
   std::sort(parts.begin(), parts.end());
   std::string joined;
-  for (const auto part : parts) {
-    if (&part != parts.data()) joined += ',';
-    joined += part;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i != 0) joined += ',';
+    joined += parts[i];
   }
   return joined;
 }

@@ -159,6 +159,15 @@ TEST(MessagePackReader, EveryTruncationIsAnError) {
   }
 }
 
+TEST(MessagePackReader, PayloadsEndWithTheDocumentEvenWhereTheyWereAllowed) {
+  // Wide integers take more bytes than slots, so that the account of slots alone would let these through.
+  for (const auto* hex : {"92cd0001a261", "92cd0001c40261", "92ce00000001c7020161"}) {
+    const auto thrown = wire::error_of([&] { static_cast<void>(decode(hex)); });
+    ASSERT_TRUE(thrown) << hex;
+    EXPECT_NE(thrown->message().find("ends too early"), std::string::npos) << hex << ": " << thrown->what();
+  }
+}
+
 // ---- what is refused, and where
 
 TEST(MessagePackReader, RefusesTheReservedByte) {
@@ -254,6 +263,7 @@ TEST(MessagePackReader, DepthEndsWhereAValueEnds) {
   constexpr std::size_t most = key::max_height;
   EXPECT_EQ(decode_value(around_a_scalar(most - 1)).height(), most);
   EXPECT_ERROR(errc::too_deep, decode_value(around_a_scalar(most)));
+  EXPECT_TRUE(path_of(around_a_scalar(most)).starts_with("value[0][0]"));
   EXPECT_EQ(decode_value(around_nothing(most)).height(), most);
   EXPECT_ERROR(errc::too_deep, decode_value(around_nothing(most + 1)));
   EXPECT_ERROR(errc::too_deep, decode_value(around_a_scalar(most), {.max_depth = 1024})) << "no value is higher";
