@@ -20,10 +20,6 @@ namespace holdfast::cli {
 
 namespace {
 
-std::string quoted_list(std::string_view first, std::string_view second) {
-  return "(\"" + std::string(first) + "\", \"" + std::string(second) + "\")";
-}
-
 void same_call_same_key(stage& show) {
   show.say("A key names a call. This process makes one in C++, then starts two others and asks them for the same call.");
   show.gap();
@@ -47,17 +43,19 @@ void different_calls_different_keys(stage& show) {
       "Joining arguments with a colon is how two different calls become one. The style `exact` does what the Java library "
       "does, to share its tables; the style `escaped`, the default, tells them apart.");
   show.gap();
-  constexpr std::string_view left[]{"a:b", "c"};
-  constexpr std::string_view right[]{"a", "b:c"};
-  const key::point_info point{.name = "country-by-code"};
-  const key::failover_keys exact(point, {.style = key::style::exact});
-  const key::failover_keys escaped(point);
-  for (const auto* keys : {&exact, &escaped}) {
-    show.typed(std::string("holdfast key failover --name country-by-code --style ") + (keys == &exact ? "exact" : "escaped") + " ...");
-    show.show(quoted_list(left[0], left[1]), keys->raw(left[0], left[1]) + "   " + (*keys)(left[0], left[1]));
-    show.show(quoted_list(right[0], right[1]), keys->raw(right[0], right[1]) + "   " + (*keys)(right[0], right[1]));
-    if ((*keys)(left[0], left[1]) == (*keys)(right[0], right[1])) show.bad("one row for two calls: one would be served the other's answer");
-    else show.good("two calls, two rows");
+  const key::point_info point{.name = "country"};
+  for (const bool exact : {true, false}) {
+    const key::failover_keys keys(point, {.style = exact ? key::style::exact : key::style::escaped});
+    const std::string command = "holdfast key failover --name country" + std::string(exact ? " --style exact" : "");
+    show.typed(command + " a:b c");
+    show.show(keys.raw("a:b", "c"), keys("a:b", "c"));
+    show.typed(command + " a b:c");
+    show.show(keys.raw("a", "b:c"), keys("a", "b:c"));
+    if (keys("a:b", "c") == keys("a", "b:c")) {
+      show.bad("one row for two calls: one would be served the other's answer");
+    } else {
+      show.good("two calls, two rows");
+    }
   }
 }
 
@@ -123,12 +121,13 @@ void four_keys_one_slot(stage& show) {
 void errors_say_where(stage& show) {
   show.say("A value that a format cannot carry is refused, never bent. The error names the path to it, however deep it is.");
   show.gap();
-  show.typed("holdfast key interop orders find --json-args 1 '\"x\"' '{\"a\":[{...}]}'");
+  show.typed(R"(holdfast key interop orders find 1 x '{"t":"map","v":[[{"t":"str","v":"a"},{"t":"list","v":[{"t":"int",)"
+             R"("v":"18446744073709551616"}]}]]}')");
   key::list inner;
   inner.items.emplace_back(key::big_integer{"18446744073709551616"});
   key::map outer;
   outer.items.emplace_back(key::value("a"), key::value(std::move(inner)));
-  const std::vector<key::value> args{key::value(1), key::value("x"), key::value(std::move(outer))};
+  const std::vector<key::value> args{key::value("1"), key::value("x"), key::value(std::move(outer))};
   try {
     show.show("key", key::interop_keys("orders", "find").of(args));
   } catch (const error& refused) {

@@ -28,8 +28,10 @@ void output::flush() {
     }
     buffer_.clear();
     if (reason == EPIPE) throw reader_gone();
+    const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
     throw error(errc::unavailable,
-                "cannot write the output: " + std::generic_category().message(reason) + "; free some space or write it elsewhere",
+                "cannot write the output: " + std::generic_category().message(reason) +
+                    (full ? "; free some space or write it elsewhere" : "; check where it goes"),
                 {.backend_code = std::to_string(reason)});
   }
   buffer_.clear();

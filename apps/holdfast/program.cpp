@@ -23,7 +23,7 @@ class program {
     app_.name("holdfast");
     app_.description("Keeps services answering and consistent when what they depend on fails");
     app_.set_help_flag("-h,--help", "Show this help");
-    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION_STRING, "Show the version");
+    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION_STRING, "Show the version")->disable_flag_override();
 
     command root(app_, runs_);
     add_key_commands(root);

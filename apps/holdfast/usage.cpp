@@ -116,8 +116,10 @@ const CLI::Option* option_named(const CLI::App& app, std::string_view name) {
   return nullptr;
 }
 
-std::string about_missing_value(std::string_view message, const CLI::App& app) {
-  const std::string name(message.substr(0, message.find_first_of(": ")));
+std::string about_value(std::string_view message, const CLI::App& app) {
+  std::string name(message.substr(0, message.find_first_of(": ")));
+  // CLI11 names a flag that was given a value without its dashes.
+  if (message.ends_with("flag override")) name.insert(0, "--");
   const CLI::Option* held = option_named(app, name);
   if (held == nullptr) return std::string(message) + "; " + see_help(app);
   if (held->get_items_expected_max() == 0) return name + " takes no value; write " + name + " alone";
@@ -199,7 +201,7 @@ std::string complaint(const CLI::ParseError& wrong, const CLI::App& root) {
     const bool positional = held != nullptr && held->get_positional();
     return (positional ? "no " : "") + name + (positional ? " was given" : " is missing") + "; " + see_help(app);
   }
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&wrong) != nullptr) return about_missing_value(message, app);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&wrong) != nullptr) return about_value(message, app);
   return std::string(message) + "; " + see_help(app);
 }
 

@@ -1,0 +1,46 @@
+"""Runs the holdfast command and looks at it from outside. HOLDFAST names the executable."""
+
+import json
+import os
+import subprocess
+import unittest
+
+HOLDFAST = os.environ["HOLDFAST"]
+
+
+def run(*words, stdin=b"", env=None, **more):
+    """The finished process, with stdout and stderr as bytes."""
+    words = [word if isinstance(word, bytes) else word.encode() for word in words]
+    if isinstance(stdin, str):
+        stdin = stdin.encode()
+    environment = {**os.environ, **(env or {})}
+    return subprocess.run([HOLDFAST.encode(), *words], input=stdin, capture_output=True, env=environment, timeout=60, **more)
+
+
+class CommandTest(unittest.TestCase):
+    def fine(self, *words, **more):
+        """Runs a command that must succeed in silence; returns its output as text."""
+        done = run(*words, **more)
+        self.assertEqual(done.stderr.decode(), "")
+        self.assertEqual(done.returncode, 0)
+        return done.stdout.decode()
+
+    def fine_json(self, *words, **more):
+        text = self.fine(*words, **more)
+        self.assertEqual(text.count("\n"), 1, "one line of JSON")
+        return json.loads(text)
+
+    def assert_complaint(self, done, code):
+        """One line `holdfast: what; what to do`, and the exit code. Returns the line."""
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, text)
+        self.assertTrue(text.startswith("holdfast: "), text)
+        self.assertTrue(text.endswith("\n"), text)
+        self.assertEqual(text.count("\n"), 1, text)
+        self.assertIn("; ", text)
+        return text
+
+    def refused(self, *words, code=2, **more):
+        done = run(*words, **more)
+        self.assertEqual(done.stdout, b"")
+        return self.assert_complaint(done, code)

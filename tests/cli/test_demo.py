@@ -1,0 +1,83 @@
+"""holdfast demo: plain when piped, coloured on a terminal, quick, and true: the commands it shows do what it says."""
+
+import os
+import pty
+import re
+import shlex
+import time
+import unittest
+
+from holdfast_process import HOLDFAST, CommandTest, run
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def on_a_terminal(*words, env):
+    """Runs the command on a pseudo-terminal; returns what it wrote and its exit code."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(HOLDFAST, [HOLDFAST, *words], env)
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(terminal)
+    return written.replace(b"\r\n", b"\n"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+class Demo(CommandTest):
+    ENV = {"TERM": "xterm", "LANG": "C.UTF-8", "PATH": os.environ["PATH"]}
+
+    def test_plain_when_piped(self):
+        begin = time.monotonic()
+        text = self.fine("demo")
+        self.assertLess(time.monotonic() - begin, 2)
+        self.assertNotIn("\x1b", text)
+        self.assertTrue(text.isascii())
+        self.assertEqual(text, self.fine("demo", "--no-color"))
+        self.assertIn("What to try next", text)
+        for line in text.splitlines():
+            self.assertEqual(line, line.rstrip())
+
+    def test_coloured_on_a_terminal(self):
+        coloured, code = on_a_terminal("demo", env=self.ENV)
+        self.assertEqual(code, 0)
+        self.assertRegex(coloured, COLOUR)
+        self.assertIn("✓".encode(), coloured)
+        plain = COLOUR.sub(b"", coloured).replace("✓".encode(), b"ok").replace("✗".encode(), b"!!")
+        self.assertEqual(plain, run("demo").stdout)
+
+    def test_plain_on_a_terminal_when_asked(self):
+        plain = run("demo").stdout
+        for words, more in [(["demo"], {"NO_COLOR": "1"}), (["demo", "--no-color"], {}), (["demo"], {"TERM": "dumb"})]:
+            with self.subTest(words=words, env=more):
+                written, code = on_a_terminal(*words, env={**self.ENV, **more})
+                self.assertEqual((written, code), (plain, 0))
+
+    def test_colour_without_a_terminal_when_asked(self):
+        done = run("demo", "--color", env={"NO_COLOR": "1", "LC_ALL": "C"})
+        self.assertRegex(done.stdout, COLOUR)
+        self.assertTrue(done.stdout.isascii())
+
+    def test_the_commands_it_shows_are_true(self):
+        """Every value on the lines under a shown command is in what that command prints."""
+        shown, checked = None, 0
+        for line in self.fine("demo").splitlines():
+            if line.startswith("  $ "):
+                shown = shlex.split(line[4:]) if line.startswith("  $ holdfast key ") else None
+            elif line.startswith("    ") and shown:
+                done = run(*shown[1:])
+                printed = (done.stdout + done.stderr).decode()
+                for found in re.findall(r"[0-9a-f-]{36,}|args\[.*\]", line):
+                    self.assertIn(found, printed)
+                    checked += 1
+        self.assertGreaterEqual(checked, 8)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,144 @@
+"""Help, version, exit codes, what is said when a command line is wrong, and where the output goes."""
+
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+from holdfast_process import HOLDFAST, CommandTest, run
+
+
+def tree():
+    """Every command, found by reading --help from the root down."""
+    found, todo = [], [[]]
+    while todo:
+        path = todo.pop()
+        found.append(path)
+        text = run(*path, "--help").stdout.decode()
+        listed = re.search(r"\nCommands:\n((?:  .*\n)+)", text)
+        if listed:
+            todo += [path + [line.split()[0]] for line in listed[1].splitlines() if not line.startswith("   ")]
+    return found
+
+
+class Help(CommandTest):
+    def test_every_command_has_help_with_examples(self):
+        commands = tree()
+        self.assertIn(["key", "failover"], commands)
+        self.assertGreaterEqual(len(commands), 13)
+        for path in commands:
+            with self.subTest(command=path):
+                text = self.fine(*path, "--help")
+                self.assertEqual(text, self.fine(*path, "-h"))
+                self.assertIn("Usage: " + " ".join(["holdfast", *path]), text)
+                self.assertIn("\nExamples:\n", text)
+                self.assertIn("--help", text)
+                for line in text.splitlines():
+                    self.assertEqual(line, line.rstrip())
+
+    def test_examples_work(self):
+        """What the help tells to type must be worth typing."""
+        for path in tree():
+            if path[:1] in (["bench"], ["completion"], ["demo"]) or not path:
+                continue
+            text = self.fine(*path, "--help")
+            for line in text.split("\nExamples:\n")[1].splitlines():
+                if "cases.jsonl" in line:
+                    continue
+                with self.subTest(example=line):
+                    script = f'holdfast() {{ "{HOLDFAST}" "$@"; }}; {line}'
+                    done = subprocess.run(["bash", "-o", "pipefail", "-c", script], capture_output=True, timeout=60)
+                    self.assertEqual((done.returncode, done.stderr), (0, b""))
+                    self.assertNotIn(b'"error"', done.stdout)
+
+    def test_version(self):
+        self.assertRegex(self.fine("--version"), r"^holdfast [0-9]+\.[0-9]+\.[0-9]+\n$")
+
+
+class Mistakes(CommandTest):
+    def test_nearest_word(self):
+        for words, expected in [
+            (["kye"], "'key'"),
+            (["key", "fialover"], "'failover'"),
+            (["key", "slot", "--jsn", "a"], "'--json'"),
+            (["key", "failover", "--nam=x"], "'--name'"),
+            (["key", "failover", "--name", "n", "--style", "exac"], "'exact'"),
+            (["key", "batch", "--scheme", "interopp"], "'interop'"),
+            (["--hlep"], "'--help'"),
+            (["bench", "key"], "'keys'"),
+        ]:
+            with self.subTest(words=words):
+                self.assertIn("did you mean " + expected, self.refused(*words))
+
+    def test_no_nearest_word(self):
+        self.assertIn("say key", self.refused("frobnicate"))
+        self.assertIn("--help", self.refused("help"))
+        self.assertIn("put -- before", self.refused("key", "slot", "-x"))
+        self.assertIn("--help", self.refused("key", "outbox", "--" + "x" * 1000))
+
+    def test_every_kind(self):
+        for words in [
+            [], ["key"], ["bench"], ["completion"], ["key", "slot"], ["demo", "x"], ["completion", "zsh"], ["--version=1"], [""], ["\n"],
+            ["--"], ["--", "key"], ["key", "--", "slot"], ["-"], ["-x"], ["++"], ["key", "failover", "--name"],
+            ["key", "failover", "--name", "a", "--name", "b"], ["key", "slot", "--json=5", "a"], ["key", "failover", "--name", "a", "--style", ""],
+            ["bench", "keys", "--rounds", "0"], ["bench", "keys", "--rounds", "x"], ["bench", "keys", "--rounds", "-1"],
+            ["key", "batch"], ["key", "batch", "--scheme", "interop", "a", "b"], ["a\x1b[2Jb\nc"], [b"\xff\xfe"],
+        ]:
+            with self.subTest(words=words):
+                line = self.refused(*words)
+                self.assertIsNone(re.search(r"[\x00-\x08\x0b-\x1f\x7f]", line))
+
+    def test_unreadable_files(self):
+        self.assertIn("no-such-file", self.refused("key", "batch", "--scheme", "interop", "no-such-file"))
+        self.refused("key", "batch", "--scheme", "interop", "/")
+
+
+class Output(CommandTest):
+    def test_full_disk(self):
+        for words in [["--help"], ["--version"], ["key", "slot", "a"], ["demo"], ["completion", "bash"], ["bench", "keys", "--list"]]:
+            with self.subTest(words=words), open("/dev/full", "wb") as full:
+                done = subprocess.run([HOLDFAST, *words], stdout=full, stderr=subprocess.PIPE, timeout=60)
+                self.assertIn("No space left", self.assert_complaint(done, 3))
+
+    def test_full_disk_in_the_middle_of_a_batch(self):
+        lines = b'{"id":1,"value":{"t":"int","v":"1"}}\n' * 100_000
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([HOLDFAST, "key", "batch", "--scheme", "interop-value"], input=lines, stdout=full,
+                                  stderr=subprocess.PIPE, timeout=60)
+        self.assert_complaint(done, 3)
+
+    def test_closed_output(self):
+        done = subprocess.run(["bash", "-c", f'"{HOLDFAST}" key slot a >&-'], stderr=subprocess.PIPE, timeout=60)
+        self.assert_complaint(done, 3)
+
+    def test_closed_pipe_in_the_middle_of_a_batch(self):
+        with tempfile.NamedTemporaryFile() as cases:
+            cases.write(b'{"id":1,"value":{"t":"int","v":"1"}}\n' * 300_000)
+            cases.flush()
+            script = f'"{HOLDFAST}" key batch --scheme interop-value {cases.name} | head -1; echo "${{PIPESTATUS[0]}}"'
+            done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+        self.assertEqual(done.stderr, b"")
+        self.assertEqual(done.stdout, b'{"id":1,"hex":"01"}\n0\n')
+
+    def test_head(self):
+        script = f'"{HOLDFAST}" completion bash | head -1; echo "${{PIPESTATUS[0]}}"'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+        self.assertEqual(done.stderr, b"")
+        self.assertTrue(done.stdout.endswith(b"\n0\n"))
+
+    def test_reader_that_never_reads(self):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([HOLDFAST, "--help"], stdout=write, stderr=subprocess.PIPE, timeout=60)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_locale_does_not_matter(self):
+        env = {"LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"}
+        self.assertEqual(self.fine("key", "failover", "--name", "n", "--json-args", "1.5", env=env),
+                         self.fine("key", "failover", "--name", "n", "--json-args", "1.5"))
+
+
+if __name__ == "__main__":
+    unittest.main()
