@@ -23,7 +23,7 @@ def run_batch(cli, scheme, variant, lines):
     """Pipes lines through the command; returns one parsed answer per line."""
     option, _ = oracle.VARIANTS[scheme]
     command = [cli, "key", "batch", "--scheme", scheme] + ([option, variant] if option else [])
-    done = subprocess.run(command, input=("\n".join(lines) + "\n").encode(), capture_output=True, timeout=300)
+    done = subprocess.run(command, input=("\n".join(lines) + "\n").encode(), capture_output=True, timeout=60)
     if done.returncode != 0:
         raise SystemExit("%s: exit %d\n%s" % (" ".join(command), done.returncode, done.stderr.decode(errors="replace")[:2000]))
     answers = done.stdout.decode().split("\n")

@@ -18,7 +18,7 @@ import batch
 import oracle
 from case_generator import CaseGenerator
 
-SHOWN_DIFFERENCES = 10
+SHOWN_DIFFERENCES = 5
 
 
 class Round:
@@ -42,7 +42,9 @@ class Round:
     def expectations(self, variant):
         for case, fault in zip(self.cases, self.faults):
             if fault is None:
-                yield batch.expect(self.scheme, variant, case)
+                expected = batch.expect(self.scheme, variant, case)
+                expected.code = None  # one of several faults may be found first
+                yield expected
                 continue
             code, path = fault
             assert self._oracle_refuses(case, variant), "this fault is none: %s" % case
@@ -113,7 +115,7 @@ def main():
             failures += len(found)
             for case, difference in found[:SHOWN_DIFFERENCES]:
                 text = json.dumps(case)
-                print("%s %s: %s\n  %s" % (scheme, variant, difference, text if len(text) < 1500 else text[:1500] + " ..."))
+                print("%s %s: %s\n  %s" % (scheme, variant, difference, text if len(text) < 800 else text[:800] + " ..."))
             if not found:
                 assert_that_it_can_fail(cases.cases, expected, answers)
             refused = sum(e.error for e in expected)

@@ -104,11 +104,19 @@ def arguments_of_both_cachekit_schemes():
     yield "reject/date", {"t": "date", "c": [2024, 1, 1]}
 
 
+def heights():
+    """The highest value that every scheme but auto mode takes, and one more."""
+    for kind in ("list", "map"):
+        yield "height/%s_1024" % kind, {"t": "nest", "kind": kind, "depth": 1023, "leaf": i(1)}
+        yield "reject/height/%s_1025" % kind, {"t": "nest", "kind": kind, "depth": 1024, "leaf": i(1)}
+    yield "height/empty_innermost", {"t": "nest", "kind": "list", "depth": 1023, "leaf": items()}
+
+
 def failover_cases():
     def call(case_id, *args, name="country-by-code", domain=""):
         return {"id": case_id, "name": name, "domain": domain, "args": list(args)}
 
-    for name, value in common():
+    for name, value in [*common(), *heights()]:
         yield call(name, value)
     yield {"id": "no_argument_list", "name": "country-by-code", "domain": None, "args": None}
     yield call("no_arguments")
@@ -183,7 +191,7 @@ def interop_cases():
     def call(case_id, *args, namespace="users", operation="get_user"):
         return {"id": case_id, "namespace": namespace, "operation": operation, "args": list(args)}
 
-    for name, value in [*common(), *arguments_of_both_cachekit_schemes()]:
+    for name, value in [*common(), *heights(), *arguments_of_both_cachekit_schemes()]:
         yield call(name, value)
     yield call("no_arguments")
     yield call("sixteen", *[i(n) for n in range(16)])
@@ -201,7 +209,7 @@ def interop_cases():
 
 
 def value_cases():
-    for name, value in common():
+    for name, value in [*common(), *heights()]:
         yield {"id": name, "value": value}
     yield from ({"id": "date/%d" % n, "value": {"t": "date", "c": m[0][:3]}} for n, m in enumerate(MOMENTS[:5]))
     yield from ({"id": "time/%d" % n, "value": {"t": "time", "c": c}} for n, c in enumerate(([10, 30], [0, 0, 1], [23, 59, 59, 999999], [1, 2, 3, 450000])))

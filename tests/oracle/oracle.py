@@ -26,9 +26,10 @@ LISTS = ("list", "tuple")
 NULLS = ("none", "null")
 DECIMALS = ("decimal", "bigdecimal")
 
-# Auto mode has its own limit (the one of msgpack). The other formats set none, so an implementation documents one; a value
-# higher than this is refused by any, which is as deep as the published decode bounds allow a reader to go.
-REFUSED_HEIGHT = 1026
+# How high a value may be: a scalar or an empty container is 1 high, a container one more than its highest child. Auto mode has
+# its own limit (the one of msgpack). The other formats set none; this is the library's, and as deep as the published decode
+# bounds let a reader go.
+MAX_HEIGHT = 1024
 
 
 class Refused(Exception):
@@ -264,6 +265,7 @@ def serializer_code(serializer, dialect):
 
 
 def cachekit_auto(case, dialect):
+    flags = ("1" if case.get("integrity", True) else "0") + serializer_code(case.get("serializer", "std"), dialect)
     packed = AutoModeArguments().pack(case["args"], case["kwargs"])
     args_hash = blake2b_256(packed)
     function = case["module"] + "." + case["qualname"]
@@ -271,8 +273,7 @@ def cachekit_auto(case, dialect):
         function = re.sub(r"[^A-Za-z0-9_.]", "_", function)
         function = re.sub(r"\.\.+", ".", function)[:200]
     key = "ns:" + case["namespace"] + ":" if case.get("namespace") else ""
-    key += "func:" + function + ":args:" + args_hash + ":"
-    key += ("1" if case.get("integrity", True) else "0") + serializer_code(case.get("serializer", "std"), dialect)
+    key += "func:" + function + ":args:" + args_hash + ":" + flags
     key = re.sub(r"[ \n\r]", "_", key)
     if len(key) > 250:
         key = key[:50] + ":" + blake2b_256(key.encode())[:32]
@@ -514,7 +515,7 @@ def _height(values):
 
 def answer(scheme, variant, case):
     """What the batch command must print for a case, without its id; raises Refused."""
-    if scheme != "cachekit-auto" and _height(case.get("args") or [case.get("value")]) >= REFUSED_HEIGHT:
+    if scheme != "cachekit-auto" and _height(case.get("args") or [case.get("value")]) > MAX_HEIGHT:
         raise Refused("nested too deep", "too_deep")
     if scheme == "failover":
         return failover(case, variant)
