@@ -29,6 +29,10 @@ enum class errc : std::uint8_t {
   tampered,          ///< a checksum, tag or key does not match: the data was changed or belongs elsewhere
   not_found,         ///< a name that nobody registered, or an entry that is not there
   unavailable,       ///< something that this depends on did not answer
+  timeout,           ///< it did not answer in time
+  grammar,           ///< a statement that the database does not understand
+  missing_object,    ///< a table, column or index that is not there
+  permission,        ///< refused: wrong credentials or no privilege
   internal           ///< a defect of Holdfast; please report it
 };
 

@@ -9,7 +9,8 @@ std::string_view to_string(errc code) noexcept {
   using namespace std::string_view_literals;
   static constexpr std::array names{"invalid_argument"sv, "unsupported_type"sv, "out_of_range"sv, "not_finite"sv, "ill_formed_text"sv,
                                     "duplicate"sv,        "too_deep"sv,         "too_large"sv,    "malformed"sv,  "tampered"sv,
-                                    "not_found"sv,        "unavailable"sv,      "internal"sv};
+                                    "not_found"sv,        "unavailable"sv,      "timeout"sv,      "grammar"sv,    "missing_object"sv,
+                                    "permission"sv,       "internal"sv};
   static_assert(names.size() == static_cast<std::size_t>(errc::internal) + 1);
   const auto index = static_cast<std::size_t>(code);
   return index < names.size() ? names[index] : names.back();
