@@ -1,10 +1,11 @@
 #include "key/duplicate_keys.hpp"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <bit>
 #include <compare>
 #include <cstdint>
-#include <numeric>
 
 namespace HOLDFAST_NAMESPACE::key {
 
@@ -86,29 +87,41 @@ std::strong_ordering order_of(const value& a, const value& b) {
   return std::strong_ordering::equal;
 }
 
-bool comes_before(const value& a, const value& b) {
+/// An entry on its way into the sorted order. Texts are sorted by a hash first, which spares most of the looks at the texts themselves;
+/// the order of keys with one hash is that of their contents, so that forged collisions cost no more than sorting does.
+struct sortable_key {
+  std::uint64_t hash = 0;
+  std::size_t position = 0;
+};
+
+std::uint64_t hash_of(const value& key) {
+  const auto* text = key.if_is<std::string>();
+  return text != nullptr ? XXH3_64bits(text->data(), text->size()) : 0;
+}
+
+bool ascending(const value& a, const value& b) {
   const auto* left = a.if_is<std::string>();
   const auto* right = b.if_is<std::string>();
-  if (left != nullptr && right != nullptr) return *left < *right;
-  return order_of(a, b) < 0;
+  return left != nullptr && right != nullptr ? *left < *right : order_of(a, b) < 0;
 }
 
 }  // namespace
 
 std::optional<std::size_t> find_duplicate_key(const std::vector<std::pair<value, value>>& entries) {
-  const auto not_before = [&entries](std::size_t a, std::size_t b) { return !comes_before(entries[a].first, entries[b].first); };
+  std::size_t in_order = 1;
+  while (in_order < entries.size() && ascending(entries[in_order - 1].first, entries[in_order].first)) ++in_order;
+  if (in_order >= entries.size()) return std::nullopt;
 
-  std::size_t ascending = 1;
-  while (ascending < entries.size() && !not_before(ascending - 1, ascending)) ++ascending;
-  if (ascending >= entries.size()) return std::nullopt;
-
-  std::vector<std::size_t> sorted(entries.size());
-  std::iota(sorted.begin(), sorted.end(), std::size_t{0});
-  std::sort(sorted.begin(), sorted.end(),
-            [&entries](std::size_t a, std::size_t b) { return comes_before(entries[a].first, entries[b].first); });
-  const auto twin = std::adjacent_find(sorted.begin(), sorted.end(), not_before);
-  if (twin == sorted.end()) return std::nullopt;
-  return std::max(*twin, *(twin + 1));
+  std::vector<sortable_key> keys(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) keys[i] = {hash_of(entries[i].first), i};
+  std::ranges::sort(keys, [&entries](const sortable_key& a, const sortable_key& b) {
+    return a.hash != b.hash ? a.hash < b.hash : ascending(entries[a.position].first, entries[b.position].first);
+  });
+  const auto twin = std::ranges::adjacent_find(keys, [&entries](const sortable_key& a, const sortable_key& b) {
+    return a.hash == b.hash && !ascending(entries[a.position].first, entries[b.position].first);
+  });
+  if (twin == keys.end()) return std::nullopt;
+  return std::max(twin->position, (twin + 1)->position);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::key

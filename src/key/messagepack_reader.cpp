@@ -20,9 +20,6 @@ using messagepack::cursor;
 using messagepack::token;
 using messagepack::token_kind;
 
-/// Memory for elements is taken as they arrive; this much at once on the word of a header.
-constexpr std::uint64_t trusted_count = 1024;
-
 /// A path is for people: of a long one the middle is left out, of a long key the end.
 constexpr std::size_t shown_steps = 16;
 constexpr std::size_t shown_key_length = 64;
@@ -97,10 +94,6 @@ class reader {
   void step() {
     token next;
     if (!cursor_.next(next)) fail(errc::malformed, cursor_.problem());
-    if (++items_ > limits_.max_items) {
-      fail(errc::too_large,
-           "more than " + std::to_string(limits_.max_items) + " items; store less in one value or raise decode_limits::max_items");
-    }
     switch (next.kind) {
       case token_kind::null:
         return finished(value());
@@ -134,16 +127,19 @@ class reader {
     if (depth > limits_.max_depth || height > max_height) {
       fail(errc::too_deep, "nested deeper than " + std::to_string(std::min(limits_.max_depth, max_height)) + " levels; flatten the value");
     }
-    container& inside = open_.emplace_back();
-    inside.is_map = head.kind == token_kind::map;
-    const auto expected = static_cast<std::size_t>(std::min(head.number, trusted_count));
-    if (inside.is_map) {
-      inside.remaining = head.number * 2;
-      inside.entries.reserve(expected);
-    } else {
-      inside.remaining = head.number;
-      inside.elements.reserve(expected);
+    const bool is_map = head.kind == token_kind::map;
+    const std::uint64_t children = is_map ? head.number * 2 : head.number;
+    if (children > limits_.max_items - items_) {
+      fail(errc::too_large,
+           "more than " + std::to_string(limits_.max_items) + " items; store less in one value or raise decode_limits::max_items");
     }
+    items_ += static_cast<std::size_t>(children);
+    // The cursor has compared the count with the length of the document, for all containers together: it can be believed.
+    container& inside = open_.emplace_back();
+    inside.is_map = is_map;
+    inside.remaining = children;
+    if (is_map) inside.entries.reserve(static_cast<std::size_t>(head.number));
+    else inside.elements.reserve(static_cast<std::size_t>(head.number));
     if (head.number == 0) finished(close());
   }
 
@@ -204,7 +200,7 @@ class reader {
 
   cursor cursor_;
   decode_limits limits_;
-  std::size_t items_ = 0;
+  std::size_t items_ = 1;  // declared so far; the root is one
   std::vector<container> open_{};
   std::optional<value> root_{};
 };
@@ -218,6 +214,7 @@ value decode_value(std::span<const std::byte> document, const decode_limits& lim
   if (limits.max_depth < least_depth || limits.max_depth > most_depth) {
     throw error(errc::invalid_argument, "decode_limits::max_depth is " + std::to_string(limits.max_depth) + "; it must be from 32 to 1024");
   }
+  if (limits.max_items == 0) throw error(errc::invalid_argument, "decode_limits::max_items is 0; even null is an item");
   if (document.empty()) throw error(errc::malformed, "the document is empty; expected one MessagePack value", {.path = "value"});
   if (document.size() > limits.max_bytes) {
     throw error(errc::too_large,

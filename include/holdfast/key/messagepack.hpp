@@ -31,7 +31,7 @@ struct decode_limits {
 /// - errc::too_deep, errc::too_large: beyond the limits
 /// - errc::ill_formed_text: text that is not UTF-8
 /// - errc::duplicate: a map holds a key twice
-/// - errc::invalid_argument: max_depth outside 32 to 1024
+/// - errc::invalid_argument: max_depth outside 32 to 1024, max_items 0
 ///
 /// Time and memory grow linearly with the document (unsorted map keys: n log n); the stack does not grow with its depth.
 /// Thread-safety: can be called from any thread.

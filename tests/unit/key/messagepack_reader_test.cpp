@@ -231,6 +231,17 @@ TEST(MessagePackReader, FindsADuplicateAmongManyUnsortedKeys) {
   EXPECT_ERROR(errc::duplicate, decode_value(from_hex("df0000c351") + entries + byte_string(entries.begin(), entries.begin() + 4)));
 }
 
+TEST(MessagePackReader, FindsADuplicateAmongManyUnsortedTexts) {
+  byte_string entries;
+  for (int i = 0; i < 1'000; ++i) {
+    const std::string text = std::to_string(1'000'000 + (i * 617) % 1'000);
+    entries = std::move(entries) + from_hex("a7") + wire::bytes_of(text) + from_hex("c0");
+  }
+  EXPECT_NO_THROW(static_cast<void>(decode_value(from_hex("de03e8") + entries)));
+  EXPECT_EQ(path_of(from_hex("de03e9") + entries + from_hex("a7") + wire::bytes_of("1000042") + from_hex("c0")),
+            "value.items[\"1000042\"]");
+}
+
 TEST(MessagePackReader, PathsNameEveryStep) {
   EXPECT_EQ(path_of("c1"), "value");
   EXPECT_EQ(path_of("81a16191c1"), "value.items[\"a\"][0]");
@@ -288,6 +299,9 @@ TEST(MessagePackReader, LimitsBytesAndItems) {
   EXPECT_NO_THROW(static_cast<void>(decode_value(from_hex("92c0c0"), {.max_bytes = 3, .max_items = 3})));
   EXPECT_ERROR(errc::too_large, decode_value(from_hex("92c0c0"), {.max_bytes = 2}));
   EXPECT_ERROR(errc::too_large, decode_value(from_hex("92c0c0"), {.max_items = 2}));
+  EXPECT_ERROR(errc::too_large, decode_value(from_hex("82c0c001c0"), {.max_items = 4}));
+  EXPECT_NO_THROW(static_cast<void>(decode_value(from_hex("9182c0c001c0"), {.max_items = 6})));
+  EXPECT_ERROR(errc::invalid_argument, decode_value(from_hex("c0"), {.max_items = 0}));
 }
 
 // ---- points in time
