@@ -280,7 +280,7 @@ void batch::run(std::string_view line, std::string& out) {
   };
   try {
     if (s.padded.size() < line.size() + simdjson::SIMDJSON_PADDING) s.padded.resize(line.size() * 2 + simdjson::SIMDJSON_PADDING);
-    std::memcpy(s.padded.data(), line.data(), line.size());
+    std::copy(line.begin(), line.end(), s.padded.begin());
     std::memset(s.padded.data() + line.size(), 0, simdjson::SIMDJSON_PADDING);
     if (s.parser.max_depth() != max_json_depth || s.parser.capacity() < line.size()) {
       if (const auto failed = s.parser.allocate(s.padded.size(), max_json_depth)) throw json_error(failed);

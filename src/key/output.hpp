@@ -26,6 +26,7 @@ class output {
     buffer_[size_++] = c;
   }
   void put(std::string_view piece) {
+    if (piece.empty()) return;  // it may have no data, which memcpy must not be given
     if (piece.size() > capacity - size_) return put_large(piece);
     std::memcpy(buffer_ + size_, piece.data(), piece.size());
     size_ += piece.size();
