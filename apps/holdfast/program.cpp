@@ -64,7 +64,7 @@ class program {
 
 namespace {
 
-/// What to do about an error whose message does not say it.
+/// What to do about an error whose message does not say it. A new code gets the general advice until it has its own.
 std::string_view advice(errc code) noexcept {
   switch (code) {
     case errc::invalid_argument:
@@ -93,11 +93,30 @@ std::string_view advice(errc code) noexcept {
       return "check that it is there and try again";
     case errc::internal:
       return "please report it";
+    default:
+      return "check what it depends on and try again";
   }
-  return "please report it";
 }
 
-exit_code exit_for(errc code) noexcept { return code == errc::unavailable || code == errc::internal ? exit_unavailable : exit_usage; }
+/// 2 when another command line would help, 3 when something else has to change first.
+exit_code exit_for(errc code) noexcept {
+  switch (code) {
+    case errc::invalid_argument:
+    case errc::unsupported_type:
+    case errc::out_of_range:
+    case errc::not_finite:
+    case errc::ill_formed_text:
+    case errc::duplicate:
+    case errc::too_deep:
+    case errc::too_large:
+    case errc::malformed:
+    case errc::tampered:
+    case errc::not_found:
+      return exit_usage;
+    default:
+      return exit_unavailable;
+  }
+}
 
 exit_code report(output& err, std::string message, errc code) {
   if (message.find("; ") == std::string::npos) message += "; " + std::string(advice(code));
