@@ -1,9 +1,9 @@
 #include <holdfast/key/cachekit.hpp>
 
+#include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/messagepack_writer.hpp"
 #include "key/output.hpp"
-#include "key/utf8.hpp"
 
 #include <algorithm>
 #include <array>

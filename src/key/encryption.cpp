@@ -1,8 +1,8 @@
 #include <holdfast/key/encryption.hpp>
 
+#include "base/utf8.hpp"
 #include "key/nonce_source.hpp"
 #include "key/sealing.hpp"
-#include "key/utf8.hpp"
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>

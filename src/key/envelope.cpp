@@ -1,7 +1,7 @@
 #include <holdfast/key/envelope.hpp>
 
+#include "base/utf8.hpp"
 #include "key/messagepack_cursor.hpp"
-#include "key/utf8.hpp"
 
 #include <lz4.h>
 #include <xxhash.h>

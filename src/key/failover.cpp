@@ -1,9 +1,9 @@
 #include <holdfast/key/failover.hpp>
 
+#include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/output.hpp"
 #include "key/text_writer.hpp"
-#include "key/utf8.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -112,6 +112,7 @@ std::string failover_raw(const failover_view& how, argument_writer write) {
 }
 
 std::string failover_key(const failover_view& how, argument_writer write) {
+  if (how.effective_name.empty()) throw error(errc::invalid_argument, "a point needs a name");
   if (how.hash == row_hash::blake2b) return failover_key_of_raw(how, failover_raw(how, write));
   md5_stream md5;
   output out = md5.sink();

@@ -1,9 +1,9 @@
 #include <holdfast/key/messagepack.hpp>
 
+#include "base/utf8.hpp"
 #include "key/duplicate_keys.hpp"
 #include "key/messagepack_cursor.hpp"
 #include "key/time_parser.hpp"
-#include "key/utf8.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,11 +1,11 @@
 #include "key/messagepack_writer.hpp"
 
+#include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/map_order.hpp"
 #include "key/number_text.hpp"
 #include "key/path_text.hpp"
 #include "key/time_text.hpp"
-#include "key/utf8.hpp"
 
 #include <algorithm>
 #include <bit>

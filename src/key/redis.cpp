@@ -1,7 +1,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/key/redis.hpp>
 
-#include "key/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 #include "key/text_writer.hpp"
 
+#include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/map_order.hpp"
 #include "key/number_text.hpp"
 #include "key/time_text.hpp"
-#include "key/utf8.hpp"
 
 #include <charconv>
 #include <cstring>

@@ -1,9 +1,9 @@
 #include <holdfast/key/typed_json.hpp>
 
+#include "base/utf8.hpp"
 #include "key/map_order.hpp"
 #include "key/number_text.hpp"
 #include "key/typed_json_value.hpp"
-#include "key/utf8.hpp"
 
 #include <algorithm>
 #include <array>

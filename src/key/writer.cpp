@@ -21,7 +21,7 @@ std::string writer::path_to_value() const {
         path += "args" + index;
         break;
       case frame_kind::keywords:
-        path += "kwargs[" + (at.key != nullptr ? shown(*at.key) : "") + "]";
+        path += at.key != nullptr ? "kwargs[" + shown(*at.key) + "]" : "kwargs";
         break;
       case frame_kind::list:
       case frame_kind::set:

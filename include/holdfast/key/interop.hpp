@@ -50,8 +50,8 @@ namespace detail {
 [[nodiscard]] HOLDFAST_API byte_string encode_interop_value(argument_writer write);
 }
 
-/// One interop value as canonical MessagePack. Floats stay floats; NaN, infinities, sets, UUIDs, decimals, paths and enumerators are refused:
-/// not every SDK could read them.
+/// One interop value as canonical MessagePack. Floats stay floats; a C++ enumeration is its number. NaN, infinities, sets, UUIDs, decimals,
+/// paths and run-time enumerators are refused: not every SDK could read them.
 template <class T>
 [[nodiscard]] byte_string encode_value(const T& v) {
   return detail::encode_interop_value([&v](writer& w) { detail::write_argument<detail::interop_rules>(w, v); });

@@ -177,6 +177,7 @@ TEST(FailoverKey, BadPointsFailWhenTheyAreMade) {
   EXPECT_EQ(missing.code(), errc::not_found);
   EXPECT_NE(missing.message().find("sorted_csv"), std::string::npos) << "names the known ones";
   EXPECT_EQ(failure_of([] { failover_keys({.name = " "}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([] { (void)failover({.name = ""}, 1); }).code(), errc::invalid_argument);
   EXPECT_EQ(failure_of([] { failover_keys({.name = "\xff"}); }).code(), errc::ill_formed_text);
   EXPECT_EQ(failure_of([] { failover_keys({.name = "p"}, {.hash = row_hash::blake2b, .secret = "short"}); }).code(),
             errc::invalid_argument);

@@ -1,11 +1,11 @@
-#include "key/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <simdjson.h>
 
 #include <cstdint>
 #include <cstring>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE {
 
 bool is_utf8(std::string_view text) noexcept {
   // Most texts are short and ASCII: eight bytes at a time, without a call. Anything else goes to the vector code.
@@ -70,4 +70,4 @@ std::size_t encode_utf8(char32_t code_point, char* to) noexcept {
   return 4;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE
