@@ -1,0 +1,37 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include "sql/postgres_connection.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::sql::postgres {
+
+/// What libpq is given to connect with.
+class conninfo {
+ public:
+  explicit conninfo(std::vector<std::pair<const char*, std::string>> words);
+  conninfo(const conninfo&) = delete;  // it points into itself
+  conninfo& operator=(const conninfo&) = delete;
+  ~conninfo() = default;
+  /// Both end with a null pointer, as libpq wants them.
+  [[nodiscard]] const char* const* keywords() const noexcept { return keywords_.data(); }
+  [[nodiscard]] const char* const* values() const noexcept { return values_.data(); }
+
+ private:
+  std::vector<std::pair<const char*, std::string>> words_;
+  std::vector<const char*> keywords_{};
+  std::vector<const char*> values_{};
+};
+
+/// How much longer than our own limit the server is allowed: it ends what we gave up waiting for, or a lock queue would fill with it.
+inline constexpr std::chrono::milliseconds server_margin{1'000};
+
+/// The caller's string, and what we add: everything about the session travels in the packet that opens it.
+/// Throws errc::invalid_argument for a string that libpq cannot read or that it would read wrongly, without repeating any of it.
+[[nodiscard]] conninfo start_parameters(const postgres_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::sql::postgres

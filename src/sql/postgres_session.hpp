@@ -1,0 +1,75 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include "sql/postgres_binary.hpp"
+#include "sql/postgres_connection.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+struct pg_conn;    // libpq's PGconn
+struct pg_result;  // and PGresult
+
+namespace HOLDFAST_NAMESPACE::sql::postgres {
+
+struct clear_result {
+  void operator()(pg_result* r) const noexcept;
+};
+using result = std::unique_ptr<pg_result, clear_result>;
+
+/// When a call must end.
+struct deadline {
+  explicit deadline(std::chrono::milliseconds longest) : limit(longest), when(std::chrono::steady_clock::now() + longest) {}
+  std::chrono::milliseconds limit;
+  std::chrono::steady_clock::time_point when;
+};
+
+/// What is in doubt when the connection is lost while a statement is on its way.
+enum class effect : std::uint8_t {
+  none,     ///< it changes nothing, or nothing that a lost connection does not undo
+  commits,  ///< it makes a change last
+};
+
+/// A conversation with a server over libpq: whole statements out, whole answers in, and nothing waits longer than its deadline, whatever
+/// the server or the network does. Failures leave as holdfast::error; those without an answer leave the session broken.
+class session {
+ public:
+  /// Connects.
+  explicit session(const postgres_options& options);
+  session(const session&) = delete;
+  session& operator=(const session&) = delete;
+  ~session();
+
+  /// Text of one or more statements, without parameters. The last result.
+  result query(const std::string& text, effect e, const deadline& until);
+  void prepare(const std::string& name, const std::string& text, const bindings& parameters, const deadline& until);
+  result execute(const std::string& name, const bindings& parameters, effect e, const deadline& until);
+
+  [[nodiscard]] bool in_transaction() const noexcept;
+  [[nodiscard]] bool in_failed_transaction() const noexcept;
+  [[nodiscard]] bool broken() const noexcept;
+  /// Hangs up. What has not left yet never will.
+  void abandon() noexcept;
+
+  /// Empty when the server did not say.
+  [[nodiscard]] std::string server_setting(const char* name) const;
+
+ private:
+  void wait(short events, const deadline& until, bool in_doubt);
+  void prepare_to_send();
+  void send(int accepted, const deadline& until);
+  result receive(effect e, const deadline& until);
+  [[noreturn]] void lose(bool in_doubt);
+  void connect(const postgres_options& options);
+  static void keep_last_words(void* self, const pg_result* notice) noexcept;
+
+  pg_conn* handle_ = nullptr;
+  pid_t owner_;
+  std::string last_words_{};  // the SQLSTATE with which the server hung up while nobody was asking
+};
+
+}  // namespace HOLDFAST_NAMESPACE::sql::postgres
