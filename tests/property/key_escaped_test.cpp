@@ -84,17 +84,24 @@ class collision_search {
   std::size_t added_ = 0;
 };
 
-/// All texts over the alphabet up to a length, the empty one included, and `NO-ARG`.
-list<text> texts(std::string_view alphabet, std::size_t longest) {
+/// All texts of up to so many pieces, the empty one included, and `NO-ARG`.
+list<text> texts(const list<text>& pieces, std::size_t most) {
   list<text> all{""};
-  for (std::size_t begin = 0, length = 1; length <= longest; ++length) {
+  for (std::size_t begin = 0, count = 1; count <= most; ++count) {
     const auto end = all.size();
     for (; begin < end; ++begin) {
-      for (const char c : alphabet) all.push_back(all[begin] + c);
+      for (const auto& piece : pieces) all.push_back(all[begin] + piece);
     }
   }
   all.emplace_back("NO-ARG");
   return all;
+}
+
+/// The same, where each character is a piece.
+list<text> texts(std::string_view alphabet, std::size_t longest) {
+  list<text> pieces;
+  for (const char c : alphabet) pieces.emplace_back(1, c);
+  return texts(pieces, longest);
 }
 
 /// All lists of the values up to a length, the empty one included.
@@ -191,7 +198,7 @@ TEST(EscapedStyleIsInjective, OverAnOptionalListOfOptionalTexts) {
   EXPECT_GT(search.added(), 30'000u);
 }
 
-// Mutant: nested lists have no brackets. Then [["a"],["b"]] and [["a","b"]] meet.
+// Mutant: an empty text prints as nothing. Then [[]] and [[""]] meet.
 TEST(EscapedStyleIsInjective, OverAListOfListsOfTexts) {
   collision_search search;
   for (const auto& each : lists(lists(texts(",\\[]e", 1), 2), 2)) search.add(each);
@@ -200,7 +207,7 @@ TEST(EscapedStyleIsInjective, OverAListOfListsOfTexts) {
   EXPECT_GT(search.added(), 30'000u);
 }
 
-// Mutant: a nested null prints as an empty list does.
+// Mutant: nested lists begin without their bracket. Then [[null], ...] and [null, ...] meet.
 TEST(EscapedStyleIsInjective, OverAListOfOptionalListsOfOptionalTexts) {
   collision_search search;
   const auto inner = maybes(lists(maybes(list<text>{"", "\\", "0", "[", "]"}), 2));
@@ -210,12 +217,17 @@ TEST(EscapedStyleIsInjective, OverAListOfOptionalListsOfOptionalTexts) {
 }
 
 // Mutant: `=` is not escaped inside a map. Then {"a=b": "c"} and {"a": "b=c"} meet.
+// Mutant: `,` is not escaped inside a map. Then {"a": "b", "c, d": "e"} and {"a": "b, c", "d": "e"} meet.
 TEST(EscapedStyleIsInjective, OverAMapOfTexts) {
   collision_search search;
-  const auto parts = texts(",= {}\\", 1);
-  for (const auto& each : maps(texts(",= \\", 2), parts)) search.add(each);
+  for (const auto& pieces : {list<text>{"=", "a"}, list<text>{", ", "a"}, list<text>{"}", "{"}}) {
+    const auto parts = texts(pieces, 3);
+    for (const auto& each : maps(parts, parts)) search.add(each);
+  }
+  const auto parts = texts(",= {}[]\\", 1);
+  for (const auto& each : maps(parts, parts)) search.add(each);
   EXPECT_EQ(search.collision(), "");
-  EXPECT_GT(search.added(), 10'000u);
+  EXPECT_GT(search.added(), 80'000u);
 }
 
 // Mutant: inside a map, null prints as `null`. Then null meets the text "null".
@@ -227,21 +239,31 @@ TEST(EscapedStyleIsInjective, OverAMapOfListsOfOptionalTexts) {
   EXPECT_GT(search.added(), 40'000u);
 }
 
-// Mutant: `}` is not escaped inside a map. Then maps in a list can hide each other's ends.
+// Mutant: `,` `{` `}` are not escaped inside a map. Then a text can hide where one map ends and the next begins.
 TEST(EscapedStyleIsInjective, OverAListOfMaps) {
   collision_search search;
-  const auto inner = maps(list<text>{"", "a", "},{", "="}, list<text>{"", "}", "{", ",", "\\"});
+  const auto parts = texts(list<text>{"},{", "a"}, 3);
+  list<std::map<text, text>> inner{{}};
+  for (const auto& k : parts) {
+    for (const auto& v : parts) inner.push_back({{k, v}});
+  }
   for (const auto& each : lists(inner, 2)) search.add(each);
+  for (const auto& each : lists(maps(list<text>{"", "a", "="}, list<text>{"", "}", "{", "\\"}), 2)) search.add(each);
   EXPECT_EQ(search.collision(), "");
-  EXPECT_GT(search.added(), 20'000u);
+  EXPECT_GT(search.added(), 60'000u);
 }
 
 // Mutant: `:` is not escaped in text. Then text can hide where the list begins.
 TEST(EscapedStyleIsInjective, OverATextAListOfNumbersAndAText) {
   collision_search search;
-  const auto numbers = lists(list<int>{0, 1, -1, 10}, 3);
-  for (const auto& first : texts(":,\\-01", 1)) {
-    for (const auto& second : numbers) {
+  const auto outer = texts(":01", 3);
+  for (const auto& first : outer) {
+    for (const auto& second : lists(list<int>{0, 1}, 3)) {
+      for (const auto& third : outer) search.add(first, second, third);
+    }
+  }
+  for (const auto& first : texts(":,\\-", 1)) {
+    for (const auto& second : lists(list<int>{0, 1, -1, 10}, 2)) {
       for (const auto& third : texts(":,\\-01", 2)) search.add(first, second, third);
     }
   }

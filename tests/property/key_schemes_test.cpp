@@ -94,7 +94,7 @@ RC_GTEST_PROP(CppArgumentsAndValuesMakeTheSameKey, OfTexts, ()) {
   same_key(text, std::string_view(text), std::optional<std::string>(text), std::optional<std::string>(), nullptr, U'é', *any_bytes());
 }
 
-// Mutant: to_value drops an empty optional inside a list.
+// Mutant: to_value takes a set for a list.
 RC_GTEST_PROP(CppArgumentsAndValuesMakeTheSameKey, OfContainers, ()) {
   const auto texts = *rc::gen::container<std::vector<std::string>>(any_text());
   const auto numbers = *rc::gen::arbitrary<std::vector<int>>();
@@ -124,6 +124,7 @@ RC_GTEST_PROP(CppArgumentsAndValuesMakeTheSameKey, OfTheModelsOwnTypes, ()) {
   same_cachekit_key(std::vector{key::array(numbers)});
 }
 
+// Mutant: keyword arguments are written in the order in which they come.
 RC_GTEST_PROP(CppArgumentsAndValuesMakeTheSameKey, OfKeywords, ()) {
   const auto text = *any_text();
   const auto number = *any_int();
@@ -131,6 +132,9 @@ RC_GTEST_PROP(CppArgumentsAndValuesMakeTheSameKey, OfKeywords, ()) {
   const std::vector<key::value> positional{number};
   const std::vector<std::pair<std::string, key::value>> named{{"b", text}, {"a", number}};
   RC_ASSERT(keys(key::kw("b", text), number, key::kw("a", number)) == keys.of(positional, named));
+  const std::vector<std::pair<std::string, key::value>> other_order{{"a", number}, {"b", text}};
+  RC_ASSERT(keys.of(positional, other_order) == keys.of(positional, named));
+  RC_ASSERT(keys(number, key::kw("a", number), key::kw("b", text)) == keys.of(positional, named));
 }
 
 /// A value of the interop value profile. Maps are in the order in which they are encoded, so that equality can be asked of the whole.
