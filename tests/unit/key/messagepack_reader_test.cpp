@@ -1,3 +1,4 @@
+#include <holdfast/key/interop.hpp>
 #include <holdfast/key/messagepack.hpp>
 
 #include "unit/key/wire_support.hpp"
@@ -71,6 +72,16 @@ TEST(MessagePackReader, ReadsThePublishedInteropValues) {
             list_of({"\xef\xbb\xbf"
                      "bom",
                      "\xef\xbb\xbf" + std::string(299, 'x')}));
+}
+
+TEST(MessagePackReader, WhatIsReadIsWrittenBackTheSame) {
+  for (const std::string hex :
+       {"82a36167651ea46e616d65a5616c696365", "cb4000000000000000", "cb8000000000000000", "9501a374776fcb400c000000000000c0c3",
+        "82ac5f5f6461746574696d655f5fc3a576616c7565d920323032342d30312d30315431323a33303a34352e3132333435362b30303a3030",
+        "82a85f5f646174655f5fc3a576616c7565aa323032342d30312d3031", "82a85f5f74696d655f5fc3a576616c7565a831303a33303a3030",
+        "81a95f5f70726f746f5f5f01", "93cfffffffffffffffffd38000000000000000c403010203"}) {
+    EXPECT_EQ(wire::to_hex(key::encode_value(decode(hex))), hex);
+  }
 }
 
 TEST(MessagePackReader, AcceptsWhatOtherWritersWrite) {
