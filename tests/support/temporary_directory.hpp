@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace holdfast::test {
+
+/// A private directory (mode 700) under TMPDIR or /tmp, removed with everything in it at the end. HOLDFAST_KEEP=1 keeps it and prints
+/// where it is.
+class temporary_directory {
+ public:
+  /// The name begins with `holdfast-<purpose>`. It belongs to `owner` when we are root and one is given; to us otherwise.
+  explicit temporary_directory(const std::string& purpose = "test", const std::string& owner = {});
+  temporary_directory(temporary_directory&& other) noexcept;
+  temporary_directory& operator=(temporary_directory&&) = delete;
+  ~temporary_directory();
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace holdfast::test
