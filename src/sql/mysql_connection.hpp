@@ -1,0 +1,42 @@
+#pragma once
+
+#include <holdfast/sql.hpp>
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+struct mysql_options {
+  std::string host{};  ///< name or address, always reached over TCP; empty: 127.0.0.1
+  unsigned port = 3306;
+  std::string socket{};    ///< a Unix socket; when given, host and port are not used
+  std::string user{};      ///< empty: the name of the system's user
+  std::string password{};  ///< appears in no message
+  std::string database{};
+  std::chrono::milliseconds connect_timeout{
+      5'000};  ///< all of it: connection, TLS, login, settings. Only the system's name lookup is not covered
+  std::chrono::milliseconds statement_timeout{10'000};  ///< see connection::limit
+  bool tls = false;                                     ///< true: encrypted or not at all; a server without TLS is refused
+  bool tls_verify = true;                               ///< the certificate must be valid, and made out to `host`
+  std::string tls_ca{};                                 ///< PEM file; empty: the system's authorities
+  std::string tls_cert{};                               ///< PEM file, for servers that ask who we are
+  std::string tls_key{};                                ///< PEM file
+};
+
+/// Connects to MariaDB or MySQL. The session is strict, in UTC, utf8mb4, READ COMMITTED; lock waits end a second before the statement
+/// limit given here, so that they are an ordinary transient failure and not a broken connection.
+///
+/// A failure that the server reports leaves the connection usable. One that makes a transaction worthless (deadlock, lock timeout) refuses
+/// everything until rollback(): MySQL would run what follows outside any transaction. A timeout or a lost connection breaks it.
+///
+/// In doubt: only what may change data, had been sent, and was not inside an open transaction (which the server rolls back when it loses us;
+/// tables whose engine knows no transactions are not covered by this).
+///
+/// Threads: none; with TLS one, which watches the limits. Fork: the child must neither use nor destroy it.
+/// Throws errc::unavailable, timeout, permission, missing_object (no such database), invalid_argument.
+[[nodiscard]] std::unique_ptr<connection> connect_mysql(const mysql_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::sql

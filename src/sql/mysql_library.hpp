@@ -1,0 +1,26 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include <csignal>
+
+/// What the client library does to a process and its threads, and how we keep that from the application.
+namespace HOLDFAST_NAMESPACE::sql::mysql {
+
+/// Initialises the library once, and for each thread; a thread that ends gives back what it had. Cheap to call again.
+void use_library();
+
+/// While it lives, a SIGPIPE that this thread raises is swallowed: OpenSSL writes to sockets without MSG_NOSIGNAL.
+class quiet_pipe {
+ public:
+  explicit quiet_pipe(bool wanted) noexcept;
+  quiet_pipe(const quiet_pipe&) = delete;
+  quiet_pipe& operator=(const quiet_pipe&) = delete;
+  ~quiet_pipe();
+
+ private:
+  bool active_ = false;
+  sigset_t before_{};
+};
+
+}  // namespace HOLDFAST_NAMESPACE::sql::mysql

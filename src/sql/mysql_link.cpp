@@ -1,0 +1,300 @@
+#include "sql/mysql_link.hpp"
+
+#include "sql/mysql_errors.hpp"
+#include "sql/mysql_library.hpp"
+
+#include <errmsg.h>
+#include <mysql.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::sql::mysql {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+/// The library runs its calls on a small stack of its own and does name lookups and TLS there. Its default of 60 kB is tight for both;
+/// only the pages that are touched cost memory.
+constexpr std::size_t call_stack = std::size_t{256} * 1024;
+
+std::string where(const mysql_options& options) {
+  return options.socket.empty() ? options.host + ":" + std::to_string(options.port) : options.socket;
+}
+
+const char* text_or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+/// The library's own timeouts: whole seconds, rounded up. They only matter where it blocks in spite of us.
+unsigned whole_seconds(std::chrono::milliseconds limit) {
+  return static_cast<unsigned>(
+      std::chrono::ceil<std::chrono::seconds>(std::min(limit, std::chrono::milliseconds(std::chrono::hours(1)))).count());
+}
+
+void set(MYSQL* handle, mysql_option option, const void* value) {
+  if (::mysql_options(handle, option, value) != 0) throw error(errc::internal, "libmariadb does not know an option");
+}
+
+void set(MYSQL* handle, mysql_option option, const std::string& path) {
+  if (!path.empty()) set(handle, option, path.c_str());
+}
+
+void configure(MYSQL* handle, const mysql_options& options) {
+  set(handle, MYSQL_OPT_NONBLOCK, &call_stack);
+  set(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+  // A server may ask the client for any file it can read. Ours has none for it.
+  constexpr unsigned none = 0;
+  set(handle, MYSQL_OPT_LOCAL_INFILE, &none);
+  // Or `localhost` would silently mean a Unix socket, and another server than its port says.
+  const unsigned protocol = options.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
+  set(handle, MYSQL_OPT_PROTOCOL, &protocol);
+  mysql_options4(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
+
+  const my_bool encrypted = options.tls ? 1 : 0;
+  set(handle, MYSQL_OPT_SSL_ENFORCE, &encrypted);
+  if (!options.tls) return;
+  const my_bool verified = options.tls_verify ? 1 : 0;
+  set(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verified);
+  set(handle, MYSQL_OPT_SSL_CA, options.tls_ca);
+  set(handle, MYSQL_OPT_SSL_CERT, options.tls_cert);
+  set(handle, MYSQL_OPT_SSL_KEY, options.tls_key);
+  const unsigned connecting = whole_seconds(options.connect_timeout);
+  const unsigned running = whole_seconds(options.statement_timeout);
+  set(handle, MYSQL_OPT_CONNECT_TIMEOUT, &connecting);
+  set(handle, MYSQL_OPT_READ_TIMEOUT, &running);
+  set(handle, MYSQL_OPT_WRITE_TIMEOUT, &running);
+}
+
+}  // namespace
+
+void statement_closer::operator()(st_mysql_stmt* statement) const noexcept { mysql_stmt_close(statement); }
+
+time_limit time_limit::in(std::chrono::milliseconds from_now) {
+  // Beyond that the arithmetic of clocks overflows, and nobody waits so long.
+  const auto whole = std::min(from_now, std::chrono::milliseconds(std::chrono::hours(24 * 365)));
+  return {steady::now() + whole, whole};
+}
+
+link::link(const mysql_options& options, time_limit limit) : handle_(nullptr), secret_(options.password) {
+  use_library();
+  if (options.tls) watchdog_ = std::make_unique<watchdog>();
+  handle_ = mysql_init(nullptr);
+  if (handle_ == nullptr) throw std::bad_alloc();
+  try {
+    configure(handle_, options);
+    MYSQL* made = nullptr;
+    drive(
+        limit,
+        [&] {
+          return mysql_real_connect_start(&made, handle_, text_or_null(options.host), text_or_null(options.user), options.password.c_str(),
+                                          text_or_null(options.database), options.port, text_or_null(options.socket), 0);
+        },
+        [&](int ready) { return mysql_real_connect_cont(&made, handle_, ready); });
+    if (timed_out_) throw could_not_connect_in_time(where(options), limit.whole);
+    if (made == nullptr) {
+      throw could_not_connect(where(options), {mysql_errno(handle_), mysql_sqlstate(handle_), mysql_error(handle_)}, secret_);
+    }
+    connected_ = true;
+    if (watchdog_) watchdog_->watch(mysql_get_socket(handle_));
+  } catch (...) {
+    const quiet_pipe quiet(watchdog_ != nullptr);
+    mysql_close(handle_);
+    throw;
+  }
+}
+
+link::~link() {
+  const quiet_pipe quiet(watchdog_ != nullptr);
+  // The farewell must not wait for a server that hangs: with the socket shut down it fails at once.
+  if (broken_) shut_down();
+  mysql_close(handle_);
+}
+
+/// Runs one call of the library to its end, or to the limit.
+template <class Start, class Continue>
+void link::drive(time_limit limit, Start start, Continue go_on) {
+  const quiet_pipe quiet(watchdog_ != nullptr);
+  timed_out_ = false;
+  if (watchdog_) watchdog_->arm(limit.until);
+  int wanted = start();
+  while (wanted != 0) wanted = go_on(wait(wanted, limit));
+  if (watchdog_ && watchdog_->disarm()) timed_out_ = true;
+  if (timed_out_) broken_ = true;
+}
+
+int link::wait(int wanted, time_limit limit) {
+  const int socket = mysql_get_socket(handle_);
+  // While it connects the library tries one address after the other, each with a socket of its own.
+  if (watchdog_ && !connected_) watchdog_->watch(socket);
+  pollfd polled{.fd = socket, .events = 0, .revents = 0};
+  if ((wanted & MYSQL_WAIT_READ) != 0) polled.events |= POLLIN;
+  if ((wanted & MYSQL_WAIT_WRITE) != 0) polled.events |= POLLOUT;
+  if ((wanted & MYSQL_WAIT_EXCEPT) != 0) polled.events |= POLLPRI;
+  while (!timed_out_) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit.until - steady::now()).count();
+    if (left <= 0) break;
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::min<std::int64_t>(left, INT_MAX)));
+    // An error or a hang-up is for the library to find: it gets what it waited for.
+    if (ready > 0) return wanted & ~MYSQL_WAIT_TIMEOUT;
+    if (ready < 0 && errno != EINTR) break;
+  }
+  // The call is not abandoned half-way, which would leak what it holds: it is told of the timeout and unwinds. The socket goes first, so that
+  // nothing it still tries can wait.
+  timed_out_ = true;
+  shut_down();
+  return MYSQL_WAIT_TIMEOUT;
+}
+
+void link::shut_down() noexcept {
+  const int socket = mysql_get_socket(handle_);
+  if (socket >= 0) ::shutdown(socket, SHUT_RDWR);
+}
+
+void link::break_off() noexcept { broken_ = true; }
+
+/// Servers close idle connections. Found out before anything is sent, that is no doubt, only a reason to try again on another connection.
+void link::check_alive() {
+  use_library();
+  if (broken_) throw already_broken();
+  pollfd polled{.fd = mysql_get_socket(handle_), .events = POLLRDHUP, .revents = 0};
+  if (::poll(&polled, 1, 0) <= 0) return;
+  if ((polled.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0) return;
+  broken_ = true;
+  last_failure_ = CR_SERVER_GONE_ERROR;
+  throw hung_up();
+}
+
+void link::query(std::string_view text, time_limit limit, bool sent_change) {
+  check_alive();
+  int failed = 0;
+  drive(
+      limit, [&] { return mysql_real_query_start(&failed, handle_, text.data(), text.size()); },
+      [&](int ready) { return mysql_real_query_cont(&failed, handle_, ready); });
+  if (failed != 0) fail(limit, sent_change);
+  drop_rows(limit, sent_change);
+  last_failure_ = 0;
+}
+
+void link::drop_rows(time_limit limit, bool sent_change) {
+  for (;;) {
+    if (mysql_field_count(handle_) > 0) {
+      MYSQL_RES* rows = nullptr;
+      drive(
+          limit, [&] { return mysql_store_result_start(&rows, handle_); },
+          [&](int ready) { return mysql_store_result_cont(&rows, handle_, ready); });
+      if (rows == nullptr) fail(limit, sent_change);
+      mysql_free_result(rows);
+    }
+    if (mysql_more_results(handle_) == 0) return;
+    int failed = 0;
+    drive(
+        limit, [&] { return mysql_next_result_start(&failed, handle_); },
+        [&](int ready) { return mysql_next_result_cont(&failed, handle_, ready); });
+    if (failed > 0) fail(limit, sent_change);
+  }
+}
+
+std::string link::ask(std::string_view text, time_limit limit) {
+  check_alive();
+  int failed = 0;
+  drive(
+      limit, [&] { return mysql_real_query_start(&failed, handle_, text.data(), text.size()); },
+      [&](int ready) { return mysql_real_query_cont(&failed, handle_, ready); });
+  if (failed != 0) fail(limit, false);
+  MYSQL_RES* rows = nullptr;
+  drive(
+      limit, [&] { return mysql_store_result_start(&rows, handle_); },
+      [&](int ready) { return mysql_store_result_cont(&rows, handle_, ready); });
+  if (rows == nullptr) fail(limit, false);
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> owned(rows, &mysql_free_result);
+  const MYSQL_ROW row = mysql_fetch_row(rows);
+  last_failure_ = 0;
+  return row == nullptr || row[0] == nullptr ? std::string() : std::string(row[0]);
+}
+
+statement_handle link::prepare(std::string_view text, time_limit limit) {
+  check_alive();
+  statement_handle made(mysql_stmt_init(handle_));
+  if (!made) throw std::bad_alloc();
+  int failed = 0;
+  drive(
+      limit, [&] { return mysql_stmt_prepare_start(&failed, made.get(), text.data(), text.size()); },
+      [&](int ready) { return mysql_stmt_prepare_cont(&failed, made.get(), ready); });
+  if (failed != 0) fail(*made, limit, false);  // nothing ran: never in doubt
+  last_failure_ = 0;
+  return made;
+}
+
+void link::execute(st_mysql_stmt& statement, time_limit limit, bool sent_change) {
+  check_alive();
+  int failed = 0;
+  drive(
+      limit, [&] { return mysql_stmt_execute_start(&failed, &statement); },
+      [&](int ready) { return mysql_stmt_execute_cont(&failed, &statement, ready); });
+  if (failed != 0) fail(statement, limit, sent_change);
+  last_failure_ = 0;
+}
+
+void link::store(st_mysql_stmt& statement, time_limit limit, bool sent_change) {
+  int failed = 0;
+  drive(
+      limit, [&] { return mysql_stmt_store_result_start(&failed, &statement); },
+      [&](int ready) { return mysql_stmt_store_result_cont(&failed, &statement, ready); });
+  if (failed != 0) fail(statement, limit, sent_change);
+}
+
+void link::finish(st_mysql_stmt& statement, time_limit limit, bool sent_change) {
+  mysql_stmt_free_result(&statement);
+  while (mysql_stmt_more_results(&statement) != 0) {
+    int failed = 0;
+    drive(
+        limit, [&] { return mysql_stmt_next_result_start(&failed, &statement); },
+        [&](int ready) { return mysql_stmt_next_result_cont(&failed, &statement, ready); });
+    if (failed > 0) fail(statement, limit, sent_change);
+    if (mysql_stmt_field_count(&statement) == 0) continue;
+    store(statement, limit, sent_change);
+    mysql_stmt_free_result(&statement);
+  }
+}
+
+void link::close(statement_handle statement, time_limit limit) noexcept {
+  if (broken_) {
+    const quiet_pipe quiet(watchdog_ != nullptr);
+    shut_down();  // freeing it still writes to the socket; like this it fails at once
+    statement.reset();
+    return;
+  }
+  my_bool failed = 0;
+  auto* const raw = statement.release();
+  drive(limit, [&] { return mysql_stmt_close_start(&failed, raw); }, [&](int ready) { return mysql_stmt_close_cont(&failed, raw, ready); });
+}
+
+bool link::is_mariadb() const { return std::string_view(mysql_get_server_info(handle_)).find("MariaDB") != std::string_view::npos; }
+
+unsigned long link::version() const { return mysql_get_server_version(handle_); }
+
+void link::fail(time_limit limit, bool sent_change) {
+  fail(mysql_errno(handle_), mysql_sqlstate(handle_), mysql_error(handle_), limit, sent_change);
+}
+
+void link::fail(st_mysql_stmt& statement, time_limit limit, bool sent_change) {
+  fail(mysql_stmt_errno(&statement), mysql_stmt_sqlstate(&statement), mysql_stmt_error(&statement), limit, sent_change);
+}
+
+void link::fail(unsigned number, const char* state, const char* text, time_limit limit, bool sent_change) {
+  last_failure_ = number;
+  if (timed_out_) throw out_of_time(limit.whole, sent_change);
+  if (number == 0) {
+    // A failure without a number: the state of the connection is unknown.
+    number = CR_UNKNOWN_ERROR;
+    broken_ = true;
+  }
+  if (ends_connection(number)) broken_ = true;
+  throw from_server({number, state, text}, sent_change, secret_);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::sql::mysql

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include "sql/mysql_connection.hpp"
+#include "sql/mysql_watchdog.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct st_mysql;
+struct st_mysql_stmt;
+
+namespace HOLDFAST_NAMESPACE::sql::mysql {
+
+/// Frees a prepared statement; tells the server only as long as the connection lives.
+struct statement_closer {
+  void operator()(st_mysql_stmt* statement) const noexcept;
+};
+using statement_handle = std::unique_ptr<st_mysql_stmt, statement_closer>;
+
+/// When one call has to be over, and how long it had: all round trips of a call share it.
+struct time_limit {
+  std::chrono::steady_clock::time_point until;
+  std::chrono::milliseconds whole;
+
+  [[nodiscard]] static time_limit in(std::chrono::milliseconds from_now);
+};
+
+/// The wire: every function is one round trip that ends at its limit, whatever the server does. The client library counts in seconds and
+/// starts anew with each packet, so we use its non-blocking calls and wait ourselves. With TLS those calls block all the same, and a
+/// watchdog ends them.
+///
+/// `sent_change` says that what is sent may change data outside a transaction: a loss is then in doubt.
+class link {
+ public:
+  /// Connects and logs in; the session has the server's settings.
+  explicit link(const mysql_options& options, time_limit limit);
+  link(const link&) = delete;
+  link& operator=(const link&) = delete;
+  ~link();
+
+  /// Text without parameters; rows are thrown away.
+  void query(std::string_view text, time_limit limit, bool sent_change);
+  /// The one value of the one row, empty when there is none.
+  [[nodiscard]] std::string ask(std::string_view text, time_limit limit);
+
+  [[nodiscard]] statement_handle prepare(std::string_view text, time_limit limit);
+  void execute(st_mysql_stmt& statement, time_limit limit, bool sent_change);
+  /// Fetches the rows of an executed statement into memory; reading them costs no round trip any more.
+  void store(st_mysql_stmt& statement, time_limit limit, bool sent_change);
+  /// Throws away whatever an executed statement still has to say (procedures have more than one result).
+  void finish(st_mysql_stmt& statement, time_limit limit, bool sent_change);
+  /// Never throws, waits for no answer.
+  void close(statement_handle statement, time_limit limit) noexcept;
+
+  [[nodiscard]] bool broken() const noexcept { return broken_; }
+  /// From now on it is. Wakes nobody, sends nothing.
+  void break_off() noexcept;
+
+  [[nodiscard]] bool is_mariadb() const;
+  /// 10.11.19 is 101119.
+  [[nodiscard]] unsigned long version() const;
+  /// The number of the last failure, 0 after a success.
+  [[nodiscard]] unsigned last_failure() const noexcept { return last_failure_; }
+
+ private:
+  template <class Start, class Continue>
+  void drive(time_limit limit, Start start, Continue go_on);
+  [[nodiscard]] int wait(int wanted, time_limit limit);
+  void shut_down() noexcept;
+  void check_alive();
+  void drop_rows(time_limit limit, bool sent_change);
+  [[noreturn]] void fail(time_limit limit, bool sent_change);
+  [[noreturn]] void fail(st_mysql_stmt& statement, time_limit limit, bool sent_change);
+  [[noreturn]] void fail(unsigned number, const char* state, const char* text, time_limit limit, bool sent_change);
+
+  st_mysql* handle_;
+  std::string secret_;
+  std::unique_ptr<watchdog> watchdog_{};  ///< only with TLS
+  bool connected_ = false;
+  bool broken_ = false;
+  bool timed_out_ = false;
+  unsigned last_failure_ = 0;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::sql::mysql
