@@ -88,13 +88,19 @@ install_packages() { # <need...>
     command -v sudo >/dev/null || die "these packages are missing; as root: apt-get install ${missing}"
     as_root=(sudo)
   fi
+  # Debian starts a server as soon as it is installed, unless this file forbids it. The tests start their own, with their own data.
+  local policy=/usr/sbin/policy-rc.d
   # shellcheck disable=SC2086 # one word per package
-  apt_install() {
+  apt_install() ( # a subshell: its end, however it comes, gives the machine its own rule back
     export DEBIAN_FRONTEND=noninteractive
     local -a options=(-q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+    if [[ ! -e $policy ]]; then
+      trap '"${as_root[@]}" rm -f "$policy"' EXIT
+      printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null && "${as_root[@]}" chmod 755 "$policy" || return
+    fi
     "${as_root[@]}" apt-get "${options[@]}" update &&
       "${as_root[@]}" apt-get "${options[@]}" install --no-install-recommends "$@"
-  }
+  )
   # shellcheck disable=SC2086
   step "installing packages" apt_install $missing || return
   # What a build directory found, or did not find, may no longer be true.

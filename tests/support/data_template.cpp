@@ -29,7 +29,7 @@ void copy_data_template(const std::string& name, const std::string& owner, const
   const auto kept = cache_directory() / name;
   if (!std::filesystem::exists(kept)) {
     // Made elsewhere: the servers' own users may be kept out of the build directory.
-    const temporary_directory workshop("template", owner);
+    const temporary_directory workshop("template", owner, medium::memory);
     make(workshop.path() / "data");
     std::filesystem::create_directories(kept.parent_path());
     const auto unfinished = kept.string() + '.' + std::to_string(::getpid());

@@ -63,7 +63,7 @@ void mariadb_endpoint::make_database(const std::string& name) const {
 void mariadb_endpoint::remove_database(const std::string& name) const { run_client("DROP DATABASE IF EXISTS `" + name + "`", "mysql"); }
 
 mariadb_server::mariadb_server(server_options options) : mariadb_endpoint(0), options_(std::move(options)) {
-  if (options_.directory.empty()) temporary_.emplace("mariadb", user);
+  if (options_.directory.empty()) temporary_.emplace("mariadb", user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
   copy_data_template("mariadb-1", user, data, make_data);

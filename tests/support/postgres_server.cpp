@@ -109,7 +109,7 @@ void postgres_endpoint::remove_database(const std::string& name) const {
 }
 
 postgres_server::postgres_server(server_options options) : postgres_endpoint(0), options_(std::move(options)) {
-  if (options_.directory.empty()) temporary_.emplace("postgres", user);
+  if (options_.directory.empty()) temporary_.emplace("postgres", user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
   const auto version = programs().parent_path().filename().string();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -12,10 +13,26 @@
 #include <utility>
 
 namespace holdfast::test {
+namespace {
 
-temporary_directory::temporary_directory(const std::string& purpose, const std::string& owner) {
+constexpr std::uintmax_t enough_room = std::uintmax_t{2} << 30U;
+
+std::string place_on(medium on) {
   const char* place = std::getenv("TMPDIR");
-  std::string name = std::string(place != nullptr && *place != '\0' ? place : "/tmp") + "/holdfast-" + purpose + "-XXXXXX";
+  if (place != nullptr && *place != '\0') return place;
+  if (on == medium::memory) {
+    const std::filesystem::path shared_memory = "/dev/shm";
+    std::error_code problem;
+    // Containers often have one of 64 MB.
+    if (std::filesystem::space(shared_memory, problem).available >= enough_room && !problem) return shared_memory;
+  }
+  return "/tmp";
+}
+
+}  // namespace
+
+temporary_directory::temporary_directory(const std::string& purpose, const std::string& owner, medium on) {
+  std::string name = place_on(on) + "/holdfast-" + purpose + "-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
   if (!owner.empty() && ::geteuid() == 0) {

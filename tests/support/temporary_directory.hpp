@@ -5,12 +5,18 @@
 
 namespace holdfast::test {
 
-/// A private directory (mode 700) under TMPDIR or /tmp, removed with everything in it at the end. HOLDFAST_KEEP=1 keeps it and prints
+/// What a temporary directory lies on.
+enum class medium {
+  disk,   ///< TMPDIR, or /tmp
+  memory  ///< TMPDIR, or /dev/shm when it has room, or /tmp
+};
+
+/// A private directory (mode 700), removed with everything in it at the end. HOLDFAST_KEEP=1 keeps it and prints
 /// where it is.
 class temporary_directory {
  public:
   /// The name begins with `holdfast-<purpose>`. It belongs to `owner` when we are root and one is given; to us otherwise.
-  explicit temporary_directory(const std::string& purpose = "test", const std::string& owner = {});
+  explicit temporary_directory(const std::string& purpose = "test", const std::string& owner = {}, medium on = medium::disk);
   temporary_directory(temporary_directory&& other) noexcept;
   temporary_directory& operator=(temporary_directory&&) = delete;
   ~temporary_directory();

@@ -1,0 +1,291 @@
+#include "integration/postgres_testing.hpp"
+#include "sql/postgres_connection.hpp"
+#include "support/child_process.hpp"
+#include "support/postgres_server.hpp"
+
+#include <gtest/gtest.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::sql;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+
+constexpr auto limit = 500ms;
+
+/// A call that waits in vain ends at its limit, and not much later.
+template <class Action>
+error failure_at(std::chrono::milliseconds expected, Action action) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto problem = failure_of(action);
+  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  EXPECT_GE(taken, expected - 1ms) << problem.what();
+  EXPECT_LE(taken, expected + 250ms) << problem.what();
+  return problem;
+}
+
+/// SIGPIPE must not reach the application: while one of these lives, it would be counted.
+class pipe_signals {
+ public:
+  pipe_signals() {
+    count = 0;
+    struct sigaction mine{};
+    mine.sa_handler = [](int) { ++count; };
+    sigaction(SIGPIPE, &mine, &before_);
+  }
+  ~pipe_signals() {
+    sigaction(SIGPIPE, &before_, nullptr);
+    EXPECT_EQ(count, 0) << "SIGPIPE reached the application";
+  }
+  pipe_signals(const pipe_signals&) = delete;
+  pipe_signals& operator=(const pipe_signals&) = delete;
+
+ private:
+  static inline std::atomic<int> count = 0;
+  struct sigaction before_{};
+};
+
+class PostgresFaults : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    server_ = new postgres_server({.durable = false});
+    connect()->run("CREATE TABLE facts (id BIGINT PRIMARY KEY, body TEXT)");
+  }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+
+  static std::unique_ptr<connection> connect(const std::string& url = server_->url()) {
+    return connect_postgres({.connection_string = url, .connect_timeout = limit, .statement_timeout = limit});
+  }
+
+  static outcome insert(connection& c, std::int64_t id, std::string_view body = "") {
+    static const statement s{.text = "INSERT INTO facts VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+                             .parameters = {type::integer, type::text}};
+    return execute(c, s, {id, body});
+  }
+
+  static void end_session_of(connection& c) {
+    const auto pid = number(c, "SELECT pg_backend_pid()");
+    server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ", 5000)");
+  }
+
+  /// Does a session of the server end, within five seconds?
+  static bool ends(connection& watcher, std::int64_t pid) {
+    for (int i = 0; i < 100; ++i) {
+      if (number(watcher, "SELECT count(*) FROM pg_stat_activity WHERE pid = " + std::to_string(pid)) == 0) return true;
+      std::this_thread::sleep_for(50ms);
+    }
+    return false;
+  }
+
+  static inline postgres_server* server_ = nullptr;
+  pipe_signals pipes_{};
+};
+
+// ---- a server that hangs
+
+TEST_F(PostgresFaults, ConnectingToAFrozenServerEnds) {
+  server_->pause();
+  expect_kind(failure_at(limit, [&] { connect(); }), errc::timeout, true, false);
+  server_->resume();
+  EXPECT_EQ(number(*connect(), "SELECT 1"), 1);
+}
+
+TEST_F(PostgresFaults, AStatementOnAFrozenServerEndsInDoubt) {
+  const auto c = connect();
+  insert(*c, 1);
+  server_->pause();
+  expect_kind(failure_at(limit, [&] { insert(*c, 2); }), errc::timeout, true, true);
+  EXPECT_TRUE(c->broken());
+  expect_kind(failure_of([&] { insert(*c, 3); }), errc::unavailable, true, false);
+  expect_kind(failure_of([&] { c->begin(); }), errc::unavailable, true, false);
+  expect_kind(failure_of([&] { c->commit(); }), errc::unavailable, true, false);
+  c->rollback();
+  server_->resume();
+}
+
+TEST_F(PostgresFaults, PreparingAndBeginningChangeNothing) {
+  const auto a = connect();
+  const auto b = connect();
+  server_->pause();
+  expect_kind(failure_at(limit, [&] { insert(*a, 1); }), errc::timeout, true, false);  // not prepared yet
+  expect_kind(failure_at(limit, [&] { b->begin(); }), errc::timeout, true, false);
+  server_->resume();
+}
+
+TEST_F(PostgresFaults, InATransactionOnlyTheCommitIsInDoubt) {
+  const auto a = connect();
+  const auto b = connect();
+  const auto c = connect();
+  for (auto* each : {a.get(), b.get(), c.get()}) {
+    insert(*each, 10);
+    each->begin();
+  }
+  insert(*b, 11);
+  server_->pause();
+  expect_kind(failure_at(limit, [&] { insert(*a, 11); }), errc::timeout, true, false);
+  expect_kind(failure_at(limit, [&] { b->commit(); }), errc::timeout, true, true);
+  const auto start = std::chrono::steady_clock::now();
+  c->rollback();
+  EXPECT_LE(std::chrono::steady_clock::now() - start, limit + 250ms);
+  EXPECT_TRUE(a->broken());
+  EXPECT_TRUE(b->broken());
+  EXPECT_TRUE(c->broken());
+  server_->resume();
+}
+
+TEST_F(PostgresFaults, WhatDidNotLeaveIsNotInDoubt) {
+  const auto c = connect();
+  insert(*c, 20, "before");
+  const auto pid = number(*c, "SELECT pg_backend_pid()");
+  server_->pause();
+  const std::string body(std::size_t{64} << 20U, 'x');  // more than any socket holds
+  expect_kind(failure_at(limit, [&] { insert(*c, 20, body); }), errc::timeout, true, false);
+  server_->resume();
+  const auto other = connect();
+  EXPECT_TRUE(ends(*other, pid));
+  EXPECT_EQ(number(*other, "SELECT length(body) FROM facts WHERE id = 20"), 6);
+}
+
+TEST_F(PostgresFaults, ALongStatementEndsAtItsLimitHereAndSoonThereToo) {
+  const auto c = connect();
+  const auto other = connect();
+  const auto pid = number(*c, "SELECT pg_backend_pid()");
+  c->limit(200ms);
+  expect_kind(failure_at(200ms, [&] { execute(*c, {.text = "SELECT pg_sleep(30)"}); }), errc::timeout, true, true);
+  EXPECT_TRUE(c->broken());
+  EXPECT_TRUE(ends(*other, pid)) << "the server must give up soon after us, so that nothing piles up behind a lock";
+}
+
+TEST_F(PostgresFaults, AnAnswerWithoutEndEndsAtTheLimit) {
+  const auto c = connect();
+  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT generate_series(1, 1000000000)"}); }), errc::timeout, true, true);
+}
+
+// ---- a connection that is lost
+
+TEST_F(PostgresFaults, AnIdleConnectionThatWasEndedIsNotInDoubt) {
+  const auto c = connect();
+  insert(*c, 30);
+  end_session_of(*c);
+  const auto problem = failure_of([&] { insert(*c, 31); });
+  expect_kind(problem, errc::unavailable, true, false);
+  EXPECT_EQ(problem.backend_code(), "57P01");
+  EXPECT_TRUE(c->broken());
+  expect_kind(failure_of([&] { insert(*c, 31); }), errc::unavailable, true, false);
+  EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 31"), 0);
+}
+
+TEST_F(PostgresFaults, AStatementThatTheServerEndedIsNotInDoubt) {
+  const auto c = connect();
+  c->limit(20s);
+  const auto pid = number(*c, "SELECT pg_backend_pid()");
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(200ms);
+    server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ")");
+  });
+  const auto problem = failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); });
+  expect_kind(problem, errc::unavailable, true, false);  // it said so: that is an answer
+  EXPECT_EQ(problem.backend_code(), "57P01");
+  EXPECT_TRUE(c->broken());
+}
+
+TEST_F(PostgresFaults, AStatementOfAKilledServerIsInDoubt) {
+  postgres_server doomed({.durable = false});
+  const auto c = connect(doomed.url());
+  const auto idle = connect(doomed.url());
+  c->limit(20s);
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(200ms);
+    doomed.kill9();
+  });
+  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); }), errc::unavailable, true, true);
+  killer.join();
+  expect_kind(failure_of([&] { idle->run("SELECT 1"); }), errc::unavailable, true, false);
+  expect_kind(failure_of([&] { connect(doomed.url()); }), errc::unavailable, true, false);
+  doomed.start();
+  EXPECT_EQ(number(*connect(doomed.url()), "SELECT 1"), 1);
+}
+
+TEST_F(PostgresFaults, WritingToADyingServerRaisesNoSignal) {
+  for (int i = 0; i < 3; ++i) {
+    const auto c = connect();
+    c->limit(20s);
+    insert(*c, 40);
+    const auto pid = static_cast<pid_t>(number(*c, "SELECT pg_backend_pid()"));
+    // The session sleeps while we fill the sockets, then dies with our data unread.
+    kill(pid, SIGSTOP);
+    std::jthread killer([=] {
+      std::this_thread::sleep_for(100ms);
+      kill(pid, SIGTERM);
+      kill(pid, SIGCONT);
+    });
+    const std::string body(std::size_t{64} << 20U, 'x');
+    expect_kind(failure_of([&] { insert(*c, 41, body); }), errc::unavailable, true, false);
+    EXPECT_TRUE(c->broken());
+  }
+  EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 41"), 0);
+}
+
+// ---- the same under TLS
+
+TEST_F(PostgresFaults, UnderTlsTheLimitsHoldToo) {
+  // The certificate that Debian makes for such purposes; PostgreSQL depends on the package.
+  postgres_server server(
+      {.settings = {"ssl=on", "ssl_cert_file=/etc/ssl/certs/ssl-cert-snakeoil.pem", "ssl_key_file=/etc/ssl/private/ssl-cert-snakeoil.key"},
+       .durable = false});
+  const auto url = server.url() + "?sslmode=require";
+  const auto c = connect(url);
+  c->limit(10s);
+  EXPECT_EQ(number(*c, "SELECT count(*) FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl"), 1);
+  const std::string body(5'000'000, 'x');
+  const statement echo{.text = "SELECT $1", .parameters = {type::text}, .results = {type::text}};
+  EXPECT_TRUE(execute(*c, echo, {std::string_view(body)}).rows.at(0, 0) == value{body});
+  c->limit(limit);
+  const auto big = connect(url);
+  execute(*big, echo, {std::string_view("prepared")});
+  server.pause();
+  expect_kind(failure_at(limit, [&] { execute(*c, echo, {std::string_view("small")}); }), errc::timeout, true, true);
+  const std::string huge(std::size_t{64} << 20U, 'x');
+  expect_kind(failure_at(limit, [&] { execute(*big, echo, {std::string_view(huge)}); }), errc::timeout, true, false);
+  expect_kind(failure_at(limit, [&] { connect(url); }), errc::timeout, true, false);
+  server.resume();
+  expect_kind(failure_of([&] { connect(server_->url() + "?sslmode=require"); }), errc::unavailable, true, false);
+}
+
+// ---- a process that forks
+
+TEST_F(PostgresFaults, AChildProcessLeavesTheConnectionOfItsParentAlone) {
+  auto c = connect();
+  insert(*c, 60);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int code = 1;
+    try {
+      insert(*c, 61);
+    } catch (const error& problem) {
+      code = problem.code() == errc::invalid_argument ? 0 : 2;
+    }
+    c.reset();
+    _exit(code);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(number(*c, "SELECT count(*) FROM facts WHERE id = 60"), 1);
+}
+
+}  // namespace
