@@ -75,8 +75,11 @@ std::string_view without(std::string_view text, std::string_view secret, std::st
   return !secret.empty() && text.find(secret) != std::string_view::npos ? otherwise : text;
 }
 
+/// Five letters and digits, at least one of them a digit: the severity before it may have five letters, too.
 bool is_state(std::string_view text) {
-  return text.size() == 5 && std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); });
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto is_fit = [&](char c) { return is_digit(c) || (c >= 'A' && c <= 'Z'); };
+  return text.size() == 5 && std::all_of(text.begin(), text.end(), is_fit) && std::any_of(text.begin(), text.end(), is_digit);
 }
 
 /// The server's own part of a line: `...failed: FATAL:  28P01: password authentication failed for user "x"`. The words around it are
@@ -136,7 +139,11 @@ error could_not_connect(const std::string& where, std::string_view account, std:
     account.remove_prefix(end == std::string_view::npos ? account.size() : end + 1);
   }
   const std::string start = "cannot connect to PostgreSQL at " + where + ": ";
-  if (!answer) return {errc::unavailable, start + tidy(without(first_line, secret, "no answer")), {.transient = true}};
+  if (!answer) {
+    // Where it happened was said already; in another language it is said twice.
+    if (const auto reason = first_line.find(" failed: "); reason != std::string_view::npos) first_line.remove_prefix(reason + 9);
+    return {errc::unavailable, start + tidy(without(first_line, secret, "no answer")), {.transient = true}};
+  }
   answer->text = without(answer->text, secret, "refused");
   const auto known = from_server(*answer);
   return {known.code(), start + known.message(), {.backend_code = known.backend_code(), .transient = known.transient()}};

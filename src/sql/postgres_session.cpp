@@ -177,15 +177,20 @@ void session::send(int accepted, const deadline& until) {
 }
 
 result session::receive(effect e, const deadline& until) {
-  const bool in_doubt = e == effect::commits;
   result last;
   result failure;
   bool answered = false;
+  // An error is an answer: what it refused did not happen. It is none when it ends the session after a statement was carried out.
+  const auto in_doubt = [&] { return e == effect::commits && (!failure || (answered && ends_session(failure.get()))); };
   for (;;) {
-    while (PQisBusy(handle_) != 0) {
-      wait(POLLIN, until, in_doubt);
-      if (PQconsumeInput(handle_) == 0) lose(in_doubt);
+    bool closed = false;
+    while (!closed && PQisBusy(handle_) != 0) {
+      wait(POLLIN, until, in_doubt());
+      closed = PQconsumeInput(handle_) == 0;
     }
+    // An error can be the last that is heard of a server, and counts even so.
+    if (closed && failure) break;
+    if (closed) lose(in_doubt());
     result next(PQgetResult(handle_));
     if (!next) break;
     switch (PQresultStatus(next.get())) {
@@ -201,25 +206,21 @@ result session::receive(effect e, const deadline& until) {
         abandon();
         throw error(errc::grammar, "COPY does not work on this connection");
       default:
-        // A statement has been carried out when its result comes, but is committed only after it: an error can still follow.
+        // A statement has been carried out when its result comes, but it is committed after that: an error can still follow.
         if (!failure) failure = std::move(next);
     }
   }
   if (failure) {
     const auto state = field(failure.get(), PG_DIAG_SQLSTATE);
-    if (state.empty()) lose(in_doubt);
-    const bool fatal = ends_session(failure.get());
-    if (fatal && answered && in_doubt) {
-      last_words_ = state;
-      lose(true);
-    }
+    if (in_doubt()) last_words_ = state;
+    if (state.empty() || in_doubt()) lose(e == effect::commits);
     const auto what = from_server({.sqlstate = state,
                                    .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
                                    .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION)});
-    if (fatal) abandon();
+    if (ends_session(failure.get())) abandon();
     throw what;
   }
-  if (PQstatus(handle_) == CONNECTION_BAD || !last) lose(in_doubt);
+  if (PQstatus(handle_) == CONNECTION_BAD || !last) lose(in_doubt());
   return last;
 }
 

@@ -1,17 +1,20 @@
 #include "integration/postgres_testing.hpp"
 #include "sql/postgres_connection.hpp"
-#include "support/child_process.hpp"
 #include "support/postgres_server.hpp"
 
 #include <gtest/gtest.h>
-#include <pwd.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <thread>
 
 namespace {
@@ -241,11 +244,35 @@ TEST_F(PostgresFaults, WritingToADyingServerRaisesNoSignal) {
 
 // ---- the same under TLS
 
+/// The key and the certificate where PostgreSQL looks for them by itself.
+void make_certificate(const std::filesystem::path& data) {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 3600);
+  X509_set_pubkey(certificate.get(), key.get());
+  ASSERT_GT(X509_sign(certificate.get(), key.get(), EVP_sha256()), 0);
+  struct stat owner{};
+  ASSERT_EQ(stat(data.c_str(), &owner), 0);
+  const auto write = [&](const char* name, auto&& writer) {
+    const auto file = data / name;
+    std::FILE* const out = std::fopen(file.c_str(), "w");
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(writer(out), 1);
+    std::fclose(out);
+    EXPECT_EQ(chmod(file.c_str(), 0600), 0);
+    EXPECT_EQ(chown(file.c_str(), owner.st_uid, owner.st_gid), 0);
+  };
+  write("server.crt", [&](std::FILE* out) { return PEM_write_X509(out, certificate.get()); });
+  write("server.key", [&](std::FILE* out) { return PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+}
+
 TEST_F(PostgresFaults, UnderTlsTheLimitsHoldToo) {
-  // The certificate that Debian makes for such purposes; PostgreSQL depends on the package.
-  postgres_server server(
-      {.settings = {"ssl=on", "ssl_cert_file=/etc/ssl/certs/ssl-cert-snakeoil.pem", "ssl_key_file=/etc/ssl/private/ssl-cert-snakeoil.key"},
-       .durable = false});
+  postgres_server server({.durable = false});
+  make_certificate(server.data_directory());
+  server.configure("ssl=on");
+  server.restart();
   const auto url = server.url() + "?sslmode=require";
   const auto c = connect(url);
   c->limit(10s);
