@@ -90,7 +90,9 @@ link::link(const mysql_options& options, time_limit limit) : handle_(nullptr), s
     drive(
         limit,
         [&] {
-          return mysql_real_connect_start(&made, handle_, text_or_null(options.host), text_or_null(options.user), options.password.c_str(),
+          // With a host it would not look at the socket.
+          const char* const host = options.socket.empty() ? options.host.c_str() : nullptr;
+          return mysql_real_connect_start(&made, handle_, host, text_or_null(options.user), options.password.c_str(),
                                           text_or_null(options.database), options.port, text_or_null(options.socket), 0);
         },
         [&](int ready) { return mysql_real_connect_cont(&made, handle_, ready); });

@@ -1,0 +1,219 @@
+#include "integration/mysql_fixture.hpp"
+#include "sql/mysql_connection.hpp"
+#include "support/child_process.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+
+/// Servers that hang, connections that are killed or cut: every call ends in time, and says whether it may have happened.
+namespace holdfast::test {
+namespace {
+
+void expect_in_time(std::chrono::milliseconds took, std::chrono::milliseconds limit) {
+  EXPECT_GE(took, limit - 5ms);
+  EXPECT_LT(took, limit + 250ms);
+}
+
+/// A certificate for 127.0.0.1, signed by itself, where the server can read it.
+class certificate {
+ public:
+  certificate() : directory_("tls", "mysql") {
+    const auto made = run_program({.argv = {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key(), "-out", file(),
+                                            "-days", "2", "-subj", "/CN=tests", "-addext", "subjectAltName=IP:127.0.0.1"},
+                                   .user = "mysql"});
+    if (!made.status.success()) throw std::runtime_error("openssl: " + made.error);
+  }
+  [[nodiscard]] std::string file() const { return directory_.path() / "server.pem"; }
+  [[nodiscard]] std::string key() const { return directory_.path() / "server.key"; }
+
+ private:
+  temporary_directory directory_;
+};
+
+/// A server of its own, which can be frozen; encrypted or not.
+class MysqlHang : public testing::TestWithParam<bool> {
+ protected:
+  MysqlHang()
+      : server_({.settings = {"ssl-cert=" + certificate_.file(), "ssl-key=" + certificate_.key()}, .durable = false}),
+        options_(options_for(server_.port(), "holdfast")) {
+    options_.tls = GetParam();
+    options_.tls_ca = certificate_.file();
+    server_.run("CREATE TABLE t (i BIGINT) ENGINE=InnoDB");
+  }
+
+  const statement insert_{.text = "INSERT INTO t VALUES (1)"};
+  certificate certificate_{};
+  mariadb_server server_;
+  mysql_options options_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Wires, MysqlHang, testing::Bool(), [](const auto& which) { return which.param ? "Tls" : "Plain"; });
+
+TEST_P(MysqlHang, ConnectingToAFrozenServerEndsInTime) {
+  server_.pause();
+  options_.connect_timeout = 400ms;
+  const auto begin = steady::now();
+  const auto e = failure([&] { (void)connect_mysql(options_); });
+  expect_in_time(since(begin), 400ms);
+  EXPECT_EQ(e.code(), errc::timeout);
+  EXPECT_TRUE(e.transient());
+  EXPECT_FALSE(e.in_doubt());
+}
+
+TEST_P(MysqlHang, AStatementOnAFrozenServerEndsInTime) {
+  struct {
+    const char* what;
+    std::function<void(connection&)> prepare;
+    std::function<void(connection&)> call;
+    bool in_doubt;
+  } const cases[]{
+      {"write", [&](auto& c) { c.execute(insert_, {}); }, [&](auto& c) { c.execute(insert_, {}); }, true},
+      {"not yet prepared", [](auto&) {}, [&](auto& c) { c.execute(insert_, {}); }, false},
+      {"read", [](auto& c) { number(c, "SELECT 1"); }, [](auto& c) { number(c, "SELECT 1"); }, false},
+      {"text", [](auto&) {}, [](auto& c) { c.run("INSERT INTO t VALUES (2)"); }, true},
+      {"write in a transaction", [&](auto& c) { c.execute(insert_, {}), c.begin(); }, [&](auto& c) { c.execute(insert_, {}); }, false},
+      {"commit", [&](auto& c) { c.begin(), c.execute(insert_, {}); }, [](auto& c) { c.commit(); }, true},
+      {"five megabytes", [](auto& c) { c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}}, values({std::string_view("")})); },
+       [](auto& c) {
+         const std::string large(5'000'000, 'x');
+         c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}}, values({std::string_view(large)}));
+       },
+       false},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.what);
+    auto c = connect_mysql(options_);
+    one.prepare(*c);
+    c->limit(300ms);
+    server_.pause();
+    auto begin = steady::now();
+    const auto e = failure([&] { one.call(*c); });
+    expect_in_time(since(begin), 300ms);
+    EXPECT_EQ(e.code(), errc::timeout) << e.what();
+    EXPECT_TRUE(e.transient());
+    EXPECT_EQ(e.in_doubt(), one.in_doubt);
+    EXPECT_TRUE(c->broken());
+    begin = steady::now();
+    EXPECT_FALSE(failure([&] { c->run("DO 1"); }).in_doubt());
+    c->rollback();
+    c.reset();
+    EXPECT_LT(since(begin), 250ms);  // no farewell to a server that hangs
+    server_.resume();
+  }
+}
+
+TEST_P(MysqlHang, AKilledServerIsALossAndNoSignal) {
+  static std::atomic<int> pipes = 0;
+  struct sigaction before{};
+  struct sigaction counting{};
+  counting.sa_handler = [](int) { ++pipes; };
+  sigaction(SIGPIPE, &counting, &before);
+  {
+    std::vector<std::unique_ptr<connection>> idle;
+    for (int i = 0; i < 5; ++i) idle.push_back(connect_mysql(options_));
+    const auto busy = connect_mysql(options_);
+    std::jthread killer([&] {
+      std::this_thread::sleep_for(300ms);
+      server_.kill9();
+    });
+    const auto e = failure([&] { busy->run("INSERT INTO t SELECT SLEEP(5)"); });
+    killer.join();
+    EXPECT_EQ(e.code(), errc::unavailable) << e.what();
+    EXPECT_TRUE(e.transient());
+    EXPECT_TRUE(e.in_doubt());
+    EXPECT_TRUE(busy->broken());
+    for (const auto& c : idle) {
+      const auto lost = failure([&] { c->execute(insert_, {}); });
+      EXPECT_EQ(lost.code(), errc::unavailable);
+      EXPECT_FALSE(lost.in_doubt()) << lost.what();
+      EXPECT_TRUE(c->broken());
+      EXPECT_TRUE(failure([&] { c->run("DO 1"); }).transient());
+    }
+  }
+  struct sigaction after{};
+  sigaction(SIGPIPE, &before, &after);
+  EXPECT_EQ(after.sa_handler, counting.sa_handler);  // nobody took the application's handler away
+  EXPECT_EQ(pipes, 0);
+}
+
+TEST_P(MysqlHang, ThreadsDoNotStay) {
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  (void)connect_mysql(options_);
+  const auto before = threads();
+  for (int i = 0; i < 10; ++i) {
+    std::jthread([&] { EXPECT_EQ(number(*connect_mysql(options_), "SELECT 1"), 1); }).join();
+  }
+  EXPECT_EQ(threads(), before);
+  const auto one = connect_mysql(options_);
+  EXPECT_EQ(threads(), before + (GetParam() ? 1 : 0));
+}
+
+TEST(MysqlTls, IsVerifiedOrRefused) {
+  const certificate mine;
+  const certificate other;
+  mariadb_server encrypted({.settings = {"ssl-cert=" + mine.file(), "ssl-key=" + mine.key()}, .durable = false});
+  auto options = options_for(encrypted.port(), "holdfast");
+  options.tls = true;
+  EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).backend_code(), "2026");  // signed by nobody we know
+  options.tls_ca = other.file();
+  EXPECT_FALSE(failure([&] { (void)connect_mysql(options); }).transient());
+  options.tls_ca = mine.file();
+  const auto cipher = [&] {
+    const auto c = connect_mysql(options);
+    return std::get<std::string>(
+        c->execute({.text = "SHOW SESSION STATUS LIKE 'Ssl_cipher'", .results = {type::text, type::text}}, {}).rows.at(0, 1));
+  };
+  EXPECT_NE(cipher(), "");
+  options.host = "localhost";  // the certificate says 127.0.0.1
+  EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).backend_code(), "2026");
+  options.host = "127.0.0.1";
+  options.tls_verify = false;
+  options.tls_ca.clear();
+  EXPECT_NE(cipher(), "");
+  auto plain = options_for(shared_server<mariadb_server>().port(), "holdfast");
+  plain.tls = true;
+  EXPECT_EQ(failure([&] { (void)connect_mysql(plain); }).backend_code(), "2026");  // a server without TLS
+}
+
+TEST_F(MysqlConnection, KilledWhileIdleIsNoDoubt) {
+  const auto c = connect();
+  c->run("CREATE TABLE t (i BIGINT)");
+  const statement insert{.text = "INSERT INTO t VALUES (1)"};
+  c->execute(insert, {});
+  administer("KILL " + std::to_string(number(*c, "SELECT CONNECTION_ID()")));
+  std::this_thread::sleep_for(100ms);
+  const auto e = failure([&] { c->execute(insert, {}); });
+  EXPECT_EQ(e.code(), errc::unavailable);
+  EXPECT_TRUE(e.transient());
+  EXPECT_FALSE(e.in_doubt()) << e.what();
+  EXPECT_TRUE(c->broken());
+  EXPECT_EQ(number(*connect(), "SELECT COUNT(*) FROM t"), 1);
+}
+
+TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyWhenItWrites) {
+  connect()->run("CREATE TABLE t (i BIGINT) ENGINE=InnoDB");
+  for (const bool writes : {true, false}) {
+    for (const bool transaction : {true, false}) {
+      const auto c = connect();
+      if (transaction) c->begin();
+      const auto killer = kill_soon(*c);
+      const auto e = failure([&] {
+        if (writes) c->execute({.text = "INSERT INTO t SELECT SLEEP(5)"}, {});
+        else number(*c, "SELECT SLEEP(5)");
+      });
+      EXPECT_TRUE(e.code() == errc::unavailable || e.code() == errc::timeout) << e.what();
+      EXPECT_TRUE(e.transient());
+      EXPECT_EQ(e.in_doubt(), writes && !transaction) << e.what();
+      EXPECT_TRUE(c->broken()) << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,105 @@
+#pragma once
+
+/// \file
+/// What the tests of the MySQL driver share.
+
+#include <holdfast/error.hpp>
+
+#include "sql/mysql_connection.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/shared_server.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using sql::connect_mysql;
+using sql::connection;
+using sql::mysql_options;
+using sql::parameter;
+using sql::statement;
+using sql::type;
+using sql::value;
+using testing::HasSubstr;
+using testing::Not;
+
+using steady = std::chrono::steady_clock;
+
+inline mysql_options options_for(std::uint16_t port, const std::string& database) {
+  mysql_options made;
+  made.host = "127.0.0.1";
+  made.port = port;
+  made.user = "holdfast";
+  made.password = "secret";
+  made.database = database;
+  return made;
+}
+
+/// What the call throws. None of our messages ever has the password in it.
+template <class Call>
+error failure(Call call) {
+  try {
+    call();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), Not(HasSubstr("secret")));
+    return e;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {errc::internal, "nothing was thrown"};
+}
+
+inline void expect_kind(const error& e, errc code, bool transient, const std::string& number) {
+  EXPECT_EQ(e.code(), code) << e.what();
+  EXPECT_EQ(e.transient(), transient) << e.what();
+  EXPECT_EQ(e.backend_code(), number) << e.what();
+  EXPECT_FALSE(e.in_doubt()) << e.what();
+}
+
+inline std::vector<parameter> values(std::initializer_list<parameter> list) { return list; }
+
+inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+inline std::int64_t number(connection& c, const std::string& query) {
+  return std::get<std::int64_t>(c.execute({.text = query, .results = {type::integer}}, {}).rows.at(0, 0));
+}
+
+inline std::chrono::milliseconds since(steady::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(steady::now() - begin);
+}
+
+/// A database of its own on the shared server.
+class MysqlConnection : public testing::Test {
+ protected:
+  MysqlConnection() : server_(shared_server<mariadb_server>()), database_(server_.create_database("mysql")) {}
+  ~MysqlConnection() override { server_.drop_database(database_); }
+
+  [[nodiscard]] mysql_options options() const { return options_for(server_.port(), database_); }
+  [[nodiscard]] std::unique_ptr<connection> connect() const { return connect_mysql(options()); }
+  void administer(const std::string& sql) const { server_.run(sql, database_); }
+  /// KILL from another connection, a moment later.
+  [[nodiscard]] std::jthread kill_soon(connection& c, const std::string& what = "") const {
+    const auto id = std::to_string(number(c, "SELECT CONNECTION_ID()"));
+    return std::jthread([this, id, what] {
+      std::this_thread::sleep_for(300ms);
+      administer("KILL " + what + " " + id);
+    });
+  }
+
+  const mariadb_endpoint& server_;
+  std::string database_;
+};
+
+}  // namespace holdfast::test
