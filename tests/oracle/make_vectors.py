@@ -147,6 +147,9 @@ def failover_cases():
     yield call("map/in_list", items(entries(("a", i(1)))))
     yield call("reject/bare_object", {"t": "object"})
     yield call("reject/decimal", {"t": "bigdecimal", "v": "NaN"})
+    yield call("reject/decimal_two_signs", {"t": "bigdecimal", "v": "1e+-0"})
+    yield call("optional/null", {"t": "optional", "v": NULL})
+    yield call("map/big_integer_keys", entries((i(2**64), i(1)), (i(-(2**64)), i(2))))
 
 
 def auto_cases():
@@ -182,6 +185,11 @@ def auto_cases():
     yield call("reject/mixed_keys", {"t": "map", "v": [[s("a"), i(1)], [i(1), i(2)]]})
     yield call("reject/uuid_key", {"t": "map", "v": [[{"t": "uuid", "v": UUID}, i(1)]]})
     yield call("reject/float_enum", {"t": "enum", "base": "float", "v": f(1.5)})
+    yield call("enum/float_zero", {"t": "enum", "base": "float", "v": f(-0.0)})
+    # An array is a list of lists once it is normalised, so it may lie less deep than a scalar.
+    small_array = {"t": "array", "dtype": "i32", "shape": [1], "order": "<", "step": 1, "le": "01000000"}
+    yield call("depth/array", {"t": "nest", "kind": "list", "depth": 507, "leaf": small_array})
+    yield call("reject/deep_array", {"t": "nest", "kind": "list", "depth": 508, "leaf": small_array})
     yield call("depth/empty_innermost", {"t": "nest", "kind": "list", "depth": 509, "leaf": items()})
     yield call("reject/deep", {"t": "nest", "kind": "list", "depth": 510, "leaf": i(1)})
     yield call("reject/deep_map", {"t": "nest", "kind": "map", "depth": 510, "leaf": i(1)})

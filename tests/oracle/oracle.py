@@ -331,8 +331,8 @@ class AutoModeArguments:
         if kind == "datetime":
             return moment_of(value).isoformat()
         if kind == "enum":
-            if value.get("base") == "float":
-                raise Refused("a float with a name is not packed")
+            if value.get("base") == "float" and number_of(value["v"]) != 0.0:
+                raise Refused("a float with a name is not packed, but for zero, which is replaced before")
             return self.normal(value["v"])
         if kind == "array":
             return self._array(value)
