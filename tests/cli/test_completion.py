@@ -20,12 +20,13 @@ class Completion(CommandTest):
         return [line for line in done.stdout.decode().splitlines() if line]
 
     def test_commands(self):
-        self.assertEqual(self.complete(""), ["key", "bench", "demo", "completion"])
+        commands = self.complete("")
+        self.assertLessEqual({"key", "bench", "demo", "completion"}, set(commands))
         self.assertEqual(self.complete("ke"), ["key"])
         self.assertEqual(self.complete("key", ""), ["failover", "cachekit", "interop", "slot", "outbox", "batch"])
         self.assertEqual(self.complete("key", "fa"), ["failover"])
         self.assertEqual(self.complete("completion", ""), ["bash"])
-        self.assertEqual(self.complete("nonsense", ""), ["key", "bench", "demo", "completion"])
+        self.assertEqual(self.complete("nonsense", ""), commands)
 
     def test_options(self):
         self.assertEqual(self.complete("--v"), ["--version"])
