@@ -1,4 +1,5 @@
 #include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/free_port.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
@@ -22,17 +23,6 @@ namespace {
 
 using namespace holdfast::test;
 using namespace std::chrono_literals;
-
-// Waits for what must become true; false when it did not.
-template <class Condition>
-bool eventually(Condition condition, std::chrono::milliseconds timeout = 10s) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(5ms);
-  }
-  return true;
-}
 
 // ---- processes
 
