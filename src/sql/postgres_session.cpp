@@ -214,11 +214,10 @@ result session::receive(effect e, const deadline& until) {
     const auto state = field(failure.get(), PG_DIAG_SQLSTATE);
     if (in_doubt()) last_words_ = state;
     if (state.empty() || in_doubt()) lose(e == effect::commits);
-    const auto what = from_server({.sqlstate = state,
-                                   .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
-                                   .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION)});
     if (ends_session(failure.get())) abandon();
-    throw what;
+    throw from_server({.sqlstate = state,
+                       .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
+                       .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION)});
   }
   if (PQstatus(handle_) == CONNECTION_BAD || !last) lose(in_doubt());
   return last;

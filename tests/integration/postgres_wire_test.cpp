@@ -1,0 +1,208 @@
+// What a real server does only when something goes wrong at the right moment, said word by word by one that reads from a script.
+
+#include "integration/postgres_testing.hpp"
+#include "sql/postgres_connection.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::sql;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+
+std::string word(std::uint32_t number) {
+  number = htonl(number);
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+std::string message(char kind, const std::string& body) { return kind + word(static_cast<std::uint32_t>(body.size() + 4)) + body; }
+
+std::string failure(const std::string& severity, const std::string& state) {
+  return message('E', "S" + severity + "\0V"s + severity + "\0C"s + state + "\0Mwords\0\0"s);
+}
+
+const std::string ready = message('Z', "I");
+const std::string prepared = message('1', "");
+const std::string executed = message('2', "") + message('n', "") + message('C', "INSERT 0 1\0"s);
+
+/// What is done when one more whole question has come.
+struct step {
+  std::string answer;
+  bool hang_up = false;
+  std::size_t piece = 1 << 20U;  ///< bytes sent at once
+};
+
+class scripted_server {
+ public:
+  scripted_server(const std::string& version, std::vector<step> steps, std::size_t read_at_most = SIZE_MAX)
+      : left_(read_at_most), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof place;
+    auto* const address = reinterpret_cast<sockaddr*>(&place);
+    if (bind(listener_, address, length) != 0 || listen(listener_, 1) != 0 || getsockname(listener_, address, &length) != 0)
+      throw std::runtime_error("cannot listen");
+    port_ = ntohs(place.sin_port);
+    thread_ = std::jthread([this, version, steps = std::move(steps)] { serve(version, steps); });
+  }
+  ~scripted_server() {
+    shutdown(listener_, SHUT_RDWR);
+    hang_up();
+    thread_.join();
+    close(listener_);
+    if (client_ >= 0) close(client_);
+  }
+  scripted_server(const scripted_server&) = delete;
+  scripted_server& operator=(const scripted_server&) = delete;
+
+  [[nodiscard]] std::unique_ptr<connection> connect(std::chrono::milliseconds limit = 5s) const {
+    return connect_postgres(
+        {.connection_string = "host=127.0.0.1 user=u password=secret sslmode=disable gssencmode=disable port=" + std::to_string(port_),
+         .statement_timeout = limit});
+  }
+
+ private:
+  void serve(const std::string& version, const std::vector<step>& steps) {
+    client_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    const int now = 1;
+    setsockopt(client_, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
+    std::string start;
+    if (!take(4, start) || !take(length_in(start), start)) return hang_up();
+    say({.answer = message('R', word(0)) + message('S', "server_version\0"s + version + "\0"s) + ready});
+    for (const auto& each : steps) {
+      if (!take_question()) return hang_up();
+      say(each);
+      if (each.hang_up) return hang_up();
+    }
+    while (take_question()) continue;  // and not a word
+    hang_up();
+  }
+
+  static std::size_t length_in(const std::string& header) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, header.data() + header.size() - 4, 4);
+    return ntohl(length) - 4;
+  }
+
+  bool take(std::size_t count, std::string& into) {
+    into.resize(count);
+    for (std::size_t have = 0; have < count;) {
+      const auto got = recv(client_, into.data() + have, std::min(count - have, left_), 0);
+      if (got <= 0) return false;
+      have += static_cast<std::size_t>(got);
+      left_ -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+  bool take_question() {
+    std::string header;
+    std::string body;
+    while (take(5, header) && take(length_in(header), body))
+      if (header[0] == 'S' || header[0] == 'Q') return true;
+    return false;
+  }
+
+  void say(const step& what) const {
+    for (std::size_t at = 0; at < what.answer.size(); at += what.piece)
+      send(client_, what.answer.data() + at, std::min(what.piece, what.answer.size() - at), MSG_NOSIGNAL);
+  }
+
+  void hang_up() const { shutdown(client_, SHUT_RDWR); }
+
+  std::size_t left_;
+  int listener_;
+  std::atomic<int> client_ = -1;
+  std::uint16_t port_ = 0;
+  std::jthread thread_{};
+};
+
+const statement insert{.text = "INSERT INTO t VALUES ($1)", .parameters = {type::text}};
+
+error failure_with(std::vector<step> steps, std::chrono::milliseconds limit = 5s) {
+  const scripted_server server("15.1", std::move(steps));
+  const auto c = server.connect(limit);
+  const auto problem = failure_of([&] { execute(*c, insert, {std::string_view("x")}); });
+  EXPECT_TRUE(c->broken());
+  return problem;
+}
+
+TEST(PostgresWire, AResultIsNoCommit) {
+  // Outside a transaction the commit comes after the result: without the end of the answer nobody knows.
+  expect_kind(failure_with({{.answer = prepared + ready}, {.answer = executed, .hang_up = true}}), errc::unavailable, true, true);
+  expect_kind(failure_with({{.answer = prepared + ready}, {.answer = executed}}, 300ms), errc::timeout, true, true);
+  const auto last = failure_with({{.answer = prepared + ready}, {.answer = executed + failure("FATAL", "57P01"), .hang_up = true}});
+  expect_kind(last, errc::unavailable, true, true);
+  EXPECT_EQ(last.backend_code(), "57P01");
+}
+
+TEST(PostgresWire, AnErrorIsAnAnswerEvenIfItIsTheLastOne) {
+  const auto refused = failure_with({{.answer = prepared + ready}, {.answer = failure("ERROR", "40001"), .hang_up = true}});
+  expect_kind(refused, errc::unavailable, true, false);
+  EXPECT_EQ(refused.backend_code(), "40001");
+  const auto late = failure_with({{.answer = prepared + ready}, {.answer = executed + failure("ERROR", "23505"), .hang_up = true}});
+  expect_kind(late, errc::duplicate, false, false);
+  expect_kind(failure_with({{.answer = prepared + ready}, {.answer = failure("FATAL", "57P01"), .hang_up = true}}), errc::unavailable, true,
+              false);
+}
+
+TEST(PostgresWire, NothingIsInDoubtBeforeTheStatementIsPrepared) {
+  expect_kind(failure_with({{.answer = "", .hang_up = true}}), errc::unavailable, true, false);
+  expect_kind(failure_with({{.answer = prepared, .hang_up = true}}), errc::unavailable, true, false);
+  expect_kind(failure_with({}, 300ms), errc::timeout, true, false);
+}
+
+TEST(PostgresWire, ASilentEndAfterSendingIsInDoubt) {
+  expect_kind(failure_with({{.answer = prepared + ready}, {.answer = "", .hang_up = true}}), errc::unavailable, true, true);
+  expect_kind(failure_with({{.answer = prepared + ready}, {.answer = executed.substr(0, 7), .hang_up = true}}), errc::unavailable, true,
+              true);
+}
+
+TEST(PostgresWire, AStatementCutInTheMiddleIsNotInDoubt) {
+  const scripted_server server("15.1", {{.answer = prepared + ready}}, 1'000'000);
+  const auto c = server.connect();
+  const std::string body(std::size_t{64} << 20U, 'x');
+  expect_kind(failure_of([&] { execute(*c, insert, {std::string_view(body)}); }), errc::unavailable, true, false);
+  EXPECT_TRUE(c->broken());
+}
+
+TEST(PostgresWire, AnAnswerMayComeByteByByte) {
+  const scripted_server server("15.1", {{.answer = prepared + ready, .piece = 1}, {.answer = executed + ready, .piece = 1}});
+  const auto c = server.connect();
+  EXPECT_EQ(execute(*c, insert, {std::string_view("x")}).affected, 1U);
+}
+
+TEST(PostgresWire, WhatIsNoAnswerBreaksTheConnection) {
+  EXPECT_TRUE(failure_with({{.answer = prepared + ready}, {.answer = std::string(100, 'z'), .hang_up = true}}).in_doubt());
+  EXPECT_FALSE(failure_with({{.answer = "HTTP/1.1 400 Bad Request\r\n\r\n", .hang_up = true}}).in_doubt());
+}
+
+TEST(PostgresWire, H2SaysWhoItIs) {
+  const auto says = [](const std::string& text) {
+    const auto column = "version\0"s + word(0) + "\0\0"s + word(25) + "\xFF\xFF"s + word(0xFFFFFFFF) + "\0\0"s;
+    return message('T', "\0\x01"s + column) + message('D', "\0\x01"s + word(static_cast<std::uint32_t>(text.size())) + text) +
+           message('C', "SELECT 1\0"s) + ready;
+  };
+  const scripted_server h2("8.2.23", {{.answer = says("PostgreSQL 8.2.23 server protocol using H2 2.1.214 (2022-06-13)")}});
+  EXPECT_EQ(h2.connect()->dialect(), dialect_id::unknown);
+  const scripted_server old("8.2.23", {{.answer = says("PostgreSQL 8.2.23 on x86_64-unknown-linux-gnu")}});
+  EXPECT_EQ(old.connect()->dialect(), dialect_id::postgresql);
+}
+
+}  // namespace
