@@ -73,22 +73,20 @@ cachekit_keys::cachekit_keys(const cachekit_options& options) {
   require_utf8(options.qualname, "qualname");
   require_utf8(options.serializer, "serializer");
 
-  if (!options.ns.empty()) prefix_.append("ns:").append(options.ns).append(":");
+  if (!options.ns.empty()) pattern_.append("ns:").append(options.ns).append(":");
   const auto name = std::string(options.module) + "." + std::string(options.qualname);
-  prefix_.append("func:").append(options.dialect == dialect::seed ? name : sanitised(name)).append(":args:");
-  for (char& c : prefix_) {
+  pattern_.append("func:").append(options.dialect == dialect::seed ? name : sanitised(name)).append(":args:");
+  for (char& c : pattern_) {
     if (c == ' ' || c == '\n' || c == '\r') c = '_';
   }
-  suffix_ = (options.integrity ? ":1" : ":0") + serializer_code(options.serializer, options.dialect);
-  shortened_ = count_code_points(prefix_) + hash_digits + suffix_.size() > max_key_code_points;
+  hash_at_ = pattern_.size();
+  pattern_.append(hash_digits, '0').append(options.integrity ? ":1" : ":0").append(serializer_code(options.serializer, options.dialect));
+  shortened_ = count_code_points(pattern_) > max_key_code_points;
 }
 
 std::string cachekit_keys::finish(const unsigned char* digest) const {
-  std::string whole;
-  whole.resize(prefix_.size() + hash_digits + suffix_.size());
-  char* to = std::copy(prefix_.begin(), prefix_.end(), whole.data());
-  to_hex(digest, hash_digits / 2, to);
-  std::copy(suffix_.begin(), suffix_.end(), to + hash_digits);
+  std::string whole = pattern_;
+  to_hex(digest, hash_digits / 2, whole.data() + hash_at_);
   if (!shortened_) return whole;
 
   const auto hash = blake2b_256(whole);

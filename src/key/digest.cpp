@@ -1,8 +1,15 @@
+// The plain MD5 functions: EVP allocates and wipes a context for every key, which costs more than the hash itself.
+#define OPENSSL_API_COMPAT 10100
+
 #include "key/digest.hpp"
 
 #include <holdfast/error.hpp>
 
 #include <openssl/evp.h>
+#include <openssl/md5.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace HOLDFAST_NAMESPACE::key {
 
@@ -67,60 +74,55 @@ std::array<unsigned char, 2> blake2b_16(std::string_view bytes) {
 
 namespace {
 
-/// Fetched once: looking it up by name at every use costs as much as hashing.
-const EVP_MD* md5() {
-  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "MD5", nullptr);
-  if (algorithm == nullptr) {
-    throw error(errc::unavailable, "the system's cryptographic policy has no MD5; choose row_hash::blake2b for this point");
-  }
-  return algorithm;
+/// Asked once: a system may forbid MD5, and then we do not use it either.
+void require_md5() {
+  static const bool allowed = [] {
+    EVP_MD* const found = EVP_MD_fetch(nullptr, "MD5", nullptr);
+    EVP_MD_free(found);
+    return found != nullptr;
+  }();
+  if (!allowed) throw error(errc::unavailable, "the system's cryptographic policy has no MD5; choose row_hash::blake2b for this point");
 }
+
+MD5_CTX* context_of(void* bytes) noexcept { return static_cast<MD5_CTX*>(bytes); }
 
 }  // namespace
 
-/// One context a thread. A user's own holdfast_key may make a key while one is being made: the inner one then gets a context of its own.
-struct md5_stream::kept_context {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  bool taken = false;
-
-  kept_context() = default;
-  kept_context(const kept_context&) = delete;
-  kept_context& operator=(const kept_context&) = delete;
-  ~kept_context() { EVP_MD_CTX_free(context); }
-};
-
-void md5_stream::start() {
-  thread_local kept_context kept;
-  if (kept.taken) {
-    context_ = EVP_MD_CTX_new();
-  } else {
-    kept.taken = true;
-    kept_ = &kept;
-    context_ = kept.context;
-  }
-  require(context_ != nullptr && EVP_DigestInit_ex2(context_, md5(), nullptr) == 1, "MD5");
-}
-
-md5_stream::~md5_stream() {
-  if (kept_ != nullptr) kept_->taken = false;
-  else EVP_MD_CTX_free(context_);
+md5_stream::md5_stream() {
+  static_assert(sizeof(context) >= sizeof(MD5_CTX) && alignof(context) >= alignof(MD5_CTX));
+  require_md5();
+  MD5_Init(context_of(&context_));
 }
 
 void md5_stream::drain(void* self, std::string_view piece) {
-  auto& stream = *static_cast<md5_stream*>(self);
-  if (stream.context_ == nullptr) stream.start();
-  require(EVP_DigestUpdate(stream.context_, piece.data(), piece.size()) == 1, "MD5");
+  MD5_Update(context_of(&static_cast<md5_stream*>(self)->context_), piece.data(), piece.size());
 }
 
 digest128 md5_stream::finish(output& out) {
   out.flush();
-  if (context_ == nullptr) start();  // nothing was written
   digest128 digest;
-  require(EVP_DigestFinal_ex(context_, digest.data(), nullptr) == 1, "MD5");
+  MD5_Final(digest.data(), context_of(&context_));
   return digest;
 }
 
 void to_hex(const unsigned char* bytes, std::size_t count, char* to) noexcept {
+#ifdef __SSE2__
+  // Sixteen bytes at a time: half of the time that is ours in a key goes here otherwise.
+  const __m128i low_bits = _mm_set1_epi8(0x0F);
+  const __m128i nine = _mm_set1_epi8(9);
+  const __m128i zero = _mm_set1_epi8('0');
+  const __m128i to_letter = _mm_set1_epi8('a' - '0' - 10);
+  const auto digits_of = [&](__m128i nibbles) {
+    return _mm_add_epi8(_mm_add_epi8(nibbles, zero), _mm_and_si128(_mm_cmpgt_epi8(nibbles, nine), to_letter));
+  };
+  for (; count >= 16; count -= 16, bytes += 16, to += 32) {
+    const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    const __m128i high = digits_of(_mm_and_si128(_mm_srli_epi16(all, 4), low_bits));
+    const __m128i low = digits_of(_mm_and_si128(all, low_bits));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm_unpacklo_epi8(high, low));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16), _mm_unpackhi_epi8(high, low));
+  }
+#endif
   static constexpr char digits[] = "0123456789abcdef";
   for (std::size_t i = 0; i < count; ++i) {
     *to++ = digits[bytes[i] >> 4U];

@@ -4,7 +4,6 @@
 
 #include "key/output.hpp"
 
-#include <openssl/types.h>
 #include <sodium.h>
 
 #include <array>
@@ -40,26 +39,22 @@ class blake2b_256_stream {
 /// BLAKE2b with a 2-byte digest (which is not the beginning of a longer one), as CacheKit derives serializer codes.
 [[nodiscard]] std::array<unsigned char, 2> blake2b_16(std::string_view bytes);
 
-/// MD5 for bytes that come through an `output`, on a context that each thread keeps. It names rows as the Java library does;
-/// it protects nothing.
+/// MD5 for bytes that come through an `output`. It names rows as the Java library does; it protects nothing.
 class md5_stream {
  public:
-  md5_stream() = default;
-  md5_stream(const md5_stream&) = delete;
-  md5_stream& operator=(const md5_stream&) = delete;
-  ~md5_stream();
-
+  /// Throws errc::unavailable where the system's cryptographic policy has no MD5.
+  md5_stream();
   [[nodiscard]] output sink() noexcept { return output(&drain, this); }
-  /// Flushes the output and ends. Call once. Throws errc::unavailable where the system's cryptographic policy has no MD5.
+  /// Flushes the output and ends. Call once.
   [[nodiscard]] digest128 finish(output& out);
 
  private:
-  struct kept_context;
   static void drain(void* self, std::string_view piece);
-  void start();
 
-  EVP_MD_CTX* context_ = nullptr;
-  kept_context* kept_ = nullptr;  // null when the thread's own context was taken and this one is ours to free
+  // OpenSSL's MD5_CTX, whose header stays out of ours: it is only declared on request.
+  struct alignas(8) context {
+    unsigned char bytes[96];  // NOLINT(*-avoid-c-arrays): filled by MD5_Init
+  } context_;
 };
 
 /// Writes lower-case hexadecimal digits, two for each byte.

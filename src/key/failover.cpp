@@ -6,6 +6,7 @@
 #include "key/text_writer.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -42,16 +43,19 @@ bool is_blank(std::string_view text) noexcept {
 std::string uuid_text(digest128 digest, unsigned version) {
   digest[6] = static_cast<unsigned char>((digest[6] & 0x0FU) | (version << 4U));
   digest[8] = static_cast<unsigned char>((digest[8] & 0x3FU) | 0x80U);
-  char hex[32];  // NOLINT(*-avoid-c-arrays)
+  char hex[32];   // NOLINT(*-avoid-c-arrays)
+  char text[36];  // NOLINT(*-avoid-c-arrays)
   to_hex(digest.data(), digest.size(), hex);
-  std::string text(36, '-');
-  char* to = text.data();
-  std::copy_n(hex, 8, to);
-  std::copy_n(hex + 8, 4, to + 9);
-  std::copy_n(hex + 12, 4, to + 14);
-  std::copy_n(hex + 16, 4, to + 19);
-  std::copy_n(hex + 20, 12, to + 24);
-  return text;
+  std::memcpy(text, hex, 8);
+  text[8] = '-';
+  std::memcpy(text + 9, hex + 8, 4);
+  text[13] = '-';
+  std::memcpy(text + 14, hex + 12, 4);
+  text[18] = '-';
+  std::memcpy(text + 19, hex + 16, 4);
+  text[23] = '-';
+  std::memcpy(text + 24, hex + 20, 12);
+  return {text, sizeof text};
 }
 
 std::string sorted_csv(const point_info&, std::span<const value> args) {

@@ -5,11 +5,12 @@
 #include "key/output.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace HOLDFAST_NAMESPACE::key {
 
 namespace {
+
+constexpr std::size_t hash_digits = 64;
 
 /// Refused, never repaired: a repaired segment would be another service's.
 void check_segment(std::string_view segment, const std::string& what) {
@@ -31,8 +32,7 @@ interop_keys::interop_keys(std::string_view ns, std::string_view operation) {
   if (ns == "ns" || ns == "nsapi") {
     throw error(errc::invalid_argument, "the namespace '" + std::string(ns) + "' is reserved; choose another", {.path = "namespace"});
   }
-  prefix_.reserve(ns.size() + operation.size() + 2);
-  prefix_.append(ns).append(":").append(operation).append(":");
+  pattern_.append(ns).append(":").append(operation).append(":").append(hash_digits, '0');
 }
 
 std::string interop_keys::make(detail::argument_writer write) const {
@@ -41,10 +41,8 @@ std::string interop_keys::make(detail::argument_writer write) const {
   messagepack_writer w(profile::interop_args, out);
   write(w);
   const auto digest = hash.finish(out);
-  std::string key;
-  key.resize(prefix_.size() + digest.size() * 2);
-  std::memcpy(key.data(), prefix_.data(), prefix_.size());
-  to_hex(digest.data(), digest.size(), key.data() + prefix_.size());
+  std::string key = pattern_;
+  to_hex(digest.data(), digest.size(), key.data() + key.size() - hash_digits);
   return key;
 }
 
@@ -60,7 +58,8 @@ hashed_key interop_keys::explain(std::span<const value> args) const {
   out.flush();
   const auto digest = blake2b_256(result.message_pack);
   result.args_hash = to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
-  result.key = prefix_ + result.args_hash;
+  result.key = pattern_;
+  result.key.replace(result.key.size() - hash_digits, hash_digits, result.args_hash);
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "key/output.hpp"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -65,22 +66,40 @@ class messagepack_writer final : public writer {
 
  private:
   struct open_set {
-    std::size_t begin;                  // in set_bytes_
+    std::size_t begin;                  // in held_sets::bytes
     std::vector<std::size_t> elements;  // where each one begins
   };
 
-  void begin_value();
-  void put(char c);
-  void put(std::string_view piece);
+  /// A set is sorted by its encoded elements, so it is held back until it is complete. Few calls have one.
+  struct held_sets {
+    std::vector<open_set> open{};
+    std::string bytes{};
+  };
+
+  void begin_value(std::size_t levels_inside = 0);
+  void put(char c) {
+    if (holding_back_) sets_->bytes.push_back(c);
+    else out_.put(c);
+  }
+  void put(std::string_view piece) {
+    if (holding_back_) sets_->bytes.append(piece);
+    else out_.put(piece);
+  }
   void put_big_endian(unsigned char marker, std::uint64_t v, std::size_t width);
   void put_negative(std::int64_t v);
   void put_unsigned(std::uint64_t v);
   void put_float(double v);
   void put_text(std::string_view v);
   void put_checked_text(std::string_view v);
-  void put_header(std::size_t count, unsigned char fix, unsigned fix_limit, unsigned char marker16, unsigned char marker32);
-  void put_array_header(std::size_t count) { put_header(count, 0x90, 16, 0xdc, 0xdd); }
-  void put_map_header(std::size_t count) { put_header(count, 0x80, 16, 0xde, 0xdf); }
+  void put_long_header(std::size_t count, unsigned char marker16, unsigned char marker32);
+  void put_array_header(std::size_t count) {
+    if (count < 16) put(static_cast<char>(0x90U | count));
+    else put_long_header(count, 0xdc, 0xdd);
+  }
+  void put_map_header(std::size_t count) {
+    if (count < 16) put(static_cast<char>(0x80U | count));
+    else put_long_header(count, 0xde, 0xdf);
+  }
   void put_bytes(std::string_view v);
   void put_number_by_interop_rules(double v);
   void put_temporal(std::string_view marker, std::string_view iso);
@@ -88,10 +107,10 @@ class messagepack_writer final : public writer {
 
   output& out_;
   profile rules_;
-  std::size_t deepest_;           // how many levels may be open around a value; 510 is where CacheKit's reference encoder stops
-  std::size_t array_bytes_ = 0;   // all numeric arrays of the call together
-  std::vector<open_set> sets_{};  // a set is sorted by its encoded elements, so it is held back until it is complete
-  std::string set_bytes_{};
+  std::size_t deepest_;          // how many levels may be open around a value; 510 is where CacheKit's reference encoder stops
+  std::size_t array_bytes_ = 0;  // all numeric arrays of the call together
+  std::unique_ptr<held_sets> sets_{};
+  bool holding_back_ = false;  // a set is open
 };
 
 }  // namespace HOLDFAST_NAMESPACE::key

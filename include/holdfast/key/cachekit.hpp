@@ -63,9 +63,9 @@ class HOLDFAST_API cachekit_keys {
   [[nodiscard]] std::string make(detail::argument_writer write) const;
   [[nodiscard]] std::string finish(const unsigned char* digest) const;
 
-  std::string prefix_;  // everything before the hash
-  std::string suffix_;  // everything after it
-  bool shortened_;      // the whole is longer than 250 code points
+  std::string pattern_;  // the key with zeros where the hash goes: one copy makes a new one
+  std::size_t hash_at_;  // where that is
+  bool shortened_;       // the whole is longer than 250 code points
 };
 
 /// One call, ad hoc.

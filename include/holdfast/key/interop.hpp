@@ -37,7 +37,7 @@ class HOLDFAST_API interop_keys {
  private:
   [[nodiscard]] std::string make(detail::argument_writer write) const;
 
-  std::string prefix_;  // "namespace:operation:"
+  std::string pattern_;  // "namespace:operation:" and zeros where the hash goes: one copy makes a new one
 };
 
 /// One call, ad hoc: `interop("users", "get_user", 42, true)`.

@@ -11,6 +11,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +50,7 @@ class HOLDFAST_API writer {
 
   /// The call: how many positional arguments follow.
   virtual void begin_arguments(std::size_t count) = 0;
-  /// Its keyword arguments, sorted in place; then `entry` and a value for each. Called once, after the positional ones.
+  /// Its keyword arguments, if it has any, sorted in place; then `entry` and a value for each. Called after the positional ones.
   virtual void begin_keywords(std::span<map_slot> slots) = 0;
   virtual void end_arguments() = 0;
 
@@ -103,7 +105,7 @@ class HOLDFAST_API writer {
 
   /// Goes one level down or up. Going down too far throws errc::too_deep.
   void push(frame_kind kind) {
-    if (depth_ == max_frames) fail_too_deep();
+    if (depth_ == room_) make_room();
     frames_[depth_++] = frame{nullptr, 0, kind};
   }
   void pop() noexcept { --depth_; }
@@ -124,12 +126,16 @@ class HOLDFAST_API writer {
     std::uint32_t index;  // counts from 1: it is raised before the value is looked at
     frame_kind kind;
   };
-  [[noreturn]] void fail_too_deep() const;
+  void make_room();
 
-  // The call itself is one level, an argument of max_height opens max_height more.
+  // The call itself is one level, an argument of max_height opens max_height more. Few calls are deep: most stay in the small array,
+  // and the stack stays small enough to be in the cache.
   static constexpr std::size_t max_frames = max_height + 1;
   std::size_t depth_ = 0;
-  frame frames_[max_frames];  // NOLINT(*-avoid-c-arrays): deliberately not initialised, it is on the hot path
+  std::size_t room_ = std::size(few_);
+  frame* frames_ = few_;
+  std::unique_ptr<frame[]> many_{};
+  frame few_[24];  // NOLINT(*-avoid-c-arrays): deliberately not initialised, it is on the hot path
 };
 
 /// Writes a run-time value, without recursion.
