@@ -156,6 +156,14 @@ std::string_view text_or(const simdjson::dom::object& request, const char* name,
   return text;
 }
 
+/// A serializer that is null is not one: refused today, taken for any unknown one by the older dialects.
+std::string_view serializer_of(const simdjson::dom::object& request, dialect edition) {
+  element found;
+  const bool is_null = request["serializer"].get(found) == simdjson::SUCCESS && found.is_null();
+  if (is_null && edition == dialect::current) throw error(errc::invalid_argument, "expected the serializer's name", {.path = "serializer"});
+  return is_null ? std::string_view() : text_or(request, "serializer", "std");
+}
+
 bool bool_or(const simdjson::dom::object& request, const char* name, bool fallback) {
   element found;
   if (request[name].get(found) != simdjson::SUCCESS) return fallback;
@@ -197,6 +205,7 @@ void batch::state::answer_failover(const simdjson::dom::object& request, std::st
   read_args(request, true);
   const point_info point{text_or(request, "name", std::nullopt), text_or(request, "domain", "")};
   const auto name = effective_name(point);
+  if (name.empty()) throw error(errc::invalid_argument, "a point needs a name", {.path = "name"});
   const std::function<void(std::string_view)> warn = [&](std::string_view type) {
     if (options.on_unstable) options.on_unstable(point.name, type);
   };
@@ -211,7 +220,7 @@ void batch::state::answer_cachekit(const simdjson::dom::object& request, std::st
                             .module = text_or(request, "module", std::nullopt),
                             .qualname = text_or(request, "qualname", std::nullopt),
                             .integrity = bool_or(request, "integrity", true),
-                            .serializer = text_or(request, "serializer", "std"),
+                            .serializer = serializer_of(request, options.dialect),
                             .dialect = options.dialect});
   read_args(request, false);
   read_keywords(request);

@@ -25,16 +25,6 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept { return {re
 
 // ---- bytes
 
-void messagepack_writer::put(char c) {
-  if (sets_.empty()) out_.put(c);
-  else set_bytes_.push_back(c);
-}
-
-void messagepack_writer::put(std::string_view piece) {
-  if (sets_.empty()) out_.put(piece);
-  else set_bytes_.append(piece);
-}
-
 void messagepack_writer::put_big_endian(unsigned char marker, std::uint64_t v, std::size_t width) {
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
   bytes[0] = static_cast<char>(marker);
@@ -61,10 +51,8 @@ void messagepack_writer::put_negative(std::int64_t v) {
 
 void messagepack_writer::put_float(double v) { put_big_endian(0xcb, std::bit_cast<std::uint64_t>(v), 8); }
 
-void messagepack_writer::put_header(std::size_t count, unsigned char fix, unsigned fix_limit, unsigned char marker16,
-                                    unsigned char marker32) {
-  if (count < fix_limit) put(static_cast<char>(fix | count));
-  else if (count <= 0xFFFF) put_big_endian(marker16, count, 2);
+void messagepack_writer::put_long_header(std::size_t count, unsigned char marker16, unsigned char marker32) {
+  if (count <= 0xFFFF) put_big_endian(marker16, count, 2);
   else if (count <= 0xFFFFFFFF) put_big_endian(marker32, count, 4);
   else fail(errc::too_large, "more than 2^32 - 1 elements");
 }
@@ -72,7 +60,7 @@ void messagepack_writer::put_header(std::size_t count, unsigned char fix, unsign
 void messagepack_writer::put_text(std::string_view v) {
   if (v.size() < 32) put(static_cast<char>(0xa0 | v.size()));
   else if (v.size() <= 0xFF) put_big_endian(0xd9, v.size(), 1);
-  else put_header(v.size(), 0, 0, 0xda, 0xdb);
+  else put_long_header(v.size(), 0xda, 0xdb);
   put(v);
 }
 
@@ -83,16 +71,16 @@ void messagepack_writer::put_checked_text(std::string_view v) {
 
 void messagepack_writer::put_bytes(std::string_view v) {
   if (v.size() <= 0xFF) put_big_endian(0xc4, v.size(), 1);
-  else put_header(v.size(), 0, 0, 0xc5, 0xc6);
+  else put_long_header(v.size(), 0xc5, 0xc6);
   put(v);
 }
 
-void messagepack_writer::begin_value() {
+void messagepack_writer::begin_value(std::size_t levels_inside) {
   next();
-  if (depth() > deepest_) {
+  if (depth() + levels_inside > deepest_) {
     fail(errc::too_deep, "nested deeper than " + std::to_string(deepest_) + " levels; flatten the value or hash the inner part first");
   }
-  if (!sets_.empty() && depth() != 0 && inside() == frame_kind::set) sets_.back().elements.push_back(set_bytes_.size());
+  if (holding_back_ && inside() == frame_kind::set) sets_->open.back().elements.push_back(sets_->bytes.size());
 }
 
 std::string_view messagepack_writer::format_name() const noexcept {
@@ -119,7 +107,6 @@ void messagepack_writer::begin_keywords(std::span<map_slot> slots) {
   pop();
   push(frame_kind::keywords);
   if (rules_ != profile::cachekit_auto) {
-    if (slots.empty()) return;
     at_key(slots.front().key);
     fail(errc::invalid_argument, "an interop key has no keyword arguments; pass them at their declared position");
   }
@@ -127,7 +114,10 @@ void messagepack_writer::begin_keywords(std::span<map_slot> slots) {
   put_map_header(slots.size());
 }
 
-void messagepack_writer::end_arguments() { pop(); }
+void messagepack_writer::end_arguments() {
+  if (rules_ == profile::cachekit_auto && inside() == frame_kind::arguments) put_map_header(0);  // there were no keywords
+  pop();
+}
 
 // ---- scalars
 
@@ -258,7 +248,7 @@ void messagepack_writer::path(std::string_view v, key::path::flavour style) {
 }
 
 void messagepack_writer::array(array_value::element type, std::span<const std::byte> little_endian) {
-  begin_value();
+  begin_value(2);  // it is written as a list that holds a list
   if (rules_ != profile::cachekit_auto) unsupported("numeric array");
   if (little_endian.size() > max_array_bytes) {
     fail(errc::too_large, "an array of " + std::to_string(little_endian.size()) + " bytes; at most " + std::to_string(max_array_bytes) +
@@ -296,17 +286,21 @@ void messagepack_writer::begin_set(std::size_t) {
     fail(errc::unsupported_type, "a set cannot be part of a CacheKit auto-mode key, its order is not defined; pass a sorted list");
   }
   if (rules_ == profile::interop_value) unsupported("set");
-  sets_.push_back({set_bytes_.size(), {}});
+  if (!sets_) sets_ = std::make_unique<held_sets>();
+  sets_->open.push_back({sets_->bytes.size(), {}});
+  holding_back_ = true;
   push(frame_kind::set);
 }
 
 void messagepack_writer::end_set() {
   pop();
-  const open_set done = std::move(sets_.back());
-  sets_.pop_back();
+  std::string& bytes = sets_->bytes;
+  const open_set done = std::move(sets_->open.back());
+  sets_->open.pop_back();
+  holding_back_ = !sets_->open.empty();
   std::vector<std::string_view> elements;
   elements.reserve(done.elements.size());
-  const std::string_view all(set_bytes_);
+  const std::string_view all(bytes);
   for (std::size_t i = 0; i < done.elements.size(); ++i) {
     const auto end = i + 1 < done.elements.size() ? done.elements[i + 1] : all.size();
     elements.push_back(all.substr(done.elements[i], end - done.elements[i]));
@@ -319,10 +313,9 @@ void messagepack_writer::end_set() {
   sorted.reserve(all.size() - done.begin);
   for (const auto element : elements) sorted += element;
   const auto count = elements.size();
-  set_bytes_.resize(done.begin);
+  bytes.resize(done.begin);
   put_array_header(count);
   put(sorted);
-  if (sets_.empty()) set_bytes_.clear();
 }
 
 void messagepack_writer::begin_map(std::span<map_slot> slots) {
@@ -366,6 +359,7 @@ void messagepack_writer::put_key(const map_key& k) {
     case map_key::kind::other:
       break;
   }
+  if (k.type_name == "big integer") fail(errc::out_of_range, "integer out of 64-bit range; pass it as text");
   unsupported(std::string(k.type_name) + " as a map key");
 }
 

@@ -155,7 +155,9 @@ std::optional<std::string> decimal_text(std::string_view text, decimal_rules rul
   if (at < text.size()) {
     if (lower(text[at]) != 'e') return std::nullopt;
     auto power_text = text.substr(at + 1);
-    if (!power_text.empty() && power_text.front() == '+') power_text.remove_prefix(1);
+    const bool plus = power_text.starts_with('+');
+    if (plus) power_text.remove_prefix(1);
+    if (power_text.empty() || (plus && !is_digit(power_text.front()))) return std::nullopt;
     // An exponent of more digits would overflow the sum below; nobody's decimal library takes it either.
     std::int64_t power = 0;
     const auto [end, failed] = std::from_chars(power_text.data(), power_text.data() + power_text.size(), power);

@@ -6,6 +6,7 @@
 #include "key/number_text.hpp"
 #include "key/time_text.hpp"
 
+#include <array>
 #include <charconv>
 #include <cstring>
 
@@ -19,8 +20,16 @@ constexpr std::string_view empty_text_mark = "\\e";
 constexpr std::string_view plain_list_mark = "\\-";  // an argument that is a list, where that would not show otherwise
 constexpr std::string_view nested_begin = "\\[";
 constexpr std::string_view nested_end = "\\]";
-constexpr std::string_view segment_specials = ":,\\";
-constexpr std::string_view string_form_specials = ":,\\={}[]";
+
+/// Which characters a text must escape, by their code.
+using special_set = std::array<bool, 256>;
+constexpr special_set specials_of(std::string_view characters) {
+  special_set set{};
+  for (const char c : characters) set[static_cast<unsigned char>(c)] = true;
+  return set;
+}
+constexpr special_set segment_specials = specials_of(":,\\");
+constexpr special_set string_form_specials = specials_of(":,\\={}[]");
 }  // namespace
 
 // ---- the call
@@ -30,8 +39,8 @@ void text_writer::begin_arguments(std::size_t count) {
   push(frame_kind::arguments);
 }
 
-void text_writer::begin_keywords(std::span<map_slot> slots) {
-  if (!slots.empty()) fail(errc::invalid_argument, "a failover key has no keyword arguments; pass them by position");
+void text_writer::begin_keywords(std::span<map_slot>) {
+  fail(errc::invalid_argument, "a failover key has no keyword arguments; pass them by position");
 }
 
 void text_writer::end_arguments() { pop(); }
@@ -122,16 +131,15 @@ void text_writer::put_text(std::string_view v) {
 void text_writer::put_escaped(std::string_view v) {
   if (v.empty()) return out_.put(empty_text_mark);
   if (v == no_arguments) out_.put('\\');
-  const auto specials = in_string_form() ? string_form_specials : segment_specials;
-  for (;;) {
-    const auto special = v.find_first_of(specials);
-    if (special == std::string_view::npos) break;
-    out_.put(v.substr(0, special));
+  const special_set& specials = in_string_form() ? string_form_specials : segment_specials;
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (!specials[static_cast<unsigned char>(v[i])]) continue;
+    out_.put(v.substr(written, i - written));
     out_.put('\\');
-    out_.put(v[special]);
-    v.remove_prefix(special + 1);
+    written = i;  // the character itself goes with what follows it
   }
-  out_.put(v);
+  out_.put(v.substr(written));
 }
 
 void text_writer::uuid(const key::uuid& v) {
@@ -156,7 +164,7 @@ void text_writer::big_integer(std::string_view digits) {
 void text_writer::instant(const key::instant& v) {
   begin_value();
   const auto text = java_text(v);
-  if (!text) fail(errc::out_of_range, "a time outside the years -9999 to 9999");
+  if (!text) fail(errc::out_of_range, "a time outside the years -32767 to 32767");
   out_.put(*text);
 }
 

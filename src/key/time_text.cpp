@@ -13,17 +13,18 @@ void append_digits(std::string& to, std::uint64_t number, int width) {
   to.append(static_cast<std::size_t>(width) > text.size() ? static_cast<std::size_t>(width) - text.size() : 0, '0').append(text);
 }
 
-/// `2024-01-01`; false when the year has not four digits.
-bool append_date(std::string& to, const year_month_day& day, int first_year) {
+bool python_has(const year_month_day& day) { return day.year() >= year{1} && day.year() <= year{9999}; }
+
+/// `2024-01-01`. A year outside 0 to 9999 has a sign, as Java prints it.
+void append_date(std::string& to, const year_month_day& day) {
   const int year = static_cast<int>(day.year());
-  if (year < first_year || year > 9999) return false;
   if (year < 0) to += '-';
+  if (year > 9999) to += '+';
   append_digits(to, static_cast<std::uint64_t>(year < 0 ? -year : year), 4);
   to += '-';
   append_digits(to, static_cast<unsigned>(day.month()), 2);
   to += '-';
   append_digits(to, static_cast<unsigned>(day.day()), 2);
-  return true;
 }
 
 void append_time(std::string& to, seconds since_midnight) {
@@ -61,7 +62,8 @@ std::optional<std::string> iso_text(const instant& v) {
   const sys_seconds local = v.seconds + whole_offset + carry;
   const auto day = calendar_day(local);
   std::string text;
-  if (!day || !append_date(text, *day, 1)) return std::nullopt;
+  if (!day || !python_has(*day)) return std::nullopt;
+  append_date(text, *day);
   text += 'T';
   append_time(text, local - floor<days>(local));
   if (fraction.count() != 0) append_fraction(text, static_cast<std::uint64_t>(fraction.count()), 6);
@@ -82,7 +84,8 @@ std::optional<std::string> iso_text(const instant& v) {
 
 std::optional<std::string> iso_text(const date& v) {
   std::string text;
-  if (!v.day.ok() || !append_date(text, v.day, 1)) return std::nullopt;
+  if (!v.day.ok() || !python_has(v.day)) return std::nullopt;
+  append_date(text, v.day);
   return text;
 }
 
@@ -98,7 +101,8 @@ std::string iso_text(const time_of_day& v) {
 std::optional<std::string> java_text(const instant& v) {
   const auto day = calendar_day(v.seconds);
   std::string text;
-  if (!day || !append_date(text, *day, -9999)) return std::nullopt;
+  if (!day) return std::nullopt;
+  append_date(text, *day);
   text += 'T';
   append_time(text, v.seconds - floor<days>(v.seconds));
   if (v.nanoseconds % 1'000'000 == 0) {

@@ -14,7 +14,7 @@ namespace HOLDFAST_NAMESPACE::key {
 [[nodiscard]] std::optional<std::string> iso_text(const date& v);
 [[nodiscard]] std::string iso_text(const time_of_day& v);
 
-/// As java.time.Instant prints: UTC, the fraction in groups of three digits. Nothing outside the years -9999 to 9999.
+/// As java.time.Instant prints: UTC, the fraction in groups of three digits. Nothing outside the years -32767 to 32767.
 [[nodiscard]] std::optional<std::string> java_text(const instant& v);
 
 /// Whole microseconds since 1970, rounded down.

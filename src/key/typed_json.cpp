@@ -90,7 +90,8 @@ value typed_reader::finish(container& done) {
       return list{std::move(done.items)};
     case kind::set:
       return set{std::move(done.items)};
-    case kind::optional:
+    case kind::optional:  // Java has no Optional of null
+      if (done.items.front().is_null()) return boxed_optional{};
       return boxed_optional{std::make_shared<const value>(std::move(done.items.front()))};
     case kind::enumeration:
       done.enumerator.underlying = std::make_shared<const value>(std::move(done.items.front()));

@@ -1,7 +1,9 @@
 #include <holdfast/key/writer.hpp>
 
 #include "key/map_order.hpp"
+#include "key/number_text.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -47,8 +49,13 @@ void writer::unsupported(std::string_view type_name) const {
                                    "; pass its text or its parts instead");
 }
 
-void writer::fail_too_deep() const {
-  fail(errc::too_deep, "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
+void writer::make_room() {
+  if (many_)
+    fail(errc::too_deep, "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
+  many_ = std::make_unique<frame[]>(max_frames);
+  std::copy_n(few_, depth_, many_.get());
+  frames_ = many_.get();
+  room_ = max_frames;
 }
 
 namespace {
@@ -92,6 +99,8 @@ map_key key_of(const value& v, std::vector<std::string>& texts) {
   } else if (const auto* bytes = v.if_is<byte_string>()) {
     k.type = map_key::kind::bytes;
     k.text = {reinterpret_cast<const char*>(bytes->data()), bytes->size()};
+  } else if (const auto* digits = v.if_is<big_integer>()) {
+    as_other(integer_text(digits->digits).value_or(digits->digits));
   } else if (const auto* id = v.if_is<uuid>()) {
     as_other(id->to_string());
   } else if (const auto* named = v.if_is<enumeration>(); named != nullptr && named->text) {
@@ -208,18 +217,20 @@ namespace detail {
 void write_call(writer& w, std::span<const value> args, std::span<const std::pair<std::string, value>> keywords) {
   w.begin_arguments(args.size());
   for (const value& each : args) write(w, each);
-  std::vector<map_slot> slots;
-  slots.reserve(keywords.size());
-  for (const auto& each : keywords) {
-    map_slot slot{.item = &each.second};
-    slot.key.type = map_key::kind::text;
-    slot.key.text = each.first;
-    slots.push_back(slot);
-  }
-  w.begin_keywords(slots);
-  for (const map_slot& slot : slots) {
-    w.entry(slot);
-    write(w, *static_cast<const value*>(slot.item));
+  if (!keywords.empty()) {
+    std::vector<map_slot> slots;
+    slots.reserve(keywords.size());
+    for (const auto& each : keywords) {
+      map_slot slot{.item = &each.second};
+      slot.key.type = map_key::kind::text;
+      slot.key.text = each.first;
+      slots.push_back(slot);
+    }
+    w.begin_keywords(slots);
+    for (const map_slot& slot : slots) {
+      w.entry(slot);
+      write(w, *static_cast<const value*>(slot.item));
+    }
   }
   w.end_arguments();
 }

@@ -9,6 +9,7 @@
 #include <holdfast/key/typed_json.hpp>
 #include <holdfast/version.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <type_traits>
 
 namespace HOLDFAST_NAMESPACE::key {
 
@@ -43,6 +44,9 @@ consteval bool is_plain_name(std::string_view name) {
 
 template <auto Function>
 struct dotted_name {
+  static_assert(std::is_member_function_pointer_v<decltype(Function)> ||
+                    (std::is_pointer_v<decltype(Function)> && std::is_function_v<std::remove_pointer_t<decltype(Function)>>),
+                "holdfast: only a function has a name; write of<&app::get_user>(...)");
   static constexpr std::string_view printed = printed_function<Function>();
   static_assert(is_plain_name(printed),
                 "holdfast: this function has no name that every compiler prints alike (a lambda, a template, or in an anonymous "

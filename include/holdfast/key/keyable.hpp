@@ -119,16 +119,16 @@ inline constexpr bool is_local_time<std::chrono::local_time<D>> = true;
 
 /// What a scheme lets through at compile time.
 struct model_rules {
-  static constexpr bool sets = true, hashed = true, enumerations = true, arrays = true;
+  static constexpr bool sets = true, hashed = true, enumerations = true, arrays = true, keywords = false;
 };
 struct failover_rules {
-  static constexpr bool sets = true, hashed = false, enumerations = false, arrays = true;
+  static constexpr bool sets = true, hashed = false, enumerations = false, arrays = true, keywords = false;
 };
 struct cachekit_rules {
-  static constexpr bool sets = false, hashed = true, enumerations = true, arrays = true;
+  static constexpr bool sets = false, hashed = true, enumerations = true, arrays = true, keywords = true;
 };
 struct interop_rules {
-  static constexpr bool sets = true, hashed = true, enumerations = true, arrays = false;
+  static constexpr bool sets = true, hashed = true, enumerations = true, arrays = false, keywords = false;
 };
 
 template <class K>
@@ -318,6 +318,8 @@ void write_argument(writer& w, const T& v) {
 template <class Rules, class... A>
 void write_call(writer& w, const A&... args) {
   constexpr std::size_t keywords = (std::size_t{is_keyword<A>} + ... + 0);
+  static_assert(keywords == 0 || Rules::keywords,
+                "holdfast: keyword arguments exist only in CacheKit's auto mode, and only as arguments of the call itself");
   w.begin_arguments(sizeof...(A) - keywords);
   (
       [&w](const auto& each) {
@@ -350,8 +352,6 @@ void write_call(writer& w, const A&... args) {
       const auto& target = *static_cast<const erased*>(slot.item);
       target.write(w, target.item);
     }
-  } else {
-    w.begin_keywords({});
   }
   w.end_arguments();
 }
