@@ -173,7 +173,7 @@ class postgres_connection final : public connection {
       if (problem.backend_code() != "0A000" && problem.backend_code() != "26000") throw;
       if (session_.broken()) throw;
       if (session_.in_transaction()) {
-        forgotten_.push_back(*name);
+        if (problem.backend_code() == "0A000") forgotten_.push_back(*name);  // it is still there
         statements_.remove(std::string(*name));
         throw;
       }
@@ -218,7 +218,10 @@ class postgres_connection final : public connection {
     try {
       session_.query("DEALLOCATE " + name, effect::none, until);
     } catch (const error& problem) {
-      if (problem.backend_code() != "26000") throw;  // gone already
+      // Gone already, which is as well; but a transaction has failed by it.
+      if (problem.backend_code() != "26000") throw;
+      statements_.remove(name);
+      if (session_.in_transaction()) throw;
     }
     statements_.remove(name);
   }

@@ -112,7 +112,10 @@ void session::lose(bool in_doubt) {
   throw connection_lost(in_doubt, last_words_);
 }
 
-bool session::broken() const noexcept { return handle_ == nullptr || PQstatus(handle_) == CONNECTION_BAD; }
+// Between calls a statement is under way only if one of them was left early: there was no memory for its result.
+bool session::broken() const noexcept {
+  return handle_ == nullptr || PQstatus(handle_) == CONNECTION_BAD || PQtransactionStatus(handle_) == PQTRANS_ACTIVE;
+}
 
 bool session::in_transaction() const noexcept {
   return handle_ != nullptr && (PQtransactionStatus(handle_) == PQTRANS_INTRANS || PQtransactionStatus(handle_) == PQTRANS_INERROR);

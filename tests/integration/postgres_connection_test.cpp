@@ -296,7 +296,20 @@ TEST(PostgresStatements, AreMadeAnewWhenTheTableChangesOrTheServerForgets) {
   c->run("DEALLOCATE ALL");
   expect_kind(failure_of([&] { execute(*c, one); }), errc::unavailable, true, false);
   c->rollback();
+  c->begin();
   EXPECT_EQ(execute(*c, one).rows.size(), 1U);
+  c->commit();
+
+  // No room, and the oldest, which should go, is not there: outside a transaction nobody notices.
+  for (int i = 0; i < 256; ++i) number(*c, "SELECT " + std::to_string(i));
+  c->run("DEALLOCATE ALL");
+  EXPECT_EQ(number(*c, "SELECT 1000"), 1000);
+  c->begin();
+  expect_kind(failure_of([&] { number(*c, "SELECT 1001"); }), errc::unavailable, true, false);
+  c->rollback();
+  c->begin();
+  EXPECT_EQ(number(*c, "SELECT 1001"), 1001);
+  c->commit();
 }
 
 TEST(PostgresStatements, ANameThatIsTakenMeansTheSameStatement) {
