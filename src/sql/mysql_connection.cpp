@@ -5,12 +5,11 @@
 #include "sql/mysql_link.hpp"
 #include "sql/mysql_statements.hpp"
 #include "sql/mysql_values.hpp"
+#include "sql/mysql_words.hpp"
 
 #include <mysql.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
 #include <functional>
 #include <limits>
@@ -31,31 +30,6 @@ constexpr const char* savepoint = "holdfast_batch";
 std::chrono::milliseconds checked(std::chrono::milliseconds limit) {
   if (limit <= std::chrono::milliseconds::zero()) throw error(errc::invalid_argument, "a time limit must be longer than nothing");
   return limit;
-}
-
-bool contains_word(std::string_view text, std::string_view word) {
-  const auto same = [](char a, char b) { return std::toupper(static_cast<unsigned char>(a)) == b; };
-  return !std::ranges::search(text, word, same).empty();
-}
-
-/// Reads only, as far as its words tell. `SELECT NEXT VALUE FOR s` and SETVAL count up a sequence; functions of the user's own that write
-/// are not known here.
-bool only_reads(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n(");
-  if (begin == std::string_view::npos) return false;
-  const auto first = text.substr(begin, text.find_first_of(" \t\r\n(", begin) - begin);
-  if (first.size() == 4 && contains_word(first, "SHOW")) return true;
-  if (first.size() != 6 || !contains_word(first, "SELECT")) return false;
-  return !contains_word(text, "NEXT") && !contains_word(text, "SETVAL") && !contains_word(text, "INTO");
-}
-
-/// Rows of tables, not the tables themselves: what a transaction can take back.
-bool only_rows(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n(");
-  if (begin == std::string_view::npos) return false;
-  const auto first = text.substr(begin, text.find_first_of(" \t\r\n(", begin) - begin);
-  constexpr std::array<std::string_view, 6> words{"INSERT", "UPDATE", "DELETE", "REPLACE", "SELECT", "WITH"};
-  return std::ranges::any_of(words, [&](auto word) { return first.size() == word.size() && contains_word(first, word); });
 }
 
 /// All of the session in one round trip.
@@ -129,7 +103,7 @@ class mysql_connection final : public connection {
 
   void run(const std::string& text) override {
     const auto limit = start_call();
-    guard([&] { link_.query(text, limit, sends_change(text)); });
+    guard([&] { link_.query(text, limit, sends_change(mysql::effect_of(text))); });
   }
 
   void begin() override {
@@ -170,8 +144,8 @@ class mysql_connection final : public connection {
     return time_limit::in(limit_);
   }
 
-  /// Would a loss leave the caller in doubt? A transaction that is not committed is rolled back, so only what ends it counts.
-  [[nodiscard]] bool sends_change(std::string_view text) const { return !only_reads(text) && !(open_ && only_rows(text)); }
+  /// Would a loss leave the caller in doubt? A transaction that is not committed is rolled back, so rows changed inside one do not count.
+  [[nodiscard]] bool sends_change(mysql::effect of) const { return of == mysql::effect::anything || (of == mysql::effect::rows && !open_); }
 
   /// Runs something that the server may refuse in a way that takes the transaction with it.
   template <class Call>
@@ -237,17 +211,17 @@ class mysql_connection final : public connection {
   }
 
   void run_prepared(const std::string& text, std::span<const type> results, time_limit limit, outcome& into) {
-    const bool sent_change = sends_change(text);
     guard([&] {
-      auto& prepared = statements_.get(text, link_, limit);
-      parameters_.bind_to(prepared);
+      const auto& prepared = statements_.get(text, link_, limit);
+      const bool sent_change = sends_change(prepared.does);
+      parameters_.bind_to(*prepared.handle);
       try {
-        link_.execute(prepared, limit, sent_change);
+        link_.execute(*prepared.handle, limit, sent_change);
       } catch (const error&) {
         if (mysql::ends_statement(link_.last_failure())) statements_.forget(text, link_, limit);
         throw;
       }
-      collect(prepared, results, limit, sent_change, into);
+      collect(*prepared.handle, results, limit, sent_change, into);
     });
   }
 

@@ -23,6 +23,9 @@ using steady = std::chrono::steady_clock;
 /// only the pages that are touched cost memory.
 constexpr std::size_t call_stack = std::size_t{256} * 1024;
 
+/// Within that time a server that hangs up is not noticed before sending: the failure is then in doubt, which is safe.
+constexpr auto long_idle = std::chrono::milliseconds(10);
+
 std::string where(const mysql_options& options) {
   return options.socket.empty() ? options.host + ":" + std::to_string(options.port) : options.socket;
 }
@@ -159,9 +162,12 @@ void link::shut_down() noexcept {
 void link::break_off() noexcept { broken_ = true; }
 
 /// Servers close idle connections. Found out before anything is sent, that is no doubt, only a reason to try again on another connection.
-void link::check_alive() {
+void link::check_alive(time_limit limit) {
   use_library();
+  // It is a system call of its own: not between statements in a row.
+  const auto idle = limit.start() - std::exchange(last_call_, limit.start());
   if (broken_) throw already_broken();
+  if (idle < long_idle) return;
   pollfd polled{.fd = mysql_get_socket(handle_), .events = POLLRDHUP, .revents = 0};
   if (::poll(&polled, 1, 0) <= 0) return;
   if ((polled.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0) return;
@@ -171,7 +177,7 @@ void link::check_alive() {
 }
 
 void link::query(std::string_view text, time_limit limit, bool sent_change) {
-  check_alive();
+  check_alive(limit);
   int failed = 0;
   drive(
       limit, [&] { return mysql_real_query_start(&failed, handle_, text.data(), text.size()); },
@@ -201,7 +207,7 @@ void link::drop_rows(time_limit limit, bool sent_change) {
 }
 
 std::string link::ask(std::string_view text, time_limit limit) {
-  check_alive();
+  check_alive(limit);
   int failed = 0;
   drive(
       limit, [&] { return mysql_real_query_start(&failed, handle_, text.data(), text.size()); },
@@ -219,7 +225,7 @@ std::string link::ask(std::string_view text, time_limit limit) {
 }
 
 statement_handle link::prepare(std::string_view text, time_limit limit) {
-  check_alive();
+  check_alive(limit);
   statement_handle made(mysql_stmt_init(handle_));
   if (!made) throw std::bad_alloc();
   int failed = 0;
@@ -232,7 +238,7 @@ statement_handle link::prepare(std::string_view text, time_limit limit) {
 }
 
 void link::execute(st_mysql_stmt& statement, time_limit limit, bool sent_change) {
-  check_alive();
+  check_alive(limit);
   int failed = 0;
   drive(
       limit, [&] { return mysql_stmt_execute_start(&failed, &statement); },

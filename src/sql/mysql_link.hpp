@@ -27,6 +27,7 @@ struct time_limit {
   std::chrono::steady_clock::time_point until;
   std::chrono::milliseconds whole;
 
+  [[nodiscard]] std::chrono::steady_clock::time_point start() const { return until - whole; }
   [[nodiscard]] static time_limit in(std::chrono::milliseconds from_now);
 };
 
@@ -72,7 +73,7 @@ class link {
   void drive(time_limit limit, Start start, Continue go_on);
   [[nodiscard]] int wait(int wanted, time_limit limit);
   void shut_down() noexcept;
-  void check_alive();
+  void check_alive(time_limit limit);
   void drop_rows(time_limit limit, bool sent_change);
   [[noreturn]] void fail(time_limit limit, bool sent_change);
   [[noreturn]] void fail(st_mysql_stmt& statement, time_limit limit, bool sent_change);
@@ -85,6 +86,7 @@ class link {
   bool broken_ = false;
   bool timed_out_ = false;
   unsigned last_failure_ = 0;
+  std::chrono::steady_clock::time_point last_call_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

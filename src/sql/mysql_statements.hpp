@@ -3,6 +3,7 @@
 #include <holdfast/version.hpp>
 
 #include "sql/mysql_link.hpp"
+#include "sql/mysql_words.hpp"
 
 #include <cstddef>
 #include <list>
@@ -19,18 +20,19 @@ class prepared_statements {
   static constexpr std::size_t most = 256;
   static constexpr std::size_t most_parameters = 16'384;
 
-  /// The statement, prepared if need be. Valid until the next call.
-  st_mysql_stmt& get(std::string_view text, link& on, time_limit limit);
-  /// The server does not know it any more.
-  void forget(std::string_view text, link& on, time_limit limit) noexcept;
-  [[nodiscard]] std::size_t size() const noexcept { return by_text_.size(); }
-
- private:
   struct entry {
     std::string text;
     statement_handle handle;
     std::size_t parameters;
+    effect does;
   };
+
+  /// The statement, prepared if need be. Valid until the next call.
+  const entry& get(std::string_view text, link& on, time_limit limit);
+  /// The server does not know it any more.
+  void forget(std::string_view text, link& on, time_limit limit) noexcept;
+
+ private:
   void drop_last(link& on, time_limit limit) noexcept;
 
   std::list<entry> by_use_{};  ///< the last used first

@@ -1,6 +1,7 @@
 #include "integration/mysql_fixture.hpp"
 #include "sql/mysql_connection.hpp"
 #include "support/child_process.hpp"
+#include "support/cutting_proxy.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <atomic>
@@ -213,6 +214,146 @@ TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyWhenItWrites) {
       EXPECT_TRUE(c->broken()) << e.what();
     }
   }
+}
+
+// ---- through a network that misbehaves
+
+class MysqlCut : public MysqlConnection {
+ protected:
+  MysqlCut() { connect()->run("CREATE TABLE t (i BIGINT PRIMARY KEY, p LONGTEXT) ENGINE=InnoDB"); }
+
+  [[nodiscard]] std::unique_ptr<connection> connect_through() const { return connect_mysql(options_for(proxy_.port(), database_)); }
+  /// Prepared before the network breaks, so that it is the execution that meets it.
+  std::unique_ptr<connection> ready() {
+    auto c = connect_through();
+    insert(*c, 0, "");
+    c->run("DELETE FROM t");
+    return c;
+  }
+  static void insert(connection& c, std::int64_t i, std::string_view payload) {
+    c.execute({.text = "INSERT INTO t VALUES (?,?)", .parameters = {type::integer, type::text}}, values({i, payload}));
+  }
+  [[nodiscard]] std::int64_t count() const { return number(*connect(), "SELECT COUNT(*) FROM t"); }
+  static void expect_lost(const error& e, bool in_doubt) {
+    EXPECT_EQ(e.code(), errc::unavailable) << e.what();
+    EXPECT_TRUE(e.transient()) << e.what();
+    EXPECT_EQ(e.in_doubt(), in_doubt) << e.what();
+  }
+
+  cutting_proxy proxy_{server_.port()};
+};
+
+TEST_F(MysqlCut, WhileConnecting) {
+  for (const std::uint64_t bytes : {0U, 20U, 90U, 120U}) {
+    for (const auto how : {cutting_proxy::reset, cutting_proxy::finish}) {
+      proxy_.cut_after(cutting_proxy::to_client, bytes, how);
+      expect_lost(failure([&] { (void)connect_through(); }), false);
+    }
+  }
+}
+
+TEST_F(MysqlCut, InTheMiddleOfARequest) {
+  const auto c = ready();
+  const std::string large(5'000'000, 'x');
+  proxy_.cut_after(cutting_proxy::to_server, 1'000'000);
+  expect_lost(failure([&] { insert(*c, 1, large); }), true);  // how far it came is not ours to know
+  EXPECT_TRUE(c->broken());
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(MysqlCut, BeforeTheAnswer) {
+  for (const auto how : {cutting_proxy::reset, cutting_proxy::finish}) {
+    const auto c = ready();
+    proxy_.cut_after(cutting_proxy::to_client, 3, how);
+    expect_lost(failure([&] { insert(*c, 1, "x"); }), true);
+    EXPECT_TRUE(c->broken());
+    EXPECT_EQ(count(), 1);  // it did happen
+  }
+}
+
+TEST_F(MysqlCut, InTheMiddleOfRows) {
+  const std::string large(100'000, 'x');
+  for (std::int64_t i = 0; i < 50; ++i) insert(*connect(), i, large);
+  const auto c = connect_through();
+  const statement all{.text = "SELECT p FROM t", .results = {type::text}};
+  EXPECT_EQ(c->execute(all, {}).rows.size(), 50U);
+  proxy_.cut_after(cutting_proxy::to_client, 1'000'000);
+  expect_lost(failure([&] { c->execute(all, {}); }), false);
+  EXPECT_TRUE(c->broken());
+}
+
+TEST_F(MysqlCut, WhilePreparing) {
+  const auto c = connect_through();
+  proxy_.cut_after(cutting_proxy::to_client, 3);
+  expect_lost(failure([&] { insert(*c, 1, "x"); }), false);
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(MysqlCut, InATransaction) {
+  auto c = ready();
+  c->begin();
+  proxy_.cut_after(cutting_proxy::to_client, 0);
+  expect_lost(failure([&] { insert(*c, 1, "x"); }), false);
+  c->rollback();
+  EXPECT_TRUE(c->broken());
+  EXPECT_EQ(count(), 0);
+
+  c = ready();
+  c->begin();
+  insert(*c, 1, "x");
+  proxy_.cut_after(cutting_proxy::to_client, 0);
+  expect_lost(failure([&] { c->commit(); }), true);
+  EXPECT_EQ(count(), 1);
+}
+
+TEST_F(MysqlCut, InTheMiddleOfABatch) {
+  const sql::batch_statement many{.text = "INSERT INTO t VALUES", .row = "(?,?)", .columns = {type::integer, type::text}};
+  std::vector<std::vector<parameter>> columns(2);
+  const std::string payload(1'000, 'x');
+  for (std::int64_t i = 0; i < 1'000; ++i) {
+    columns[0].emplace_back(i);
+    columns[1].emplace_back(std::string_view(payload));
+  }
+  const auto c = ready();
+  proxy_.cut_after(cutting_proxy::to_server, 600'000);
+  expect_lost(failure([&] { c->batch(many, columns, {}); }), false);
+  EXPECT_TRUE(c->broken());
+  EXPECT_EQ(count(), 0);
+}
+
+TEST_F(MysqlCut, ABlackHoleEndsInTime) {
+  const auto c = ready();
+  const auto other = ready();
+  c->limit(300ms);
+  other->limit(300ms);
+  proxy_.drop(cutting_proxy::to_client);
+  auto begin = steady::now();
+  auto e = failure([&] { insert(*c, 1, "x"); });
+  expect_in_time(since(begin), 300ms);
+  EXPECT_EQ(e.code(), errc::timeout);
+  EXPECT_TRUE(e.in_doubt());
+  EXPECT_EQ(count(), 1);
+
+  proxy_.drop(cutting_proxy::to_server);
+  const std::string large(5'000'000, 'x');
+  begin = steady::now();
+  e = failure([&] { insert(*other, 2, large); });
+  expect_in_time(since(begin), 300ms);
+  EXPECT_EQ(e.code(), errc::timeout);
+  EXPECT_EQ(count(), 1);
+
+  auto options = options_for(proxy_.port(), database_);
+  options.connect_timeout = 300ms;
+  begin = steady::now();
+  EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).code(), errc::timeout);
+  expect_in_time(since(begin), 300ms);
+}
+
+TEST_F(MysqlCut, ASlowNetworkIsNoFailure) {
+  proxy_.delay(cutting_proxy::to_client, 50ms);
+  const auto c = connect_through();
+  insert(*c, 1, "x");
+  EXPECT_EQ(number(*c, "SELECT COUNT(*) FROM t"), 1);
 }
 
 }  // namespace
