@@ -1,5 +1,6 @@
 #include "integration/postgres_testing.hpp"
 #include "sql/postgres_connection.hpp"
+#include "support/cutting_proxy.hpp"
 #include "support/postgres_server.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ using namespace holdfast::sql;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
 
-constexpr auto limit = 500ms;
+constexpr auto limit = 400ms;
 
 /// A call that waits in vain ends at its limit, and not much later.
 template <class Action>
@@ -240,6 +241,83 @@ TEST_F(PostgresFaults, WritingToADyingServerRaisesNoSignal) {
     EXPECT_TRUE(c->broken());
   }
   EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 41"), 0);
+}
+
+// ---- a network that fails
+
+TEST_F(PostgresFaults, AnAnswerThatWasCutIsInDoubtAndTheStatementDone) {
+  cutting_proxy proxy(server_->port());
+  for (const auto how : {ending::reset, ending::finish}) {
+    const auto c = connect(server_->url_through(proxy.port()));
+    const std::int64_t id = how == ending::reset ? 70 : 71;
+    insert(*c, 79);
+    proxy.cut_after(flow::to_client, 3, how);
+    expect_kind(failure_of([&] { insert(*c, id); }), errc::unavailable, true, true);
+    EXPECT_TRUE(c->broken());
+    EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = " + std::to_string(id)), 1);
+  }
+}
+
+TEST_F(PostgresFaults, ACommitWhoseAnswerWasCutIsInDoubtAndDone) {
+  cutting_proxy proxy(server_->port());
+  const auto c = connect(server_->url_through(proxy.port()));
+  c->begin();
+  insert(*c, 80);
+  proxy.cut_after(flow::to_client, 0);
+  expect_kind(failure_of([&] { c->commit(); }), errc::unavailable, true, true);
+  EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 80"), 1);
+}
+
+TEST_F(PostgresFaults, InATransactionACutStatementIsUndone) {
+  cutting_proxy proxy(server_->port());
+  const auto c = connect(server_->url_through(proxy.port()));
+  insert(*c, 85);
+  c->begin();
+  proxy.cut_after(flow::to_client, 0);
+  expect_kind(failure_of([&] { insert(*c, 86); }), errc::unavailable, true, false);
+  c->rollback();
+  EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 86"), 0);
+}
+
+TEST_F(PostgresFaults, AStatementCutOnItsWayIsInDoubtOnlyWhenAllOfItHadLeft) {
+  cutting_proxy proxy(server_->port());
+  const auto big = connect(server_->url_through(proxy.port()));
+  insert(*big, 90, "before");
+  proxy.cut_after(flow::to_server, 100'000);
+  const std::string body(std::size_t{64} << 20U, 'x');
+  expect_kind(failure_of([&] { insert(*big, 90, body); }), errc::unavailable, true, false);
+  const auto small = connect(server_->url_through(proxy.port()));
+  insert(*small, 90, "before");
+  proxy.cut_after(flow::to_server, 10);
+  expect_kind(failure_of([&] { insert(*small, 90, "after"); }), errc::unavailable, true, true);
+  EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 90 AND body = 'before'"), 1);
+}
+
+TEST_F(PostgresFaults, ABlackHoleEndsAtTheLimit) {
+  cutting_proxy proxy(server_->port());
+  const auto url = server_->url_through(proxy.port());
+  for (const auto direction : {flow::to_server, flow::to_client}) {
+    const auto c = connect(url);
+    insert(*c, 95);
+    proxy.drop(direction);
+    expect_kind(failure_at(limit, [&] { insert(*c, 96); }), errc::timeout, true, true);
+    expect_kind(failure_at(limit, [&] { connect(url); }), errc::timeout, true, false);
+    proxy.drop(direction, false);
+  }
+  proxy.accept(false);
+  expect_kind(failure_at(limit, [&] { connect(url); }), errc::timeout, true, false);
+  proxy.accept();
+  EXPECT_EQ(number(*connect(url), "SELECT 1"), 1);
+}
+
+TEST_F(PostgresFaults, AnIdleConnectionThatWasCutIsNotInDoubt) {
+  cutting_proxy proxy(server_->port());
+  for (const auto how : {ending::reset, ending::finish}) {
+    const auto c = connect(server_->url_through(proxy.port()));
+    insert(*c, 97);
+    proxy.cut(how);
+    expect_kind(failure_of([&] { insert(*c, 98); }), errc::unavailable, true, false);
+  }
 }
 
 // ---- the same under TLS
