@@ -245,8 +245,8 @@ class MysqlCut : public MysqlConnection {
 
 TEST_F(MysqlCut, WhileConnecting) {
   for (const std::uint64_t bytes : {0U, 20U, 90U, 120U}) {
-    for (const auto how : {cutting_proxy::reset, cutting_proxy::finish}) {
-      proxy_.cut_after(cutting_proxy::to_client, bytes, how);
+    for (const auto how : {ending::reset, ending::finish}) {
+      proxy_.cut_after(flow::to_client, bytes, how);
       expect_lost(failure([&] { (void)connect_through(); }), false);
     }
   }
@@ -255,16 +255,16 @@ TEST_F(MysqlCut, WhileConnecting) {
 TEST_F(MysqlCut, InTheMiddleOfARequest) {
   const auto c = ready();
   const std::string large(5'000'000, 'x');
-  proxy_.cut_after(cutting_proxy::to_server, 1'000'000);
+  proxy_.cut_after(flow::to_server, 1'000'000);
   expect_lost(failure([&] { insert(*c, 1, large); }), true);  // how far it came is not ours to know
   EXPECT_TRUE(c->broken());
   EXPECT_EQ(count(), 0);
 }
 
 TEST_F(MysqlCut, BeforeTheAnswer) {
-  for (const auto how : {cutting_proxy::reset, cutting_proxy::finish}) {
+  for (const auto how : {ending::reset, ending::finish}) {
     const auto c = ready();
-    proxy_.cut_after(cutting_proxy::to_client, 3, how);
+    proxy_.cut_after(flow::to_client, 3, how);
     expect_lost(failure([&] { insert(*c, 1, "x"); }), true);
     EXPECT_TRUE(c->broken());
     EXPECT_EQ(count(), 1);  // it did happen
@@ -277,14 +277,14 @@ TEST_F(MysqlCut, InTheMiddleOfRows) {
   const auto c = connect_through();
   const statement all{.text = "SELECT p FROM t", .results = {type::text}};
   EXPECT_EQ(c->execute(all, {}).rows.size(), 50U);
-  proxy_.cut_after(cutting_proxy::to_client, 1'000'000);
+  proxy_.cut_after(flow::to_client, 1'000'000);
   expect_lost(failure([&] { c->execute(all, {}); }), false);
   EXPECT_TRUE(c->broken());
 }
 
 TEST_F(MysqlCut, WhilePreparing) {
   const auto c = connect_through();
-  proxy_.cut_after(cutting_proxy::to_client, 3);
+  proxy_.cut_after(flow::to_client, 3);
   expect_lost(failure([&] { insert(*c, 1, "x"); }), false);
   EXPECT_EQ(count(), 0);
 }
@@ -292,7 +292,7 @@ TEST_F(MysqlCut, WhilePreparing) {
 TEST_F(MysqlCut, InATransaction) {
   auto c = ready();
   c->begin();
-  proxy_.cut_after(cutting_proxy::to_client, 0);
+  proxy_.cut_after(flow::to_client, 0);
   expect_lost(failure([&] { insert(*c, 1, "x"); }), false);
   c->rollback();
   EXPECT_TRUE(c->broken());
@@ -301,7 +301,7 @@ TEST_F(MysqlCut, InATransaction) {
   c = ready();
   c->begin();
   insert(*c, 1, "x");
-  proxy_.cut_after(cutting_proxy::to_client, 0);
+  proxy_.cut_after(flow::to_client, 0);
   expect_lost(failure([&] { c->commit(); }), true);
   EXPECT_EQ(count(), 1);
 }
@@ -315,7 +315,7 @@ TEST_F(MysqlCut, InTheMiddleOfABatch) {
     columns[1].emplace_back(std::string_view(payload));
   }
   const auto c = ready();
-  proxy_.cut_after(cutting_proxy::to_server, 600'000);
+  proxy_.cut_after(flow::to_server, 600'000);
   expect_lost(failure([&] { c->batch(many, columns, {}); }), false);
   EXPECT_TRUE(c->broken());
   EXPECT_EQ(count(), 0);
@@ -326,7 +326,7 @@ TEST_F(MysqlCut, ABlackHoleEndsInTime) {
   const auto other = ready();
   c->limit(300ms);
   other->limit(300ms);
-  proxy_.drop(cutting_proxy::to_client);
+  proxy_.drop(flow::to_client);
   auto begin = steady::now();
   auto e = failure([&] { insert(*c, 1, "x"); });
   expect_in_time(since(begin), 300ms);
@@ -334,7 +334,7 @@ TEST_F(MysqlCut, ABlackHoleEndsInTime) {
   EXPECT_TRUE(e.in_doubt());
   EXPECT_EQ(count(), 1);
 
-  proxy_.drop(cutting_proxy::to_server);
+  proxy_.drop(flow::to_server);
   const std::string large(5'000'000, 'x');
   begin = steady::now();
   e = failure([&] { insert(*other, 2, large); });
@@ -350,7 +350,7 @@ TEST_F(MysqlCut, ABlackHoleEndsInTime) {
 }
 
 TEST_F(MysqlCut, ASlowNetworkIsNoFailure) {
-  proxy_.delay(cutting_proxy::to_client, 50ms);
+  proxy_.delay(flow::to_client, 50ms);
   const auto c = connect_through();
   insert(*c, 1, "x");
   EXPECT_EQ(number(*c, "SELECT COUNT(*) FROM t"), 1);
