@@ -3,6 +3,10 @@
 /// \file
 /// Everything.
 
+#include <holdfast/clock.hpp>
+#include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/key.hpp>
+#include <holdfast/sql.hpp>
+#include <holdfast/store.hpp>
 #include <holdfast/version.hpp>

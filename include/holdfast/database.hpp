@@ -1,0 +1,100 @@
+#pragma once
+
+/// \file
+/// The one object behind every URL: connections, pooled and shared by all that hangs on it.
+
+#include <holdfast/clock.hpp>
+#include <holdfast/sql.hpp>
+#include <holdfast/store.hpp>
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE {
+
+/// How connections are kept. The defaults are those of the seed.
+struct pool_options {
+  std::size_t maximum = 20;                                             ///< connections at the same time
+  std::chrono::milliseconds acquire_timeout = std::chrono::seconds(8);  ///< how long a caller waits for one
+  std::chrono::milliseconds leak_detection = std::chrono::seconds(15);  ///< a connection held longer is warned about; 0 means never
+  std::chrono::milliseconds max_lifetime = std::chrono::minutes(30);    ///< an older connection is replaced when it comes back
+};
+
+struct database_options {
+  pool_options pool{};
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);     ///< to make a connection
+  std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);  ///< of one statement, also on a server that hangs
+  std::string user{};                                                      ///< instead of the one in the URL
+  std::string password{};       ///< instead of the one in the URL; else the variable HOLDFAST_PASSWORD, else `password_file`
+  std::string password_file{};  ///< its first line is the password
+  /// Instead of asking the server; a custom resolver returns what it found out.
+  std::function<sql::dialect_id(sql::connection&)> resolve_dialect{};
+  std::shared_ptr<const holdfast::clock> clock{};  ///< the machine's unless given
+  /// One line for an operator, without payloads or passwords. Called from any thread; what it throws is dropped.
+  std::function<void(std::string_view)> log{};
+};
+
+/// The names of the statements that a store sends, for `store_options::replace_query`.
+enum class store_query : std::uint8_t { upsert, insert, update, find, find_all, erase, expire, count };
+
+/// What the payload column holds.
+enum class payload_column : std::uint8_t {
+  text,  ///< TEXT and alike: JSON, readable by other programs; no NUL bytes
+  bytes  ///< BYTEA, BLOB: anything
+};
+
+struct store_options {
+  std::string prefix{};                                          ///< of the table: letters, digits, `_`, and qualifiers with dots
+  bool create_schema = false;                                    ///< make the table and its index if they are not there
+  std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
+  payload_column payload = payload_column::text;
+  /// Replaces any statement: given the standard text, returns the one to send (same parameters, same columns).
+  std::function<std::string(store_query which, const std::string& standard)> replace_query{};
+};
+
+/// What creates the table and its index on a database of this dialect, one statement each. Nothing happens where they are there already.
+/// Throws errc::invalid_argument (prefix, unknown dialect).
+[[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options = {});
+
+/// A database: one pool, shared by the stores (later: sequences, outboxes) that hang on it. Copies share the same pool.
+/// Thread-safety: every function may be called from any thread. After fork the child must not use it: open a new one.
+class HOLDFAST_API database {
+ public:
+  /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
+  database(sql::connection_factory connect, database_options options);
+
+  /// The store on this database. Throws errc::invalid_argument (prefix), errc::missing_object (no table, and what to type).
+  [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
+
+  /// Which dialect is spoken; asks once.
+  [[nodiscard]] sql::dialect_id dialect() const;
+
+  struct state;  ///< private to the library
+  [[nodiscard]] const std::shared_ptr<state>& shared() const noexcept { return state_; }
+
+ private:
+  friend HOLDFAST_API database open(std::string_view url, database_options options);
+  explicit database(std::shared_ptr<state> shared) : state_(std::move(shared)) {}
+
+  std::shared_ptr<state> state_;
+};
+
+/// Opens a database by its URL:
+///
+/// | URL | database |
+/// | --- | --- |
+/// | `memory:` | in this process, gone with it |
+/// | `sqlite:answers.db`, `sqlite:///var/lib/app/answers.db` | SQLite, WAL, every commit synced |
+/// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them |
+/// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB |
+///
+/// Throws errc::invalid_argument for a URL that cannot be meant; nobody is connected to yet. A password is never printed.
+[[nodiscard]] HOLDFAST_API database open(std::string_view url, database_options options = {});
+
+}  // namespace HOLDFAST_NAMESPACE

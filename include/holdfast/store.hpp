@@ -1,0 +1,100 @@
+#pragma once
+
+/// \file
+/// The store keeps the last good answers: entries, by effective name and key, on the database a team already runs. It decides nothing
+/// about failover; it keeps what it is given, and of two versions the newer.
+
+#include <holdfast/clock.hpp>
+#include <holdfast/error.hpp>
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE {
+
+/// What a store keeps for (effective name, key).
+struct entry {
+  std::string name;                      ///< the effective name
+  std::string key;                       ///< as the key schemes make it; verbatim
+  timestamp as_of{};                     ///< when the call that gave this answer started: the version
+  timestamp expire_on{};                 ///< the last moment at which it may be served
+  std::optional<std::string> payload{};  ///< owned bytes; nothing means a tombstone: the answer is that there is nothing
+  std::string payload_class{};           ///< what the payload is, from the registry of payload types; empty for a tombstone
+
+  [[nodiscard]] bool tombstone() const noexcept { return !payload; }
+  bool operator==(const entry&) const = default;
+};
+
+/// Some entries of one name, in the order of their keys.
+struct entry_page {
+  std::vector<entry> entries{};
+  std::size_t unreadable = 0;  ///< rows that are there but cannot be read; they are left out, never the whole page
+  /// Give this as `after` to read on; nothing when this was the last page.
+  std::optional<std::string> next{};
+};
+
+/// How a store is.
+struct store_health {
+  bool available = false;
+  std::string problem{};         ///< what is wrong, in one line; empty when nothing is
+  bool native_upsert = true;     ///< false while the database refused the native statement and the store falls back
+  std::uint64_t abandoned = 0;   ///< writes given up after losing every race of the fallback
+  std::uint64_t unreadable = 0;  ///< rows met that could not be read
+  std::uint64_t retried = 0;     ///< operations tried again after a transient failure
+};
+
+/// Keeps entries. Every implementation passes the same contract suite (tests/contract/store_contract.hpp), which you can run on your own.
+/// Thread-safety: every function may be called from any thread.
+/// Exception safety: a failed operation throws holdfast::error and leaves the entries as they were, unless the error is in doubt.
+class HOLDFAST_API store {
+ public:
+  virtual ~store();
+
+  /// Writes entries, each only if it is not older than what is there: an older `as_of` never replaces a newer one; of two with the same
+  /// `as_of` the later arrival stays. A stored entry stamped more than `max_skew` in the future does not hold its key. Entries that have
+  /// expired already are not written. All that are written are durable when this returns. Safe to repeat.
+  virtual void put(std::span<const entry> entries) = 0;
+
+  /// The entry as it is, expired or not, tombstones included.
+  [[nodiscard]] virtual std::optional<entry> find(std::string_view name, std::string_view key) = 0;
+
+  /// The entries of a name whose keys come after `after`, in byte order, at most `limit`.
+  [[nodiscard]] virtual entry_page find_all(std::string_view name, std::size_t limit, std::string_view after = {}) = 0;
+
+  /// Removes the version of an entry that started at `as_of`, and no other. Others keep nanoseconds, so it means that whole microsecond.
+  /// Returns whether it was there. To say that an answer is gone, put a tombstone: a plain erase lets an older queued write return.
+  virtual bool erase(std::string_view name, std::string_view key, timestamp as_of) = 0;
+
+  /// Removes entries that expired before the moment, at most `limit`, and returns how many. Call again while it returns `limit`.
+  virtual std::size_t expire(timestamp before, std::size_t limit) = 0;
+
+  /// How many entries a name has, expired ones and tombstones included.
+  [[nodiscard]] virtual std::uint64_t count(std::string_view name) = 0;
+
+  /// Asks the database; never throws.
+  [[nodiscard]] virtual store_health health() noexcept = 0;
+};
+
+/// Limits of the published table.
+inline constexpr std::size_t max_name_length = 50;    ///< characters of FAILOVER_NAME
+inline constexpr std::size_t max_key_length = 256;    ///< characters of FAILOVER_KEY
+inline constexpr std::size_t max_class_length = 256;  ///< characters of PAYLOAD_CLASS
+
+struct memory_store_options {
+  std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
+  std::shared_ptr<const holdfast::clock> clock{};                ///< the machine's unless given
+};
+
+/// A plain store in memory: for tests, and as the model of every other. It is not bounded.
+[[nodiscard]] HOLDFAST_API std::shared_ptr<store> make_memory_store(memory_store_options options = {});
+
+}  // namespace HOLDFAST_NAMESPACE

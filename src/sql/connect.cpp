@@ -1,0 +1,160 @@
+#include "sql/connect.hpp"
+
+#include "sql/url.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <utility>
+
+#if HOLDFAST_HAS_SQLITE
+#include "sql/sqlite_connection.hpp"
+#endif
+#if HOLDFAST_HAS_POSTGRES
+#include "sql/postgres_connection.hpp"
+#endif
+#if HOLDFAST_HAS_MYSQL
+#include "sql/mysql_connection.hpp"
+#endif
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw error(errc::invalid_argument, message, {.path = "url"}); }
+
+/// The first that is given: the options, the URL, the environment, the file.
+[[maybe_unused]] std::string password_of(const url& from, const database_options& options) {
+  if (!options.password.empty()) return options.password;
+  if (from.password) return *from.password;
+  if (const char* given = std::getenv("HOLDFAST_PASSWORD"); given != nullptr) return given;  // NOLINT(concurrency-mt-unsafe)
+  if (options.password_file.empty()) return {};
+  std::ifstream file(options.password_file);
+  std::string line;
+  if (!std::getline(file, line)) {
+    throw error(errc::permission, "the password file " + options.password_file + " cannot be read; check its path and who may read it");
+  }
+  return line;
+}
+
+[[maybe_unused]] void refuse_unknown_parameters(const url& given, std::initializer_list<std::string_view> known) {
+  for (const auto& [name, value] : given.parameters) {
+    bool found = false;
+    std::string all;
+    for (const auto each : known) {
+      found = found || each == name;
+      all += (all.empty() ? "" : ", ") + std::string(each);
+    }
+    if (!found) fail("the URL's parameter '" + name + "' is not known here; known: " + all);
+  }
+}
+
+#if HOLDFAST_HAS_SQLITE
+connection_factory sqlite_connector(const url& given, const database_options& options) {
+  refuse_unknown_parameters(given, {"synchronous", "vfs"});
+  sqlite_options made{.file = (given.has_authority ? "/" : "") + given.path, .statement_timeout = options.statement_timeout};
+  if (!given.host.empty()) fail("an SQLite URL has no host: write sqlite:relative/file.db or sqlite:///absolute/file.db");
+  if (given.path.empty())
+    fail("the SQLite URL names no file; write sqlite:answers.db, or memory: for a store that is gone with the process");
+  if (const auto found = given.parameters.find("vfs"); found != given.parameters.end()) made.vfs = found->second;
+  if (const auto found = given.parameters.find("synchronous"); found != given.parameters.end()) {
+    if (found->second == "full") made.synchronous = sqlite_options::durability::full;
+    else if (found->second == "normal") made.synchronous = sqlite_options::durability::normal;
+    else if (found->second == "off") made.synchronous = sqlite_options::durability::off;
+    else fail("synchronous must be full, normal or off");
+  }
+  return [made] { return connect_sqlite(made); };
+}
+#endif
+
+#if HOLDFAST_HAS_POSTGRES
+/// A value of libpq's keyword form, quoted.
+std::string quoted(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
+connection_factory postgres_connector(const url& given, const database_options& options) {
+  std::string words;
+  const auto add = [&words](std::string_view name, std::string_view text) { words += std::string(name) + "=" + quoted(text) + " "; };
+  if (!given.host.empty()) add("host", given.host);
+  if (given.port) add("port", std::to_string(*given.port));
+  if (!given.path.empty()) add("dbname", given.path);
+  if (!options.user.empty()) add("user", options.user);
+  else if (given.user) add("user", *given.user);
+  if (const auto password = password_of(given, options); !password.empty()) add("password", password);
+  for (const auto& [name, text] : given.parameters) add(name, text);
+  const postgres_options made{
+      .connection_string = words, .connect_timeout = options.connect_timeout, .statement_timeout = options.statement_timeout};
+  return [made] { return connect_postgres(made); };
+}
+#endif
+
+#if HOLDFAST_HAS_MYSQL
+connection_factory mysql_connector(const url& given, const database_options& options) {
+  refuse_unknown_parameters(given, {"socket", "tls", "tls_verify", "tls_ca", "tls_cert", "tls_key"});
+  const auto text_of = [&given](std::string_view name) {
+    const auto found = given.parameters.find(name);
+    return found == given.parameters.end() ? std::string() : found->second;
+  };
+  const auto truth_of = [&](std::string_view name, bool fallback) {
+    const auto text = text_of(name);
+    if (text.empty()) return fallback;
+    if (text != "0" && text != "1") fail("the URL's parameter '" + std::string(name) + "' must be 0 or 1");
+    return text == "1";
+  };
+  mysql_options made;
+  made.host = given.host.empty() ? "127.0.0.1" : given.host;
+  made.port = given.port.value_or(3306);
+  made.socket = text_of("socket");
+  made.user = !options.user.empty() ? options.user : given.user.value_or("");
+  made.password = password_of(given, options);
+  made.database = given.path;
+  if (made.database.empty()) fail("the URL names no database; write mysql://user@host/name");
+  made.connect_timeout = options.connect_timeout;
+  made.statement_timeout = options.statement_timeout;
+  made.tls = truth_of("tls", false);
+  made.tls_verify = truth_of("tls_verify", true);
+  made.tls_ca = text_of("tls_ca");
+  made.tls_cert = text_of("tls_cert");
+  made.tls_key = text_of("tls_key");
+  return [made] { return connect_mysql(made); };
+}
+#endif
+
+[[maybe_unused, noreturn]] void fail_without(const std::string& kind, const std::string& option) {
+  fail("this build of Holdfast has no " + kind + "; build it with -DHOLDFAST_WITH_" + option + "=ON");
+}
+
+}  // namespace
+
+connection_factory connector(std::string_view text, const database_options& options) {
+  const url given = parse_url(text);
+  if (given.scheme == "sqlite") {
+#if HOLDFAST_HAS_SQLITE
+    return sqlite_connector(given, options);
+#else
+    fail_without("SQLite", "SQLITE");
+#endif
+  }
+  if (given.scheme == "postgresql" || given.scheme == "postgres") {
+#if HOLDFAST_HAS_POSTGRES
+    return postgres_connector(given, options);
+#else
+    fail_without("PostgreSQL", "POSTGRES");
+#endif
+  }
+  if (given.scheme == "mysql" || given.scheme == "mariadb") {
+#if HOLDFAST_HAS_MYSQL
+    return mysql_connector(given, options);
+#else
+    fail_without("MySQL", "MYSQL");
+#endif
+  }
+  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://");
+}
+
+}  // namespace HOLDFAST_NAMESPACE::sql

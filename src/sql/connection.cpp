@@ -1,0 +1,14 @@
+#include <holdfast/sql.hpp>
+
+#include <array>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+connection::~connection() = default;
+
+std::string_view to_string(dialect_id id) noexcept {
+  static constexpr std::array<std::string_view, 5> names{"sqlite", "postgresql", "mysql", "mariadb", "unknown"};
+  return names[static_cast<std::size_t>(id)];
+}
+
+}  // namespace HOLDFAST_NAMESPACE::sql

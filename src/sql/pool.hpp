@@ -1,0 +1,84 @@
+#pragma once
+
+#include <holdfast/database.hpp>
+#include <holdfast/sql.hpp>
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+/// Connections, made on demand, bounded, and handed out one caller at a time. One of them is the writer's: a write waits for the write
+/// before it, never for readers, and SQLite has only one writer anyway.
+/// Thread-safety: every function may be called from any thread. Leases must be gone before the pool is.
+class HOLDFAST_API pool {
+ public:
+  pool(connection_factory connect, pool_options options, std::function<void(std::string_view)> log);
+  pool(const pool&) = delete;
+  pool& operator=(const pool&) = delete;
+
+  /// A connection for as long as this lives; it goes back by itself.
+  class lease {
+   public:
+    lease(lease&& other) noexcept;
+    lease& operator=(lease&&) = delete;
+    ~lease();
+    [[nodiscard]] connection& operator*() const noexcept { return *held_; }
+    [[nodiscard]] connection* operator->() const noexcept { return held_.get(); }
+
+   private:
+    friend class pool;
+    lease(pool& from, std::unique_ptr<connection> held, bool writer, std::chrono::steady_clock::time_point made);
+
+    pool* from_;
+    std::unique_ptr<connection> held_;
+    bool writer_;
+    std::chrono::steady_clock::time_point made_;
+    std::chrono::steady_clock::time_point taken_;
+  };
+
+  /// Waits up to the acquire timeout. Throws errc::timeout (transient) when all are taken, or what connecting throws.
+  [[nodiscard]] lease reader();
+  [[nodiscard]] lease writer();
+
+  struct numbers {
+    std::size_t open = 0;        ///< connections that exist
+    std::size_t taken = 0;       ///< of these, in somebody's hands
+    std::uint64_t made = 0;      ///< since the beginning
+    std::uint64_t timeouts = 0;  ///< callers that waited in vain
+    std::uint64_t leaks = 0;     ///< leases held longer than the threshold, seen when they ended
+  };
+  [[nodiscard]] numbers count() const;
+
+ private:
+  struct idle {
+    std::unique_ptr<connection> held;
+    std::chrono::steady_clock::time_point made;
+  };
+
+  lease connect_now(std::unique_lock<std::mutex>& lock, bool writer);
+  void take_back(lease& done) noexcept;
+  [[noreturn]] void fail_waiting(const char* what);
+  [[nodiscard]] bool too_old(std::chrono::steady_clock::time_point made) const;
+  void say(std::string_view line) const noexcept;
+
+  const connection_factory connect_;
+  const pool_options options_;
+  const std::function<void(std::string_view)> log_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<idle> readers_;
+  std::vector<idle> writers_;  // at most one
+  bool writer_taken_ = false;
+  numbers numbers_;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::sql

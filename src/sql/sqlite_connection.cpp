@@ -1,0 +1,284 @@
+#include "sql/sqlite_connection.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <list>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+struct finalize {
+  void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
+};
+using prepared = std::unique_ptr<sqlite3_stmt, finalize>;
+
+/// What the caller can do about a result code.
+error to_error(int extended, const std::string& message) {
+  const int code = extended & 0xFF;
+  error::details more{.backend_code = std::to_string(extended)};
+  switch (code) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      more.transient = true;
+      return {errc::unavailable, "the database file is locked by another process; try again, or raise the statement timeout", more};
+    case SQLITE_INTERRUPT:
+      more.transient = true;
+      return {errc::timeout, "the statement did not end in time", more};
+    case SQLITE_FULL:
+      more.transient = true;
+      return {errc::unavailable, "the disk is full; nothing was written", more};
+    case SQLITE_IOERR:
+      return {errc::unavailable, "the disk failed: " + message, more};
+    case SQLITE_READONLY:
+      return {errc::permission, "the database file is read-only; check its owner and its directory's", more};
+    case SQLITE_CANTOPEN:
+      return {errc::permission, "the database file cannot be opened; check that its directory exists and may be written", more};
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return {errc::permission, message, more};
+    case SQLITE_NOTADB:
+      return {errc::malformed, "the file is not an SQLite database; choose another, or remove it", more};
+    case SQLITE_CORRUPT:
+      return {errc::malformed, "the database file is damaged: " + message + "; restore it from a copy", more};
+    case SQLITE_TOOBIG:
+      return {errc::too_large, "the value is larger than SQLite can hold", more};
+    case SQLITE_CONSTRAINT:
+      if (extended == SQLITE_CONSTRAINT_PRIMARYKEY || extended == SQLITE_CONSTRAINT_UNIQUE)
+        return {errc::duplicate, "the key is there already", more};
+      return {errc::invalid_argument, message, more};
+    case SQLITE_ERROR:
+      if (message.starts_with("no such table")) {
+        return {errc::missing_object, message + "; create it with: holdfast store schema --dialect sqlite", more};
+      }
+      if (message.starts_with("no such column") || message.find("has no column") != std::string::npos)
+        return {errc::missing_object, message, more};
+      return {errc::grammar, message, more};
+    default:
+      return {errc::internal, "SQLite says: " + message, more};
+  }
+}
+
+class sqlite_connection final : public connection {
+ public:
+  explicit sqlite_connection(const sqlite_options& options) : longest_(options.statement_timeout) {
+    const int opened = sqlite3_open_v2(options.file.c_str(), &db_,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                                       options.vfs.empty() ? nullptr : options.vfs.c_str());
+    try {
+      if (opened != SQLITE_OK) fail(opened);
+      sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
+      sqlite3_progress_handler(db_, 10'000, &sqlite_connection::out_of_time, this);
+      run("PRAGMA journal_mode=WAL");
+      static constexpr const char* levels[] = {"FULL", "NORMAL", "OFF"};
+      run(std::string("PRAGMA synchronous=") + levels[static_cast<std::size_t>(options.synchronous)]);
+    } catch (...) {
+      sqlite3_close_v2(db_);
+      throw;
+    }
+  }
+  sqlite_connection(const sqlite_connection&) = delete;
+  sqlite_connection& operator=(const sqlite_connection&) = delete;
+  ~sqlite_connection() override {
+    kept_.clear();
+    by_text_.clear();
+    sqlite3_close_v2(db_);
+  }
+
+  [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
+
+  outcome execute(const statement& s, std::span<const parameter> parameters) override {
+    start_clock();
+    sqlite3_stmt* ready = prepare(s.text);
+    bind(ready, 1, parameters);
+    outcome result{.rows = rows(s.results.size())};
+    step_all(ready, s.results, result);
+    return result;
+  }
+
+  outcome batch(const batch_statement& s, std::span<const std::vector<parameter>> columns, std::span<const parameter> common) override {
+    outcome result{.rows = rows(s.results.size())};
+    if (columns.empty() || columns.front().empty()) return result;
+    start_clock();
+    const bool own = sqlite3_get_autocommit(db_) != 0;
+    // IMMEDIATE: a transaction that begins by reading and then wants to write can only fail when another one wrote meanwhile.
+    if (own) simple("BEGIN IMMEDIATE");
+    try {
+      sqlite3_stmt* ready = prepare(s.text + s.row + s.tail);
+      for (std::size_t i = 0; i < columns.front().size(); ++i) {
+        int at = 1;
+        for (const auto& column : columns) bind_one(ready, at++, column[i]);
+        bind(ready, at, common);
+        step_all(ready, s.results, result);
+      }
+      if (own) finish_transaction();
+    } catch (...) {
+      if (own) rollback();
+      throw;
+    }
+    return result;
+  }
+
+  void run(const std::string& text) override {
+    start_clock();
+    const int done = sqlite3_exec(db_, text.c_str(), nullptr, nullptr, nullptr);
+    if (done != SQLITE_OK) fail(done);
+  }
+
+  void begin() override {
+    start_clock();
+    simple("BEGIN IMMEDIATE");
+  }
+  void commit() override {
+    start_clock();
+    finish_transaction();
+  }
+  void rollback() noexcept override {
+    try {
+      start_clock();
+      if (sqlite3_get_autocommit(db_) == 0) simple("ROLLBACK");
+    } catch (...) {
+      broken_ = true;
+    }
+  }
+
+  void limit(std::chrono::milliseconds longest) override { longest_ = longest; }
+  [[nodiscard]] bool broken() const noexcept override { return broken_; }
+
+ private:
+  static constexpr std::size_t most_kept = 128;
+
+  void start_clock() noexcept { deadline_ = steady::now() + longest_; }
+
+  [[noreturn]] void fail(int code, bool in_doubt = false) {
+    const std::string message = db_ != nullptr ? sqlite3_errmsg(db_) : "out of memory";
+    const error e = to_error(code, message);
+    // After an I/O failure nothing that this connection has in memory can be trusted.
+    if ((code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_CORRUPT) broken_ = true;
+    if (!in_doubt) throw e;
+    throw error(e.code(), e.message(), {.backend_code = e.backend_code(), .transient = e.transient(), .in_doubt = true});
+  }
+
+  /// Another process writes: wait a little, and longer each time, until our time is up.
+  static int wait_for_lock(void* self, int tries) noexcept {
+    const auto& me = *static_cast<sqlite_connection*>(self);
+    const auto left = me.deadline_ - steady::now();
+    if (left <= steady::duration::zero()) return 0;
+    const auto pause = std::min<steady::duration>(std::chrono::microseconds(100) * (1 + std::min(tries, 100)), left);
+    std::this_thread::sleep_for(pause);
+    return 1;
+  }
+  static int out_of_time(void* self) noexcept { return steady::now() > static_cast<sqlite_connection*>(self)->deadline_ ? 1 : 0; }
+
+  void simple(const char* text) {
+    sqlite3_stmt* ready = prepare(text);
+    const int done = sqlite3_step(ready);
+    sqlite3_reset(ready);
+    if (done != SQLITE_DONE) fail(done);
+  }
+
+  /// A commit that fails at the disk may or may not be there after a restart.
+  void finish_transaction() {
+    sqlite3_stmt* ready = prepare("COMMIT");
+    const int done = sqlite3_step(ready);
+    sqlite3_reset(ready);
+    if (done != SQLITE_DONE) fail(done, (done & 0xFF) == SQLITE_IOERR);
+  }
+
+  sqlite3_stmt* prepare(std::string_view text) {
+    if (const auto found = by_text_.find(text); found != by_text_.end()) {
+      kept_.splice(kept_.begin(), kept_, found->second);
+      return found->second->ready.get();
+    }
+    sqlite3_stmt* made = nullptr;
+    const int done = sqlite3_prepare_v3(db_, text.data(), static_cast<int>(text.size()), SQLITE_PREPARE_PERSISTENT, &made, nullptr);
+    if (done != SQLITE_OK) fail(done);
+    if (kept_.size() == most_kept) {
+      by_text_.erase(kept_.back().text);
+      kept_.pop_back();
+    }
+    kept_.push_front({std::string(text), prepared(made)});
+    by_text_.emplace(kept_.front().text, kept_.begin());
+    return made;
+  }
+
+  void bind(sqlite3_stmt* to, int first, std::span<const parameter> parameters) {
+    for (const parameter& each : parameters) bind_one(to, first++, each);
+  }
+
+  /// The caller's memory outlives the call, so nothing is copied.
+  void bind_one(sqlite3_stmt* to, int at, const parameter& p) {
+    struct binder {
+      sqlite3_stmt* to;
+      int at;
+      int operator()(std::monostate) const { return sqlite3_bind_null(to, at); }
+      int operator()(std::int64_t v) const { return sqlite3_bind_int64(to, at, v); }
+      int operator()(std::string_view v) const {
+        return sqlite3_bind_text64(to, at, v.data() != nullptr ? v.data() : "", v.size(), SQLITE_STATIC, SQLITE_UTF8);
+      }
+      int operator()(std::span<const std::byte> v) const {
+        return v.empty() ? sqlite3_bind_zeroblob(to, at, 0) : sqlite3_bind_blob64(to, at, v.data(), v.size(), SQLITE_STATIC);
+      }
+      int operator()(timestamp v) const { return sqlite3_bind_int64(to, at, v.time_since_epoch().count()); }
+    };
+    const int done = std::visit(binder{to, at}, p);
+    if (done != SQLITE_OK) fail(done);
+  }
+
+  void step_all(sqlite3_stmt* ready, std::span<const type> results, outcome& result) {
+    // Whatever happens, the statement must not stay open: an open one keeps its lock.
+    struct reset {
+      sqlite3_stmt* s;
+      ~reset() { sqlite3_reset(s); }
+    } guard{ready};
+    const auto changes_before = sqlite3_total_changes64(db_);
+    for (;;) {
+      const int done = sqlite3_step(ready);
+      if (done == SQLITE_DONE) break;
+      if (done != SQLITE_ROW) fail(done);
+      for (std::size_t i = 0; i < results.size(); ++i) result.rows.add(read(ready, static_cast<int>(i), results[i]));
+    }
+    result.affected += static_cast<std::uint64_t>(sqlite3_total_changes64(db_) - changes_before);
+  }
+
+  static value read(sqlite3_stmt* from, int at, type wanted) {
+    if (sqlite3_column_type(from, at) == SQLITE_NULL) return {};
+    switch (wanted) {
+      case type::integer:
+        return std::int64_t{sqlite3_column_int64(from, at)};
+      case type::time:
+        return timestamp(std::chrono::microseconds(sqlite3_column_int64(from, at)));
+      case type::text:
+      case type::bytes:
+        break;
+    }
+    const auto* data = static_cast<const char*>(sqlite3_column_blob(from, at));
+    const auto size = static_cast<std::size_t>(sqlite3_column_bytes(from, at));
+    return data == nullptr ? std::string() : std::string(data, size);
+  }
+
+  struct kept_statement {
+    std::string text;
+    prepared ready;
+  };
+
+  sqlite3* db_ = nullptr;
+  std::list<kept_statement> kept_{};  // the latest used first
+  std::unordered_map<std::string_view, std::list<kept_statement>::iterator> by_text_{};
+  std::chrono::milliseconds longest_;
+  steady::time_point deadline_{};
+  bool broken_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<connection> connect_sqlite(const sqlite_options& options) { return std::make_unique<sqlite_connection>(options); }
+
+}  // namespace HOLDFAST_NAMESPACE::sql

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <holdfast/sql.hpp>
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+struct sqlite_options {
+  std::string file;
+  std::string vfs{};  ///< SQLite's own unless given
+  /// When a commit returns, it is on the disk. `normal` may lose the last commits to a power failure, never the database.
+  enum class durability : std::uint8_t { full, normal, off } synchronous = durability::full;
+  std::chrono::milliseconds statement_timeout{10'000};  ///< waiting for a lock included
+};
+
+/// Opens the file, creating it if need be, in WAL mode. Moments are kept as whole microseconds since 1970.
+/// Throws errc::permission (cannot open), errc::malformed (not a database).
+[[nodiscard]] std::unique_ptr<connection> connect_sqlite(const sqlite_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::sql

@@ -1,0 +1,51 @@
+#include "store/checks.hpp"
+
+#include "base/utf8.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+void check_text(std::string_view text, std::string_view what, std::size_t longest, bool may_be_empty) {
+  const auto fail = [&](errc code, const std::string& why) {
+    throw error(code, "the " + std::string(what) + " " + why, {.path = std::string(what)});
+  };
+  if (text.empty() && !may_be_empty) fail(errc::invalid_argument, "is empty");
+  if (!is_utf8(text)) fail(errc::ill_formed_text, "is not well-formed UTF-8");
+  if (text.find('\0') != std::string_view::npos) fail(errc::invalid_argument, "contains a NUL character");
+  const auto length = count_code_points(text);
+  if (length > longest) fail(errc::too_large, "has " + std::to_string(length) + " characters; the table holds " + std::to_string(longest));
+}
+
+}  // namespace
+
+void check_name(std::string_view name) { check_text(name, "name", max_name_length, false); }
+void check_key(std::string_view key) { check_text(key, "key", max_key_length, false); }
+
+std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now) {
+  std::vector<const entry*> chosen;
+  chosen.reserve(entries.size());
+  for (const entry& each : entries) {
+    check_name(each.name);
+    check_key(each.key);
+    check_text(each.payload_class, "payload class", max_class_length, true);
+    if (each.expire_on >= now) chosen.push_back(&each);
+  }
+  // Stable: of two with the same as_of the later one stays.
+  std::stable_sort(chosen.begin(), chosen.end(), [](const entry* a, const entry* b) {
+    return std::tie(a->name, a->key, a->as_of) < std::tie(b->name, b->key, b->as_of);
+  });
+  std::vector<const entry*> newest;
+  newest.reserve(chosen.size());
+  for (const entry* each : chosen) {
+    if (!newest.empty() && newest.back()->name == each->name && newest.back()->key == each->key) newest.back() = each;
+    else newest.push_back(each);
+  }
+  return newest;
+}
+
+}  // namespace HOLDFAST_NAMESPACE

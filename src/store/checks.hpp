@@ -1,0 +1,20 @@
+#pragma once
+
+#include <holdfast/store.hpp>
+#include <holdfast/version.hpp>
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE {
+
+/// Throws errc::invalid_argument or errc::too_large when a name or a key does not fit the published table, or is not text.
+void check_name(std::string_view name);
+void check_key(std::string_view key);
+
+/// What of these entries is to be written: each valid, none expired, one for each (name, key), the newest, sorted. Sorting keeps two
+/// writers from waiting for each other, and PostgreSQL refuses a row that comes twice.
+[[nodiscard]] std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now);
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,116 @@
+#include <holdfast/store.hpp>
+
+#include "store/checks.hpp"
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+store::~store() = default;
+
+namespace {
+
+/// The model of a store: as simple as the contract allows.
+class memory_store final : public store {
+ public:
+  explicit memory_store(memory_store_options options) : options_(std::move(options)) {
+    if (!options_.clock) options_.clock = system_clock();
+  }
+
+  void put(std::span<const entry> given) override {
+    const auto now = options_.clock->now();
+    const auto chosen = to_be_written(given, now);
+    const std::scoped_lock lock(mutex_);
+    for (const entry* each : chosen) {
+      const auto found = entries_.find({each->name, each->key});
+      if (found == entries_.end()) {
+        add(*each);
+      } else if (each->as_of >= found->second.as_of || found->second.as_of > now + options_.max_skew) {
+        remove(found);
+        add(*each);
+      }
+    }
+  }
+
+  std::optional<entry> find(std::string_view name, std::string_view key) override {
+    check_name(name);
+    check_key(key);
+    const std::scoped_lock lock(mutex_);
+    const auto found = entries_.find({std::string(name), std::string(key)});
+    if (found == entries_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  entry_page find_all(std::string_view name, std::size_t limit, std::string_view after) override {
+    check_name(name);
+    entry_page page;
+    const std::scoped_lock lock(mutex_);
+    auto at = entries_.upper_bound({std::string(name), std::string(after)});
+    for (; at != entries_.end() && at->first.first == name; ++at) {
+      if (page.entries.size() == limit) {
+        if (limit != 0) page.next = page.entries.back().key;
+        break;
+      }
+      page.entries.push_back(at->second);
+    }
+    return page;
+  }
+
+  bool erase(std::string_view name, std::string_view key, timestamp as_of) override {
+    check_name(name);
+    check_key(key);
+    const std::scoped_lock lock(mutex_);
+    const auto found = entries_.find({std::string(name), std::string(key)});
+    if (found == entries_.end() || found->second.as_of != as_of) return false;
+    remove(found);
+    return true;
+  }
+
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    const std::scoped_lock lock(mutex_);
+    std::size_t removed = 0;
+    while (removed < limit && !by_expiry_.empty() && by_expiry_.begin()->first < before) {
+      remove(entries_.find(by_expiry_.begin()->second));
+      ++removed;
+    }
+    return removed;
+  }
+
+  std::uint64_t count(std::string_view name) override {
+    check_name(name);
+    const std::scoped_lock lock(mutex_);
+    std::uint64_t number = 0;
+    for (auto at = entries_.lower_bound({std::string(name), {}}); at != entries_.end() && at->first.first == name; ++at) ++number;
+    return number;
+  }
+
+  store_health health() noexcept override { return {.available = true}; }
+
+ private:
+  using identity = std::pair<std::string, std::string>;
+  using entries = std::map<identity, entry>;
+
+  void add(const entry& e) {
+    entries_.insert_or_assign({e.name, e.key}, e);
+    by_expiry_.insert({e.expire_on, {e.name, e.key}});
+  }
+  void remove(entries::iterator at) {
+    by_expiry_.erase({at->second.expire_on, at->first});
+    entries_.erase(at);
+  }
+
+  memory_store_options options_;
+  std::mutex mutex_;
+  entries entries_;
+  std::set<std::pair<timestamp, identity>> by_expiry_;
+};
+
+}  // namespace
+
+std::shared_ptr<store> make_memory_store(memory_store_options options) { return std::make_shared<memory_store>(std::move(options)); }
+
+}  // namespace HOLDFAST_NAMESPACE

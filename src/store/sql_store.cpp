@@ -1,0 +1,293 @@
+#include <holdfast/database.hpp>
+
+#include "sql/database.hpp"
+#include "store/checks.hpp"
+#include "store/statements.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often a statement is tried when it fails for a reason that passes.
+constexpr int most_tries = 6;
+constexpr auto first_pause = 5ms;
+/// What one statement carries at most, so that none is too large for its server.
+constexpr std::size_t most_rows = 500;
+constexpr std::size_t most_bytes = 4U << 20U;
+/// A refused native statement is tried again after this: a database may have been upgraded or repaired meanwhile.
+constexpr auto refusal_lasts = 60s;
+
+/// Entries in the columns of a database. Written once; what differs between databases is in store_statements.
+class sql_store final : public store {
+ public:
+  sql_store(std::shared_ptr<database::state> on, store_options options)
+      : on_(std::move(on)), options_(std::move(options)), say_(make_statements(on_->ask_dialect(), options_)) {
+    if (options_.create_schema) create_schema();
+  }
+
+  void put(std::span<const entry> given) override {
+    const auto now = on_->options.clock->now();
+    const auto entries = to_be_written(given, now);
+    if (options_.payload == payload_column::text) {
+      for (const entry* each : entries) refuse_binary(*each);
+    }
+    if (entries.empty()) return;
+    const timestamp horizon = now + options_.max_skew;
+    // Safe to repeat, even when it is not known whether it happened: a row is only replaced by one that is not older.
+    repeat([&] {
+      const auto lease = on_->pool->writer();
+      if (native()) {
+        try {
+          return put_native(*lease, entries, horizon);
+        } catch (const error& e) {
+          if (e.code() != errc::grammar) throw;
+          refuse_native(e);
+        }
+      }
+      for (const entry* each : entries) put_plainly(*lease, *each, horizon);
+    });
+  }
+
+  std::optional<entry> find(std::string_view name, std::string_view key) override {
+    check_name(name);
+    check_key(key);
+    const sql::parameter parameters[]{name, key};
+    auto found = repeat([&] { return on_->pool->reader()->execute(say_.find, parameters); });
+    if (found.rows.empty()) return std::nullopt;
+    auto result = read(found.rows, 0, 0, name, key);
+    if (!result) {
+      ++unreadable_;
+      throw error(errc::malformed,
+                  "the stored entry cannot be read: a time or a payload is not what its column should hold; erase or repair the row",
+                  {.path = std::string(name) + "/" + std::string(key)});
+    }
+    return result;
+  }
+
+  entry_page find_all(std::string_view name, std::size_t limit, std::string_view after) override {
+    check_name(name);
+    if (limit == 0) return {};
+    limit = std::min<std::size_t>(limit, 10'000);
+    const auto rows_wanted = static_cast<std::int64_t>(limit) + 1;  // one more tells whether there is more
+    auto found = repeat([&] {
+      const auto lease = on_->pool->reader();
+      if (after.empty()) return lease->execute(say_.find_first, std::initializer_list<sql::parameter>{name, rows_wanted});
+      return lease->execute(say_.find_after, std::initializer_list<sql::parameter>{name, after, rows_wanted});
+    });
+    entry_page page;
+    const auto count = std::min(found.rows.size(), limit);
+    page.entries.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* key = std::get_if<std::string>(&found.rows.at(i, 0));
+      auto each = key != nullptr ? read(found.rows, i, 1, name, *key) : std::nullopt;
+      if (each) page.entries.push_back(*std::move(each));
+      else ++page.unreadable;
+      if (i + 1 == count && found.rows.size() > limit && key != nullptr) page.next = *key;
+    }
+    unreadable_ += page.unreadable;
+    return page;
+  }
+
+  bool erase(std::string_view name, std::string_view key, timestamp as_of) override {
+    check_name(name);
+    check_key(key);
+    const sql::parameter parameters[]{name, key, as_of, as_of + 1us};
+    return repeat([&] { return on_->pool->writer()->execute(say_.erase, parameters).affected; }) > 0;
+  }
+
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    if (limit == 0) return 0;
+    std::vector<sql::parameter> parameters{before};
+    if (say_.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(std::min<std::size_t>(limit, 100'000)));
+    return repeat([&] { return on_->pool->writer()->execute(say_.expire, parameters).affected; });
+  }
+
+  std::uint64_t count(std::string_view name) override {
+    check_name(name);
+    const sql::parameter parameters[]{name};
+    const auto found = repeat([&] { return on_->pool->reader()->execute(say_.count, parameters); });
+    return static_cast<std::uint64_t>(std::get<std::int64_t>(found.rows.at(0, 0)));
+  }
+
+  store_health health() noexcept override {
+    store_health result;
+    try {
+      result.native_upsert = native();
+      result.abandoned = abandoned_.load();
+      result.unreadable = unreadable_.load();
+      result.retried = retried_.load();
+      const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
+      (void)on_->pool->reader()->execute(say_.find, parameters);
+      result.available = true;
+    } catch (const std::exception& e) {
+      try {
+        result.problem = e.what();
+      } catch (...) {
+        // Not even room for the reason; `available` says enough.
+      }
+    }
+    return result;
+  }
+
+ private:
+  void create_schema() {
+    repeat([&] {
+      const auto lease = on_->pool->writer();
+      for (const auto& text : store_schema(on_->ask_dialect(), options_)) lease->run(text);
+    });
+  }
+
+  /// Runs something that is safe to repeat, again when it failed for a reason that passes, a little later each time.
+  template <class F>
+  auto repeat(F work) -> decltype(work()) {
+    for (int tried = 1;; ++tried) {
+      try {
+        return work();
+      } catch (const error& e) {
+        // Waiting for the pool took its time already; a duplicate can only come from a concurrent merge.
+        const bool passes = (e.transient() && !(e.code() == errc::timeout && !e.in_doubt())) || e.code() == errc::duplicate;
+        if (!passes || tried == most_tries) throw;
+      }
+      ++retried_;
+      thread_local std::minstd_rand random(std::random_device{}());
+      const auto longest = first_pause * (1 << tried);
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(std::uniform_int_distribution<long>(1000, std::chrono::microseconds(longest).count())(random)));
+    }
+  }
+
+  static void refuse_binary(const entry& e) {
+    if (e.payload && e.payload->find('\0') != std::string::npos) {
+      throw error(errc::invalid_argument, "the payload contains a NUL byte, which a text column cannot hold; choose payload_column::bytes",
+                  {.path = e.name + "/" + e.key});
+    }
+  }
+
+  [[nodiscard]] sql::parameter payload_of(const entry& e) const {
+    if (!e.payload) return {};
+    if (options_.payload == payload_column::bytes) return std::as_bytes(std::span(*e.payload));
+    return std::string_view(*e.payload);
+  }
+  static sql::parameter class_of(const entry& e) {
+    if (!e.payload) return {};
+    return std::string_view(e.payload_class);
+  }
+
+  void put_native(sql::connection& to, std::span<const entry* const> entries, timestamp horizon) const {
+    const std::vector<sql::parameter> common(say_.upsert.common.size(), horizon);
+    std::vector<std::vector<sql::parameter>> columns(say_.upsert.columns.size());
+    // More than one statement's worth is one transaction: all of it is there, or nothing.
+    bool in_transaction = false;
+    try {
+      while (!entries.empty()) {
+        const auto part = entries.first(fitting(entries));
+        entries = entries.subspan(part.size());
+        if (!entries.empty() && !in_transaction) {
+          to.begin();
+          in_transaction = true;
+        }
+        for (auto& column : columns) {
+          column.clear();
+          column.reserve(part.size());
+        }
+        for (const entry* each : part) {
+          columns[0].emplace_back(std::string_view(each->name));
+          columns[1].emplace_back(std::string_view(each->key));
+          columns[2].emplace_back(each->as_of);
+          columns[3].emplace_back(each->expire_on);
+          columns[4].push_back(payload_of(*each));
+          columns[5].push_back(class_of(*each));
+        }
+        to.batch(say_.upsert, columns, common);
+      }
+      if (in_transaction) to.commit();
+    } catch (...) {
+      if (in_transaction) to.rollback();
+      throw;
+    }
+  }
+
+  static std::size_t fitting(std::span<const entry* const> entries) {
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    while (count < entries.size() && count < most_rows) {
+      const std::size_t more =
+          entries[count]->name.size() + entries[count]->key.size() + (entries[count]->payload ? entries[count]->payload->size() : 0);
+      if (count > 0 && bytes + more > most_bytes) break;
+      bytes += more;
+      ++count;
+    }
+    return count;
+  }
+
+  /// Where there is no native statement: insert; if the row is there, update it unless it is newer; if that touched nothing, look again.
+  void put_plainly(sql::connection& to, const entry& e, timestamp horizon) {
+    const std::string_view name = e.name;
+    const std::string_view key = e.key;
+    const sql::parameter inserted[]{name, key, e.as_of, e.expire_on, payload_of(e), class_of(e)};
+    const sql::parameter updated[]{e.as_of, e.expire_on, payload_of(e), class_of(e), name, key, e.as_of, horizon};
+    const sql::parameter looked_for[]{name, key};
+    for (int round = 0; round < 2; ++round) {
+      try {
+        to.execute(say_.insert, inserted);
+        return;
+      } catch (const error& failure) {
+        if (failure.code() != errc::duplicate) throw;
+      }
+      if (to.execute(say_.update, updated).affected > 0) return;
+      // Touched nothing: there is a newer or equal row, and we are done; or a cleaner took the row meanwhile, and we insert once more.
+      if (!to.execute(say_.find, looked_for).rows.empty()) return;
+    }
+    ++abandoned_;
+    on_->say("gave up writing an entry of '" + e.name +
+             "': others kept deleting its row; it is written again after the next successful call");
+  }
+
+  [[nodiscard]] bool native() const {
+    return say_.native && on_->options.clock->steady().time_since_epoch().count() >= native_again_.load();
+  }
+  void refuse_native(const error& why) {
+    native_again_ = (on_->options.clock->steady() + refusal_lasts).time_since_epoch().count();
+    on_->say("the database refused the native upsert (" + why.message() + "); falling back to insert and update for a minute");
+  }
+
+  /// Nothing when the row is not what its columns should hold.
+  std::optional<entry> read(sql::rows& from, std::size_t row, std::size_t first, std::string_view name, std::string_view key) const {
+    const auto* as_of = std::get_if<timestamp>(&from.at(row, first));
+    const auto* expire_on = std::get_if<timestamp>(&from.at(row, first + 1));
+    if (as_of == nullptr || expire_on == nullptr) return std::nullopt;
+    entry result{.name = std::string(name), .key = std::string(key), .as_of = *as_of, .expire_on = *expire_on};
+    if (auto* payload = std::get_if<std::string>(&from.at(row, first + 2))) result.payload = std::move(*payload);
+    if (auto* payload_class = std::get_if<std::string>(&from.at(row, first + 3))) result.payload_class = std::move(*payload_class);
+    return result;
+  }
+
+  std::shared_ptr<database::state> on_;
+  store_options options_;
+  store_statements say_;
+  std::atomic<std::int64_t> native_again_{0};  // steady time
+  std::atomic<std::uint64_t> abandoned_{0};
+  std::atomic<std::uint64_t> unreadable_{0};
+  std::atomic<std::uint64_t> retried_{0};
+};
+
+}  // namespace
+
+std::shared_ptr<store> database::store(store_options options) const {
+  check_prefix(options.prefix);
+  if (state_->pool) return std::make_shared<sql_store>(state_, std::move(options));
+  const std::scoped_lock lock(state_->mutex);
+  auto& kept = state_->memory_stores[options.prefix];
+  if (!kept) kept = make_memory_store({.max_skew = options.max_skew, .clock = state_->options.clock});
+  return kept;
+}
+
+}  // namespace HOLDFAST_NAMESPACE

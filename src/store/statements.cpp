@@ -1,0 +1,196 @@
+#include "store/statements.hpp"
+
+#include <algorithm>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+using sql::dialect_id;
+using sql::type;
+
+constexpr std::string_view columns = "FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS";
+
+bool is_mysql(dialect_id d) { return d == dialect_id::mysql || d == dialect_id::mariadb; }
+
+/// Numbers the question marks where the database wants numbers.
+std::string numbered(std::string_view text, dialect_id dialect) {
+  if (dialect != dialect_id::postgresql) return std::string(text);
+  std::string result;
+  unsigned next = 0;
+  for (const char c : text) {
+    if (c == '?') result += "$" + std::to_string(++next);
+    else result += c;
+  }
+  return result;
+}
+
+/// The part behind the last qualifier: what an index may be named after.
+std::string unqualified(const std::string& table) { return table.substr(table.rfind('.') + 1); }
+
+std::string upsert_text(dialect_id dialect, const std::string& table, type payload) {
+  const std::string into = "INSERT INTO " + table;
+  if (dialect == dialect_id::postgresql) {
+    const std::string payload_array = payload == type::bytes ? "bytea[]" : "text[]";
+    return into + " AS held (" + std::string(columns) +
+           ") SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::" + payload_array +
+           ", $6::text[]) ON CONFLICT (FAILOVER_NAME, FAILOVER_KEY) DO UPDATE SET AS_OF = EXCLUDED.AS_OF, EXPIRE_ON = EXCLUDED.EXPIRE_ON, "
+           "PAYLOAD = EXCLUDED.PAYLOAD, PAYLOAD_CLASS = EXCLUDED.PAYLOAD_CLASS WHERE EXCLUDED.AS_OF >= held.AS_OF OR held.AS_OF > $7";
+  }
+  if (dialect == dialect_id::sqlite) return into + " AS held (" + std::string(columns) + ") VALUES ";
+  return into + " (" + std::string(columns) + ") VALUES ";
+}
+
+/// What follows the rows.
+std::string upsert_tail(dialect_id dialect) {
+  if (dialect == dialect_id::sqlite) {
+    return " ON CONFLICT (FAILOVER_NAME, FAILOVER_KEY) DO UPDATE SET AS_OF = excluded.AS_OF, EXPIRE_ON = excluded.EXPIRE_ON, PAYLOAD = "
+           "excluded.PAYLOAD, PAYLOAD_CLASS = excluded.PAYLOAD_CLASS WHERE excluded.AS_OF >= held.AS_OF OR held.AS_OF > ?";
+  }
+  // MySQL has no guard clause: each column decides by itself, and AS_OF, which they decide by, comes last.
+  std::string tail = " ON DUPLICATE KEY UPDATE ";
+  for (const std::string column : {"EXPIRE_ON", "PAYLOAD", "PAYLOAD_CLASS", "AS_OF"}) {
+    if (column != "EXPIRE_ON") tail += ", ";
+    tail += column + " = IF(VALUES(AS_OF) >= AS_OF OR AS_OF > ?, VALUES(" + column + "), " + column + ")";
+  }
+  return tail;
+}
+
+std::string expire_text(dialect_id dialect, const std::string& table) {
+  switch (dialect) {
+    case dialect_id::sqlite:
+      return "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?)";
+    case dialect_id::postgresql:
+      // Rows that somebody is writing now are left for the next time: a cleaner never waits, and never deletes what was just renewed.
+      return "DELETE FROM " + table + " WHERE ctid = ANY(ARRAY(SELECT ctid FROM " + table +
+             " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ? FOR UPDATE SKIP LOCKED))";
+    case dialect_id::mysql:
+    case dialect_id::mariadb:
+      return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?";
+    case dialect_id::unknown:
+      break;
+  }
+  return "DELETE FROM " + table + " WHERE EXPIRE_ON < ?";
+}
+
+std::string find_all_text(dialect_id dialect, const std::string& table, bool after) {
+  // Byte order, whatever the column's own collation is; where the column has it already, its index is used.
+  const std::string key = dialect == dialect_id::postgresql ? "FAILOVER_KEY COLLATE \"C\"" : "FAILOVER_KEY";
+  std::string text = "SELECT FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS FROM " + table + " WHERE FAILOVER_NAME = ?";
+  if (after) text += " AND " + key + " > ?";
+  return text + " ORDER BY " + key + " LIMIT ?";
+}
+
+}  // namespace
+
+void check_prefix(std::string_view prefix) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "prefix"}); };
+  if (prefix.size() > 100) fail("the table prefix is longer than 100 characters");
+  bool empty_part = true;
+  for (const char c : prefix) {
+    if (c == '.') {
+      if (empty_part) fail("the table prefix has an empty qualifier; write it like SCHEMA.MYAPP_");
+      empty_part = true;
+    } else {
+      if (!plain(c)) fail("the table prefix may only contain letters, digits, underscores and dots between qualifiers");
+      empty_part = false;
+    }
+  }
+}
+
+store_statements make_statements(sql::dialect_id dialect, const store_options& options) {
+  check_prefix(options.prefix);
+  store_statements s{.table = options.prefix + "FAILOVER_STORE"};
+  const std::string& table = s.table;
+  const type payload = options.payload == payload_column::bytes ? type::bytes : type::text;
+  const std::vector<type> row{type::text, type::text, type::time, type::time, payload, type::text};
+  const auto with = [&](store_query which, std::string standard) {
+    standard = numbered(standard, dialect);
+    return options.replace_query ? options.replace_query(which, standard) : standard;
+  };
+
+  s.native = dialect != dialect_id::unknown;
+  s.upsert.text = options.replace_query ? options.replace_query(store_query::upsert, upsert_text(dialect, table, payload))
+                                        : upsert_text(dialect, table, payload);
+  s.upsert.columns = row;
+  s.upsert.common.assign(is_mysql(dialect) ? 4 : 1, type::time);
+  if (dialect != dialect_id::postgresql) {
+    s.upsert.row = "(?, ?, ?, ?, ?, ?)";
+    s.upsert.tail = upsert_tail(dialect);
+  }
+
+  s.insert.text = with(store_query::insert, "INSERT INTO " + table + " (" + std::string(columns) + ") VALUES (?, ?, ?, ?, ?, ?)");
+  s.insert.parameters = row;
+  s.update.text = with(store_query::update, "UPDATE " + table +
+                                                " SET AS_OF = ?, EXPIRE_ON = ?, PAYLOAD = ?, PAYLOAD_CLASS = ? WHERE FAILOVER_NAME = ? AND "
+                                                "FAILOVER_KEY = ? AND (AS_OF <= ? OR AS_OF > ?)");
+  s.update.parameters = {type::time, type::time, payload, type::text, type::text, type::text, type::time, type::time};
+
+  s.find.text = with(store_query::find,
+                     "SELECT AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?");
+  s.find.parameters = {type::text, type::text};
+  s.find.results = {type::time, type::time, payload, type::text};
+
+  s.find_first.text = with(store_query::find_all, find_all_text(dialect, table, false));
+  s.find_first.parameters = {type::text, type::integer};
+  s.find_after.text = with(store_query::find_all, find_all_text(dialect, table, true));
+  s.find_after.parameters = {type::text, type::text, type::integer};
+  s.find_first.results = s.find_after.results = {type::text, type::time, type::time, payload, type::text};
+
+  s.erase.text =
+      with(store_query::erase, "DELETE FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= ? AND AS_OF < ?");
+  s.erase.parameters = {type::text, type::text, type::time, type::time};
+
+  s.expire.text = with(store_query::expire, expire_text(dialect, table));
+  s.expire.parameters = {type::time};
+  if (dialect != dialect_id::unknown) s.expire.parameters.push_back(type::integer);
+
+  s.count.text = with(store_query::count, "SELECT COUNT(*) FROM " + table + " WHERE FAILOVER_NAME = ?");
+  s.count.parameters = {type::text};
+  s.count.results = {type::integer};
+  return s;
+}
+
+std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options) {
+  check_prefix(options.prefix);
+  const std::string table = options.prefix + "FAILOVER_STORE";
+  const std::string index = "IDX_" + unqualified(table) + "_EXPIRE_ON";
+  const bool bytes = options.payload == payload_column::bytes;
+  const std::string create = "CREATE TABLE IF NOT EXISTS " + table + " (\n  ";
+  const std::string key = "PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
+  switch (dialect) {
+    case dialect_id::sqlite: {
+      const auto dot = table.rfind('.');
+      const std::string schema = dot == std::string::npos ? "" : table.substr(0, dot + 1);
+      return {create +
+                  "FAILOVER_NAME TEXT NOT NULL,\n  FAILOVER_KEY TEXT NOT NULL,\n  AS_OF INTEGER NOT NULL,\n  EXPIRE_ON INTEGER NOT NULL,\n "
+                  " PAYLOAD " +
+                  (bytes ? "BLOB" : "TEXT") + ",\n  PAYLOAD_CLASS TEXT,\n  " + key + "\n)",
+              "CREATE INDEX IF NOT EXISTS " + schema + index + " ON " + unqualified(table) + " (EXPIRE_ON)"};
+    }
+    case dialect_id::postgresql:
+      return {create +
+                  "FAILOVER_NAME VARCHAR(50) COLLATE \"C\" NOT NULL,\n  FAILOVER_KEY VARCHAR(256) COLLATE \"C\" NOT NULL,\n  AS_OF "
+                  "TIMESTAMPTZ NOT NULL,\n  "
+                  "EXPIRE_ON TIMESTAMPTZ NOT NULL,\n  PAYLOAD " +
+                  (bytes ? "BYTEA" : "TEXT") + ",\n  PAYLOAD_CLASS VARCHAR(256),\n  " + key + "\n)",
+              "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
+    case dialect_id::mysql:
+    case dialect_id::mariadb: {
+      // Bytes compare as bytes, trailing spaces included; each has its own name for that.
+      const std::string exact =
+          std::string(" CHARACTER SET utf8mb4 COLLATE ") + (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
+      return {create + "FAILOVER_NAME VARCHAR(50)" + exact + " NOT NULL,\n  FAILOVER_KEY VARCHAR(256)" + exact +
+              " NOT NULL,\n  AS_OF DATETIME(6) NOT NULL,\n  EXPIRE_ON DATETIME(6) NOT NULL,\n  PAYLOAD " +
+              (bytes ? "LONGBLOB" : "LONGTEXT CHARACTER SET utf8mb4") + ",\n  PAYLOAD_CLASS VARCHAR(256)" + exact + ",\n  " + key +
+              ",\n  INDEX " + index + " (EXPIRE_ON)\n) ENGINE=InnoDB"};
+    }
+    case dialect_id::unknown:
+      break;
+  }
+  throw error(errc::invalid_argument,
+              "the table can only be created where the dialect is known; create it yourself, as the published text says");
+}
+
+}  // namespace HOLDFAST_NAMESPACE

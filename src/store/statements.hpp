@@ -1,0 +1,33 @@
+#pragma once
+
+#include <holdfast/database.hpp>
+#include <holdfast/sql.hpp>
+#include <holdfast/version.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE {
+
+/// Everything a store says to one database: the dialect as data. Parameters are in the order of the comments.
+struct store_statements {
+  std::string table;              ///< with prefix and qualifiers
+  sql::batch_statement upsert{};  ///< name, key, as_of, expire_on, payload, class; common: the skew horizon, as often as it is wanted
+  sql::statement insert{};        ///< name, key, as_of, expire_on, payload, class
+  sql::statement update{};        ///< as_of, expire_on, payload, class, name, key, as_of, horizon
+  sql::statement find{};          ///< name, key -> as_of, expire_on, payload, class
+  sql::statement find_first{};    ///< name, limit -> key, as_of, expire_on, payload, class
+  sql::statement find_after{};    ///< name, key, limit -> the same
+  sql::statement erase{};         ///< name, key, from, to (as_of in [from, to))
+  sql::statement expire{};        ///< before, limit
+  sql::statement count{};         ///< name -> count
+  bool native = true;             ///< whether `upsert` is worth trying
+};
+
+/// Throws errc::invalid_argument for a prefix that could be more than a name.
+void check_prefix(std::string_view prefix);
+
+[[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const store_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE
