@@ -1,0 +1,45 @@
+#include <holdfast/database.hpp>
+
+#include "contract/store_contract.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/postgres_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+namespace holdfast::test {
+namespace {
+
+struct in_memory {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_memory_store({.clock = std::move(at)}); }
+};
+
+struct on_sqlite {
+  [[nodiscard]] std::shared_ptr<store> make(std::shared_ptr<const clock> at) const {
+    return open("sqlite://" + (directory.path() / "store.db").string(), {.clock = std::move(at)})
+        .store({.prefix = "T_", .create_schema = true});
+  }
+  temporary_directory directory;
+};
+
+/// One database for each test program, one table for each test.
+template <class Server>
+struct on_server {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+    static const auto& server = shared_server<Server>();
+    static const std::string url = server.url(server.create_database("contract"));
+    static std::atomic<int> tables{0};
+    return open(url, {.clock = std::move(at)}).store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+  }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, StoreContract, in_memory);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, StoreContract, on_sqlite);
+INSTANTIATE_TYPED_TEST_SUITE_P(postgresql, StoreContract, on_server<postgres_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(mariadb, StoreContract, on_server<mariadb_server>);
+
+}  // namespace
+}  // namespace holdfast::test
