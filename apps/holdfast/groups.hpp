@@ -8,6 +8,7 @@
 namespace holdfast::cli {
 
 void add_key_commands(command root);
+void add_store_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);

@@ -27,6 +27,7 @@ class program {
 
     command root(app_, runs_);
     add_key_commands(root);
+    add_store_commands(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);

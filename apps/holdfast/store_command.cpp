@@ -1,0 +1,283 @@
+#include <holdfast/database.hpp>
+#include <holdfast/key/failover.hpp>
+
+#include "arguments.hpp"
+#include "entry_text.hpp"
+#include "groups.hpp"
+#include "input.hpp"
+#include "text.hpp"
+
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+/// The switches of every command that opens a store.
+struct store_place {
+  option url;
+  option prefix;
+  option create;
+
+  explicit store_place(command& at)
+      : url(at.value("--store", "URL", "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name").required()),
+        prefix(at.value("--prefix", "P", "What the table's name begins with: MYAPP_, SCHEMA.MYAPP_")),
+        create(at.flag("--create-schema", "Create the table and its index if they are not there")) {}
+
+  [[nodiscard]] std::shared_ptr<store> open(console& io) const {
+    const auto log = [&io](std::string_view line) { io.warn(line); };
+    return holdfast::open(url.text(), {.log = log}).store({.prefix = prefix.text(), .create_schema = create.given()});
+  }
+};
+
+/// Which entry: the key verbatim, or the arguments of the call it is the key of.
+struct entry_choice {
+  option name;
+  option key;
+  option args;
+
+  explicit entry_choice(command& at)
+      : name(at.value("--name", "N", "The effective name: the point's domain, or its name").required()),
+        key(at.value("--key", "K", "FAILOVER_KEY, verbatim")),
+        args(at.values("--args", "ARG", "Instead of --key: an argument of the call; repeat for more, in order")) {}
+
+  [[nodiscard]] std::string chosen_key() const {
+    if (key.given() == args.given())
+      throw error(errc::invalid_argument, "say which entry: --key K, or --args ARG for each argument of the call");
+    if (key.given()) return key.text();
+    const std::string point = name.text();
+    return key::failover_keys({.name = point}).of(read_arguments(args.all(), key::scheme::failover, false));
+  }
+};
+
+void add_put(command group) {
+  command at = group.add("put", "Write an entry");
+  at.about("The entry's version is now: it replaces what is there, unless that is newer.");
+  at.examples(
+      "holdfast store put --store sqlite:answers.db --create-schema --name country --key FR --payload '{\"name\":\"France\"}'\n"
+      "holdfast store put --store sqlite:answers.db --name country --args FR --payload '{}' --class app.Country --expire 24h\n"
+      "holdfast store put --store sqlite:answers.db --name country --key XX --tombstone");
+  const store_place place(at);
+  const entry_choice which(at);
+  const option payload = at.value("--payload", "JSON", "The payload");
+  const option tombstone = at.flag("--tombstone", "Instead of a payload: the answer is that there is nothing");
+  const option payload_class = at.value("--class", "C", "What the payload is: app.Country");
+  const option expire = at.value("--expire", "TIME", "How long it may be served: 90s, 15m, 1h (default), 7d");
+  at.run([=](console& io) {
+    if (payload.given() == tombstone.given()) throw error(errc::invalid_argument, "give the entry a --payload, or say --tombstone");
+    const timestamp now = system_clock()->now();
+    entry made{.name = which.name.text(), .key = which.chosen_key(), .as_of = now, .expire_on = now + read_duration(expire.text("1h"))};
+    if (payload.given()) {
+      made.payload = payload.text();
+      made.payload_class = payload_class.text();
+    }
+    place.open(io)->put({&made, 1});
+    return exit_fine;
+  });
+}
+
+void add_get(command group) {
+  command at = group.add("get", "Print an entry's payload");
+  at.about("Exit code 1 when there is none, when it says that there is nothing, or when it expired.");
+  at.examples(
+      "holdfast store get --store sqlite:answers.db --name country --key FR\n"
+      "holdfast store get --store sqlite:answers.db --name country --args FR --json");
+  const store_place place(at);
+  const entry_choice which(at);
+  const option json = at.flag("--json", "Print the whole entry as one JSON object, expired or not");
+  at.run([=](console& io) {
+    const auto found = place.open(io)->find(which.name.text(), which.chosen_key());
+    if (!found) return exit_no;
+    const bool good = !found->tombstone() && system_clock()->now() <= found->expire_on;
+    if (json.given()) io.out << entry_json(*found) << "\n";
+    else if (good) io.out << *found->payload << "\n";
+    return good ? exit_fine : exit_no;
+  });
+}
+
+/// Calls `use` for every entry of a name, page by page.
+template <class F>
+std::size_t each_entry(store& of, const std::string& name, std::uint64_t most, F use) {
+  std::size_t unreadable = 0;
+  std::string after;
+  for (std::uint64_t seen = 0; seen < most;) {
+    const auto page = of.find_all(name, static_cast<std::size_t>(std::min<std::uint64_t>(500, most - seen)), after);
+    for (const entry& each : page.entries) use(each);
+    seen += page.entries.size();
+    unreadable += page.unreadable;
+    if (!page.next) break;
+    after = *page.next;
+  }
+  return unreadable;
+}
+
+void add_list(command group) {
+  command at = group.add("list", "List the entries of a name");
+  at.examples(
+      "holdfast store list --store sqlite:answers.db --name country\nholdfast store list --store sqlite:answers.db --name country --json");
+  const store_place place(at);
+  const option name = at.value("--name", "N", "The effective name").required();
+  const option limit = at.value("--limit", "COUNT", "At most so many (default 100)").number(1, 1'000'000'000);
+  const option json = at.flag("--json", "One JSON object a line");
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    const timestamp now = system_clock()->now();
+    if (!json.given()) io.out << "key                                   age       expires   bytes  class\n";
+    const auto unreadable = each_entry(*open, name.text(), limit.count(100), [&](const entry& each) {
+      if (json.given()) io.out << entry_json(each) << "\n";
+      else io.out << entry_line(each, now) << "\n";
+    });
+    if (unreadable > 0) io.warn(std::to_string(unreadable) + " rows cannot be read and were left out");
+    return exit_fine;
+  });
+}
+
+void add_rm(command group) {
+  command at = group.add("rm", "Remove an entry");
+  at.about("Removes the version that is there now. Exit code 1 when there is none.");
+  at.examples("holdfast store rm --store sqlite:answers.db --name country --key FR");
+  const store_place place(at);
+  const entry_choice which(at);
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    const auto key = which.chosen_key();
+    const auto found = open->find(which.name.text(), key);
+    return found && open->erase(which.name.text(), key, found->as_of) ? exit_fine : exit_no;
+  });
+}
+
+void add_clean(command group) {
+  command at = group.add("clean", "Remove the entries that have expired");
+  at.examples("holdfast store clean --store sqlite:answers.db");
+  const store_place place(at);
+  const option json = at.flag("--json", "Print one JSON object");
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    constexpr std::size_t step = 1000;
+    const timestamp now = system_clock()->now();
+    std::uint64_t removed = 0;
+    for (std::size_t last = step; last == step;) {
+      last = open->expire(now, step);
+      removed += last;
+      if (io.err.is_terminal() && last == step) {
+        io.err << "\rremoved " << grouped(removed);
+        io.err.flush();
+      }
+    }
+    if (io.err.is_terminal() && removed >= step) io.err << "\r";
+    if (json.given()) io.out << "{\"removed\":" << std::to_string(removed) << "}\n";
+    else io.out << "removed " << grouped(removed) << "\n";
+    return exit_fine;
+  });
+}
+
+void add_stats(command group) {
+  command at = group.add("stats", "Say how the store is, and how many entries a name has");
+  at.examples("holdfast store stats --store sqlite:answers.db --name country --json");
+  const store_place place(at);
+  const option name = at.value("--name", "N", "Count the entries of this effective name");
+  const option json = at.flag("--json", "Print one JSON object");
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    const auto health = open->health();
+    if (!health.available) throw error(errc::unavailable, health.problem);
+    const auto entries = name.given() ? open->count(name.text()) : 0;
+    if (json.given()) {
+      io.out << "{\"available\":true,\"native_upsert\":" << (health.native_upsert ? "true" : "false")
+             << (name.given() ? ",\"entries\":" + std::to_string(entries) : "") << "}\n";
+    } else {
+      io.out << "available      yes\nnative upsert  " << (health.native_upsert ? "yes" : "no, falling back to insert and update") << "\n";
+      if (name.given()) io.out << "entries        " << grouped(entries) << "\n";
+    }
+    return exit_fine;
+  });
+}
+
+void add_schema(command group) {
+  command at = group.add("schema", "Print what creates the table");
+  at.about("The types are each database's best. --published prints the table as the Java library documents it.");
+  at.examples("holdfast store schema --dialect postgresql --prefix MYAPP_\nholdfast store schema --published");
+  const option dialect = at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb"});
+  const option prefix = at.value("--prefix", "P", "What the table's name begins with");
+  const option published = at.flag("--published", "The published table, for any database");
+  at.run([=](console& io) {
+    const store_options options{.prefix = prefix.text()};
+    if (published.given() == dialect.given()) throw error(errc::invalid_argument, "say for which database: --dialect D, or --published");
+    if (published.given()) {
+      io.out << published_schema(options.prefix);
+      return exit_fine;
+    }
+    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb}) {
+      if (dialect.text() != to_string(id)) continue;
+      for (const auto& statement : store_schema(id, options)) io.out << statement << ";\n";
+    }
+    return exit_fine;
+  });
+}
+
+void add_export(command group) {
+  command at = group.add("export", "Print the entries of a name as JSON Lines");
+  at.examples("holdfast store export --store sqlite:answers.db --name country > country.jsonl");
+  const store_place place(at);
+  const option name = at.value("--name", "N", "The effective name").required();
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    const auto unreadable = each_entry(*open, name.text(), UINT64_MAX, [&](const entry& each) { io.out << entry_json(each) << "\n"; });
+    if (unreadable > 0) io.warn(std::to_string(unreadable) + " rows cannot be read and were left out");
+    return unreadable > 0 ? exit_no : exit_fine;
+  });
+}
+
+void add_import(command group) {
+  command at = group.add("import", "Write entries from JSON Lines");
+  at.about(
+      "Reads what export prints. An entry that is older than what is there, or has expired, is left out, as always. A line that is\n"
+      "not an entry stops the import; what came before it is written.");
+  at.examples("holdfast store import --store postgresql://localhost/app country.jsonl");
+  const store_place place(at);
+  const option file = at.positional("FILE", "Where to read; - or nothing is standard input").file();
+  at.run([=](console& io) {
+    const auto open = place.open(io);
+    const input_file from(file.text("-"));
+    line_reader lines(from, std::size_t{64} << 20U, [] {});
+    entry_reader read;
+    std::vector<entry> batch;
+    std::uint64_t number = 0;
+    const auto flush = [&] {
+      open->put(batch);
+      batch.clear();
+    };
+    std::string_view line;
+    for (auto found = lines.next(line); found != line_reader::found::end; found = lines.next(line)) {
+      ++number;
+      try {
+        if (found == line_reader::found::overlong) throw error(errc::too_large, "the line is longer than 64 MiB");
+        if (!line.empty()) batch.push_back(read(line));
+      } catch (const error& e) {
+        flush();
+        throw error(e.code(), "line " + std::to_string(number) + ": " + e.what());
+      }
+      if (batch.size() == 500) flush();
+    }
+    flush();
+    return exit_fine;
+  });
+}
+
+}  // namespace
+
+void add_store_commands(command root) {
+  command group = root.add("store", "The last good answers, on a database");
+  add_put(group);
+  add_get(group);
+  add_list(group);
+  add_rm(group);
+  add_clean(group);
+  add_stats(group);
+  add_schema(group);
+  add_export(group);
+  add_import(group);
+}
+
+}  // namespace holdfast::cli
