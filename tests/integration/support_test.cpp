@@ -4,6 +4,7 @@
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/process_state.hpp"
+#include "support/server_registry.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/worker.hpp"
@@ -239,6 +240,72 @@ TYPED_TEST(ServerTest, IsSharedAndGivesFreshDatabases) {
   server.drop_database(name);
   EXPECT_THROW(server.run("SELECT 1", name), std::runtime_error);
   server.drop_database(other);
+}
+
+// ---- the servers of a whole test run
+
+// The program that CTest runs, and a registry of our own for it.
+struct ServersOfARun : ::testing::Test {
+  temporary_directory place{"servers"};
+  std::filesystem::path directory = place.path() / "registry";
+  server_registry registry{directory};
+  std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "test_servers";
+
+  // A test run: it starts the servers and lives on.
+  child_process start() {
+    child_process run(
+        {.argv = {"sh", "-c", "'" + program + "' start '" + directory.string() + "' && sleep 100"}, .log = place.path() / "log"});
+    EXPECT_TRUE(eventually([&] { return registry.servers().size() == 2 || !run.running(); }, 60s));
+    EXPECT_EQ(registry.servers().size(), 2U);
+    return run;
+  }
+  // Keeper and servers, while they run.
+  std::vector<process_identity> processes() {
+    std::vector<process_identity> result{registry.keeper().value()};
+    for (const auto child : children_of(result.front().pid)) result.push_back(identify(child).value());
+    return result;
+  }
+  static bool all_gone(const std::vector<process_identity>& processes) {
+    return std::none_of(processes.begin(), processes.end(), [](const auto& one) { return process_alive(one); });
+  }
+};
+
+TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
+  auto run = start();
+  const auto all = processes();
+  EXPECT_EQ(all.size(), 3U);
+  EXPECT_EQ(postgres_endpoint(registry.servers().at("postgresql")).run("SELECT 1"), "1\n");
+  run.kill();
+  EXPECT_TRUE(eventually([&] { return all_gone(all); }));
+  EXPECT_TRUE(registry.servers().empty());
+}
+
+TEST_F(ServersOfARun, EndWhenTheirDirectoryDisappears) {
+  auto run = start();
+  const auto all = processes();
+  std::filesystem::remove_all(directory);
+  EXPECT_TRUE(eventually([&] { return all_gone(all); }));
+}
+
+TEST_F(ServersOfARun, EndWhenTheirKeeperIsKilled) {
+  auto run = start();
+  const auto all = processes();
+  ::kill(all.front().pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return all_gone(all); }));
+  EXPECT_TRUE(registry.servers().empty());
+}
+
+TEST_F(ServersOfARun, AreSharedByTwoRunsAndEndWithTheLast) {
+  auto first = start();
+  const auto all = processes();
+  // We are the second run: the program's parent is this process.
+  EXPECT_TRUE(run_program({.argv = {program, "start", directory}}).status.success());
+  EXPECT_EQ(processes(), all);
+  first.kill();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_FALSE(all_gone(all));
+  EXPECT_TRUE(run_program({.argv = {program, "stop", directory}}).status.success());
+  EXPECT_TRUE(all_gone(all)) << "stop returns when they are gone";
 }
 
 }  // namespace
