@@ -8,6 +8,7 @@
 #include "text.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::cli {
@@ -123,10 +124,11 @@ void add_list(command group) {
   at.run([=](console& io) {
     const auto open = place.open(io);
     const timestamp now = system_clock()->now();
-    if (!json.given()) io.out << "key                                   age       expires   bytes  class\n";
+    bool headed = json.given();
     const auto unreadable = each_entry(*open, name.text(), limit.count(100), [&](const entry& each) {
-      if (json.given()) io.out << entry_json(each) << "\n";
-      else io.out << entry_line(each, now) << "\n";
+      // Not before the first entry: an error must not follow a table's head.
+      if (!std::exchange(headed, true)) io.out << "key                                   age       expires   bytes  class\n";
+      io.out << (json.given() ? entry_json(each) : entry_line(each, now)) << "\n";
     });
     if (unreadable > 0) io.warn(std::to_string(unreadable) + " rows cannot be read and were left out");
     return exit_fine;
