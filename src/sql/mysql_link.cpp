@@ -219,7 +219,7 @@ std::string link::ask(std::string_view text, time_limit limit) {
       [&](int ready) { return mysql_store_result_cont(&rows, handle_, ready); });
   if (rows == nullptr) fail(limit, false);
   const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> owned(rows, &mysql_free_result);
-  const MYSQL_ROW row = mysql_fetch_row(rows);
+  char** const row = mysql_fetch_row(rows);
   last_failure_ = 0;
   return row == nullptr || row[0] == nullptr ? std::string() : std::string(row[0]);
 }
