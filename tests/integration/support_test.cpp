@@ -146,6 +146,25 @@ TEST(TemporaryDirectory, IsPrivateAndRemoved) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+TEST(TemporaryDirectory, RemovesWhatAKilledProgramLeft) {
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - 1h;
+  const auto place = temporary_directory().path().parent_path();
+  const auto orphan = place / "holdfast-temporary.orphan-of-a-test";
+  std::filesystem::create_directory(orphan);
+  {
+    const temporary_directory sweeps;
+  }
+  EXPECT_TRUE(std::filesystem::exists(orphan)) << "too young: somebody may be about to lock it";
+  std::filesystem::last_write_time(orphan, long_ago);
+  const temporary_directory in_use;
+  std::filesystem::last_write_time(in_use.path(), long_ago);
+  {
+    const temporary_directory sweeps;
+  }
+  EXPECT_FALSE(std::filesystem::exists(orphan));
+  EXPECT_TRUE(std::filesystem::exists(in_use.path()));
+}
+
 // ---- servers
 
 template <class Server>

@@ -17,7 +17,7 @@ class mariadb_endpoint : public server_endpoint {
   explicit mariadb_endpoint(std::uint16_t port) : server_endpoint(kind, port) {}
 
  private:
-  [[nodiscard]] std::string run_client(const std::string& sql, const std::string& database) const override;
+  std::string run_client(const std::string& sql, const std::string& database) const override;
   void make_database(const std::string& name) const override;
   void remove_database(const std::string& name) const override;
 };

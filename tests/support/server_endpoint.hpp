@@ -40,7 +40,7 @@ class server_endpoint {
   void move_to(std::uint16_t port) noexcept { port_ = port; }
 
  private:
-  [[nodiscard]] virtual std::string run_client(const std::string& sql, const std::string& database) const = 0;
+  virtual std::string run_client(const std::string& sql, const std::string& database) const = 0;
   virtual void make_database(const std::string& name) const = 0;
   virtual void remove_database(const std::string& name) const = 0;
 

@@ -1,9 +1,12 @@
 #include "support/temporary_directory.hpp"
 
+#include <fcntl.h>
 #include <pwd.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -14,6 +17,9 @@
 
 namespace holdfast::test {
 namespace {
+
+// Like nobody else's, for what has this name and no living owner is removed.
+constexpr std::string_view prefix = "holdfast-temporary.";
 
 constexpr std::uintmax_t enough_room = std::uintmax_t{2} << 30U;
 
@@ -29,12 +35,42 @@ std::string place_on(medium on) {
   return "/tmp";
 }
 
+bool keep() {
+  const char* value = std::getenv("HOLDFAST_KEEP");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+// A lock on the directory itself, held while its owner lives.
+int lock_directory(const std::filesystem::path& path, int how) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file >= 0 && ::flock(file, how) == 0) return file;
+  if (file >= 0) ::close(file);
+  return -1;
+}
+
+// Removes what programs that were killed left in this place, and not what is so new that its owner may not have locked it yet.
+void sweep(const std::filesystem::path& place) {
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator(place, problem)) {
+    if (!entry.path().filename().string().starts_with(prefix) || !entry.is_directory(problem)) continue;
+    const auto changed = entry.last_write_time(problem);
+    if (problem || std::filesystem::file_time_type::clock::now() - changed < std::chrono::minutes(1)) continue;
+    const int lock = lock_directory(entry.path(), LOCK_EX | LOCK_NB);
+    if (lock < 0) continue;
+    std::filesystem::remove_all(entry.path(), problem);
+    ::close(lock);
+  }
+}
+
 }  // namespace
 
 temporary_directory::temporary_directory(const std::string& purpose, const std::string& owner, medium on) {
-  std::string name = place_on(on) + "/holdfast-" + purpose + "-XXXXXX";
+  const auto place = place_on(on);
+  if (!keep()) sweep(place);
+  std::string name = place + '/' + std::string(prefix) + purpose + "-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
+  lock_ = lock_directory(path_, LOCK_SH);
   if (!owner.empty() && ::geteuid() == 0) {
     const passwd* entry = ::getpwnam(owner.c_str());
     if (entry == nullptr) throw std::runtime_error("there is no user " + owner + " on this machine");
@@ -42,17 +78,20 @@ temporary_directory::temporary_directory(const std::string& purpose, const std::
   }
 }
 
-temporary_directory::temporary_directory(temporary_directory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+temporary_directory::temporary_directory(temporary_directory&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
 
 temporary_directory::~temporary_directory() {
   if (path_.empty()) return;
-  const char* keep = std::getenv("HOLDFAST_KEEP");
-  if (keep != nullptr && std::string_view(keep) == "1") {
-    std::cerr << "kept: " << path_.string() << '\n';
-    return;
-  }
   std::error_code ignored;  // a process that is just ending may still create a file; leaving it is better than failing a test
-  std::filesystem::remove_all(path_, ignored);
+  if (keep()) {
+    const auto kept = path_.parent_path() / ("kept-" + path_.filename().string());
+    std::filesystem::rename(path_, kept, ignored);
+    std::cerr << "kept: " << kept.string() << '\n';
+  } else {
+    std::filesystem::remove_all(path_, ignored);
+  }
+  if (lock_ >= 0) ::close(lock_);
 }
 
 }  // namespace holdfast::test
