@@ -1,0 +1,245 @@
+// What was acknowledged is there: after races, kill -9, a frozen server, a cut connection, a power failure.
+
+#include <holdfast/database.hpp>
+
+#include "support/cutting_proxy.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/postgres_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/unsynced_vfs.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+entry make_entry(const std::string& key, timestamp as_of, const std::string& payload) {
+  return {.name = "n", .key = key, .as_of = as_of, .expire_on = as_of + 1h, .payload = payload, .payload_class = "c"};
+}
+
+/// What writers were told is durable: the newest version of each key.
+class acknowledged {
+ public:
+  void note(const std::string& key, timestamp as_of) {
+    const std::scoped_lock lock(mutex_);
+    auto& newest = versions_[key];
+    newest = std::max(newest, as_of);
+    ++count_;
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::scoped_lock lock(mutex_);
+    return count_;
+  }
+  /// Every key has at least the version that was acknowledged, and the payload of the version it has.
+  void check(store& in) const {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [key, as_of] : versions_) {
+      const auto found = in.find("n", key);
+      ASSERT_TRUE(found) << key << " is lost";
+      EXPECT_GE(found->as_of, as_of) << key;
+      EXPECT_EQ(*found->payload, key + "@" + std::to_string(found->as_of.time_since_epoch().count()));
+    }
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, timestamp> versions_;
+  std::size_t count_ = 0;
+};
+
+/// Writes a few keys over and over until told to stop; failures are expected, lies are not.
+void write_storm(store& to, acknowledged& ledger, std::stop_token stop, unsigned seed) {
+  std::mt19937 random(seed);
+  while (!stop.stop_requested()) {
+    std::vector<entry> batch;
+    for (int i = 0; i < 5; ++i) {
+      const auto key = "k" + std::to_string(random() % 40);
+      const auto as_of = system_clock()->now();
+      batch.push_back(make_entry(key, as_of, key + "@" + std::to_string(as_of.time_since_epoch().count())));
+    }
+    try {
+      to.put(batch);
+      for (const auto& each : batch) ledger.note(each.key, each.as_of);
+    } catch (const error& e) {
+      EXPECT_TRUE(e.transient()) << e.what();
+    }
+  }
+}
+
+template <class Server>
+class StoreFaults : public ::testing::Test {};
+using servers = ::testing::Types<postgres_server, mariadb_server>;
+TYPED_TEST_SUITE(StoreFaults, servers);
+
+TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
+  const auto& server = shared_server<TypeParam>();
+  const auto url = server.url(server.create_database("races"));
+  (void)open(url).store({.create_schema = true});
+  constexpr int writers = 8;
+  constexpr int rounds = 60;
+  const timestamp start = system_clock()->now();
+  std::atomic<int> errors{0};
+  const auto guarded = [&errors](auto work) {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      ++errors;
+      ADD_FAILURE() << e.what();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int w = 0; w < writers; ++w) {
+      // A database object each: eight processes would have no common pool either.
+      threads.emplace_back([&, w] {
+        guarded([&] {
+          const auto mine = open(url).store();
+          for (int round = 0; round < rounds; ++round) {
+            std::vector<entry> batch;
+            for (int k = 0; k < 4; ++k) {
+              const auto as_of = start + 1us * (round * writers + w);
+              batch.push_back(make_entry("k" + std::to_string(k), as_of, std::to_string(round * writers + w)));
+            }
+            mine->put(batch);
+            entry dying = make_entry("d" + std::to_string(w), system_clock()->now(), "x");
+            dying.expire_on = dying.as_of + 1ms;
+            mine->put({&dying, 1});
+          }
+        });
+      });
+    }
+    for (int other = 0; other < 2; ++other) {
+      threads.emplace_back([&](std::stop_token stop) {
+        guarded([&] {
+          const auto mine = open(url).store();
+          while (!stop.stop_requested()) (void)mine->expire(system_clock()->now(), 3);
+        });
+      });
+      threads.emplace_back([&](std::stop_token stop) {
+        guarded([&] {
+          const auto mine = open(url).store();
+          timestamp seen{};
+          while (!stop.stop_requested()) {
+            const auto found = mine->find("n", "k0");
+            if (!found) continue;
+            EXPECT_GE(found->as_of, seen) << "a reader never goes back in time";
+            seen = found->as_of;
+          }
+        });
+      });
+    }
+    for (int w = 0; w < writers; ++w) threads[static_cast<std::size_t>(w)].join();
+  }
+  EXPECT_EQ(errors, 0);
+  const auto store = open(url).store();
+  for (int k = 0; k < 4; ++k) EXPECT_EQ(*store->find("n", "k" + std::to_string(k))->payload, std::to_string(writers * rounds - 1));
+}
+
+TYPED_TEST(StoreFaults, WhatWasAcknowledgedSurvivesKillsDuringAWriteStorm) {
+  TypeParam server;
+  const auto store = open(server.url(), {.statement_timeout = 2s}).store({.create_schema = true});
+  acknowledged ledger;
+  for (int kill = 0; kill < 3; ++kill) {
+    const auto before = ledger.count();
+    std::jthread a([&](std::stop_token stop) { write_storm(*store, ledger, stop, 1); });
+    std::jthread b([&](std::stop_token stop) { write_storm(*store, ledger, stop, 2); });
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (ledger.count() < before + 100 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(5ms);
+    server.kill9();
+    a.request_stop();
+    b.request_stop();
+    a.join();
+    b.join();
+    server.start();
+    EXPECT_GT(ledger.count(), before) << "nothing was written, so nothing was proved";
+    ledger.check(*store);
+  }
+}
+
+TYPED_TEST(StoreFaults, AFrozenServerEndsEveryCallInTime) {
+  TypeParam server;
+  const auto store = open(server.url(), {.connect_timeout = 1s, .statement_timeout = 500ms}).store({.create_schema = true});
+  const auto e = make_entry("k", system_clock()->now(), "before");
+  store->put({&e, 1});
+  server.pause();
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)store->find("n", "k"), error);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 12s) << "bounded tries of a bounded time";
+  EXPECT_FALSE(store->health().available);
+  server.resume();
+  EXPECT_EQ(*store->find("n", "k")->payload, "before");
+}
+
+TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
+  const auto& server = shared_server<TypeParam>();
+  const auto database = server.create_database("cut");
+  cutting_proxy proxy(server.port());
+  const auto store = open(server.url_through(proxy.port(), database)).store({.create_schema = true});
+  acknowledged ledger;
+  for (int cut = 0; cut < 5; ++cut) {
+    std::jthread writer([&](std::stop_token stop) { write_storm(*store, ledger, stop, 3); });
+    std::this_thread::sleep_for(50ms);
+    proxy.cut();
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_GT(ledger.count(), 5U);
+  ledger.check(*store);
+}
+
+/// Writes to SQLite until the power fails, 200 times, and checks what is there when it is back. Returns what was lost.
+std::size_t lost_in_power_failures(const std::string& synchronous, std::uint64_t seed) {
+  temporary_directory directory;
+  unsynced_vfs disk("store_disk_" + synchronous, {.seed = seed});
+  const auto url = "sqlite://" + (directory.path() / "store.db").string() + "?vfs=" + disk.name() + "&synchronous=" + synchronous;
+  (void)open(url).store({.create_schema = true});
+  std::map<std::string, timestamp> promised;
+  std::mt19937_64 random(seed);
+  std::size_t lost = 0;
+  for (int crash = 0; crash < 200; ++crash) {
+    disk.crash_after(1 + random() % 60);
+    try {
+      const auto store = open(url).store();
+      for (int i = 0; i < 50; ++i) {
+        const auto key = "k" + std::to_string(random() % 20);
+        const auto e = make_entry(key, system_clock()->now(), std::string(1 + random() % 5000, 'x'));
+        store->put({&e, 1});
+        promised[key] = e.as_of;
+      }
+    } catch (const error&) {
+      // The power failed.
+    }
+    disk.crash_after(0);
+    if (!disk.off() && disk.crashes() == static_cast<std::uint64_t>(crash)) disk.crash();
+    try {
+      const auto after = open(url).store();
+      for (const auto& [key, as_of] : promised) {
+        const auto found = after->find("n", key);
+        if (!found || found->as_of < as_of) ++lost;
+      }
+    } catch (const error&) {
+      ++lost;  // not even readable
+      break;
+    }
+    if (lost > 0) break;
+  }
+  return lost;
+}
+
+TEST(StoreOnSqlite, SurvivesTwoHundredPowerFailures) { EXPECT_EQ(lost_in_power_failures("full", 20261115), 0U); }
+
+TEST(StoreOnSqlite, ThatTestCanFail) { EXPECT_GT(lost_in_power_failures("off", 20261115), 0U); }
+
+}  // namespace
+}  // namespace holdfast::test
