@@ -105,7 +105,7 @@ HOLDFAST_WORKER(failing) {
 }
 
 TEST(KillHarness, ReportsAWorkerThatFails) {
-  const auto report = kill_harness({.kills = 5}).run("failing", std::vector<std::string>{});
+  const auto report = kill_harness({.shortest = 20s, .longest = 20s}).run("failing", std::vector<std::string>{});
   ASSERT_EQ(report.failures.size(), 1U);
   EXPECT_NE(report.failures.front().find("exit code 7"), std::string::npos) << report.failures.front();
 }

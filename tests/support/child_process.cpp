@@ -1,10 +1,11 @@
 #include "support/child_process.hpp"
 
+#include "support/system_user.hpp"
+
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -83,25 +84,6 @@ class spawner {
   std::deque<std::packaged_task<pid_t()>> tasks_;
 };
 
-struct identity {
-  uid_t user = 0;
-  gid_t group = 0;
-  std::vector<gid_t> groups{};
-};
-
-std::optional<identity> identity_of(const std::string& user) {
-  if (user.empty() || ::geteuid() != 0) return std::nullopt;
-  errno = 0;
-  const passwd* entry = ::getpwnam(user.c_str());
-  if (entry == nullptr) throw std::runtime_error("there is no user " + user + " on this machine");
-  identity result{.user = entry->pw_uid, .group = entry->pw_gid};
-  int count = 64;
-  result.groups.resize(64);
-  if (::getgrouplist(user.c_str(), entry->pw_gid, result.groups.data(), &count) < 0) fail("getgrouplist " + user);
-  result.groups.resize(static_cast<std::size_t>(count));
-  return result;
-}
-
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
@@ -145,7 +127,7 @@ struct prepared {
   std::vector<char*> argv{};
   std::vector<char*> environment{};
   const char* directory = nullptr;
-  const identity* as = nullptr;
+  const system_user* as = nullptr;
   int input = -1;
   int output = -1;
   int error = -1;
@@ -170,7 +152,7 @@ struct prepared {
   if (what.as != nullptr) {
     check(::setgroups(what.as->groups.size(), what.as->groups.data()) == 0);
     check(::setresgid(what.as->group, what.as->group, what.as->group) == 0);
-    check(::setresuid(what.as->user, what.as->user, what.as->user) == 0);
+    check(::setresuid(what.as->id, what.as->id, what.as->id) == 0);
   }
   if (what.directory != nullptr) check(::chdir(what.directory) == 0);
   // After setresuid, which would clear it.
@@ -218,7 +200,8 @@ std::string exit_status::describe() const { return (signalled ? "signal " : "exi
 
 child_process::child_process(child_options options) {
   if (options.argv.empty()) throw std::invalid_argument("child_process: argv is empty");
-  const auto as = identity_of(options.user);
+  std::optional<system_user> as;
+  if (!options.user.empty() && ::geteuid() == 0) as = find_user(options.user);
   auto environment = merged_environment(options.environment);
 
   const descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");

@@ -1,7 +1,8 @@
 #include "support/temporary_directory.hpp"
 
+#include "support/system_user.hpp"
+
 #include <fcntl.h>
-#include <pwd.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -72,9 +72,8 @@ temporary_directory::temporary_directory(const std::string& purpose, const std::
   path_ = name;
   lock_ = lock_directory(path_, LOCK_SH);
   if (!owner.empty() && ::geteuid() == 0) {
-    const passwd* entry = ::getpwnam(owner.c_str());
-    if (entry == nullptr) throw std::runtime_error("there is no user " + owner + " on this machine");
-    if (::chown(name.c_str(), entry->pw_uid, entry->pw_gid) != 0) throw std::system_error(errno, std::generic_category(), "chown " + name);
+    const auto user = find_user(owner);
+    if (::chown(name.c_str(), user.id, user.group) != 0) throw std::system_error(errno, std::generic_category(), "chown " + name);
   }
 }
 
