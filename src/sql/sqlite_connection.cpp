@@ -249,7 +249,10 @@ class sqlite_connection final : public connection {
   }
 
   static value read(sqlite3_stmt* from, int at, type wanted) {
-    if (sqlite3_column_type(from, at) == SQLITE_NULL) return {};
+    const int held = sqlite3_column_type(from, at);
+    if (held == SQLITE_NULL) return {};
+    // SQLite keeps anything in any column: a moment that is not a number is not one, and the caller sees that nothing is there.
+    if ((wanted == type::time || wanted == type::integer) && held != SQLITE_INTEGER) return {};
     switch (wanted) {
       case type::integer:
         return std::int64_t{sqlite3_column_int64(from, at)};

@@ -1,0 +1,54 @@
+#include "sql/url.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace {
+
+using namespace holdfast::sql;
+
+TEST(Url, IsTakenApart) {
+  const auto all = parse_url("postgresql://us%40er:p%3Ass@db.example:5433/my%20db?sslmode=verify-full&application_name=a%26b");
+  EXPECT_EQ(all.scheme, "postgresql");
+  EXPECT_EQ(all.user, "us@er");
+  EXPECT_EQ(all.password, "p:ss");
+  EXPECT_EQ(all.host, "db.example");
+  EXPECT_EQ(all.port, 5433U);
+  EXPECT_EQ(all.path, "my db");
+  EXPECT_EQ(all.parameters.at("sslmode"), "verify-full");
+  EXPECT_EQ(all.parameters.at("application_name"), "a&b");
+
+  EXPECT_EQ(parse_url("mysql://[::1]:3307/x").host, "::1");
+  EXPECT_EQ(parse_url("mysql://[::1]:3307/x").port, 3307U);
+  EXPECT_EQ(parse_url("mysql://h/x").user, std::nullopt);
+  EXPECT_EQ(parse_url("sqlite:a/b.db").path, "a/b.db");
+  EXPECT_FALSE(parse_url("sqlite:a/b.db").has_authority);
+  EXPECT_EQ(parse_url("sqlite:///a/b.db").path, "a/b.db");
+  EXPECT_TRUE(parse_url("sqlite:///a/b.db").has_authority);
+}
+
+TEST(Url, MistakesAreNamedWithoutThePassword) {
+  for (const char* bad :
+       {"", "plain", ":x", "mysql://h:0/x", "mysql://h:99999/x", "mysql://h:1x/x", "mysql://[::1/x", "mysql://[::1]x/y", "mysql://h/%zz",
+        "mysql://h/%4", "mysql://h/x?a", "mysql://h/x?=1", "mysql://h/x?a=1&a=2", "mysql://u:secret@h:x/y"}) {
+    try {
+      (void)parse_url(bad);
+      ADD_FAILURE() << "accepted: " << bad;
+    } catch (const holdfast::error& e) {
+      EXPECT_EQ(e.code(), holdfast::errc::invalid_argument) << bad;
+      EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos);
+    }
+  }
+}
+
+TEST(Url, CanBeShown) {
+  EXPECT_EQ(without_password("mysql://u:secret@h/x"), "mysql://u:***@h/x");
+  EXPECT_EQ(without_password("mysql://u:s:e@c@h/x?y=1"), "mysql://u:***@h/x?y=1");
+  EXPECT_EQ(without_password("mysql://u@h:1/x"), "mysql://u@h:1/x");
+  EXPECT_EQ(without_password("sqlite:a.db"), "sqlite:a.db");
+}
+
+}  // namespace
