@@ -3,6 +3,7 @@
 # holdfast_dependency(<target> <pkg-config name> <how a CMake consumer finds it>)
 # A static archive carries its private dependencies to whoever links it. This remembers, per imported target, the pkg-config name and the
 # line of code that finds it again; HoldfastInstall puts them into holdfast.pc and holdfastConfig.cmake for the libraries that use it.
+# A name like -lpq is taken as it is: pkg-config --static would ask for a database client's own private libraries, which nobody has.
 function(holdfast_dependency target pkgconfig find)
   set_property(GLOBAL PROPERTY HOLDFAST_PKGCONFIG_OF_${target} "${pkgconfig}")
   set_property(GLOBAL PROPERTY HOLDFAST_FIND_OF_${target} "${find}")
@@ -45,18 +46,18 @@ endmacro()
 
 if(NOT HOLDFAST_WITH_SQLITE STREQUAL "OFF")
   find_package(SQLite3 3.35 QUIET)
-  holdfast_dependency(SQLite::SQLite3 sqlite3 "find_dependency(SQLite3 3.35)")
+  holdfast_dependency(SQLite::SQLite3 -lsqlite3 "find_dependency(SQLite3 3.35)")
 endif()
 holdfast_backend(SQLITE SQLite3_FOUND libsqlite3-dev)
 
 if(NOT HOLDFAST_WITH_POSTGRES STREQUAL "OFF")
   find_package(PostgreSQL 14 QUIET)
-  holdfast_dependency(PostgreSQL::PostgreSQL libpq "find_dependency(PostgreSQL 14)")
+  holdfast_dependency(PostgreSQL::PostgreSQL -lpq "find_dependency(PostgreSQL 14)")
 endif()
 holdfast_backend(POSTGRES PostgreSQL_FOUND libpq-dev)
 
 if(NOT HOLDFAST_WITH_MYSQL STREQUAL "OFF")
   pkg_check_modules(mariadb QUIET IMPORTED_TARGET libmariadb>=3.1)
-  holdfast_dependency(PkgConfig::mariadb libmariadb "holdfast_find_pkgconfig(mariadb libmariadb)")
+  holdfast_dependency(PkgConfig::mariadb -lmariadb "holdfast_find_pkgconfig(mariadb libmariadb)")
 endif()
 holdfast_backend(MYSQL mariadb_FOUND libmariadb-dev)
