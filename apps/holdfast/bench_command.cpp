@@ -1,6 +1,8 @@
 #include "groups.hpp"
 #include "keys.hpp"
 #include "ratio.hpp"
+#include "store_bench.hpp"
+#include "text.hpp"
 
 #include <algorithm>
 #include <string>
@@ -9,6 +11,11 @@
 namespace holdfast::cli {
 
 namespace {
+
+exit_code tell(console& io, const option& json, const std::string& name, const std::vector<bench::row>& rows) {
+  io.out << (json.given() ? bench::to_json(name, rows) : bench::to_table(rows));
+  return std::ranges::all_of(rows, &bench::row::holds) ? exit_fine : exit_no;
+}
 
 /// One capability's rows: later ones differ only in where their contests come from.
 void add_bench(command group, std::string name, std::string_view summary, std::function<std::vector<bench::contest>()> contests) {
@@ -32,8 +39,33 @@ void add_bench(command group, std::string name, std::string_view summary, std::f
     how.rounds = static_cast<std::size_t>(rounds.count(how.rounds));
     std::vector<bench::row> rows;
     for (const bench::contest& each : all) rows.push_back(bench::measure(each, how));
-    io.out << (json.given() ? bench::to_json(name, rows) : bench::to_table(rows));
-    return std::ranges::all_of(rows, &bench::row::holds) ? exit_fine : exit_no;
+    return tell(io, json, name, rows);
+  });
+}
+
+void add_store_bench(command group) {
+  command at = group.add("store", "The store beside the raw client library of its database");
+  at.about(
+      "Works in tables of its own, BENCH_<process>_..., and drops them at the end. Ours and the floor run in turn; medians are compared.\n"
+      "Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
+  at.examples(
+      "holdfast bench store --store sqlite:/tmp/bench.db\n"
+      "holdfast bench store --store postgresql://app@127.0.0.1/app --json\n"
+      "holdfast bench store --store mysql://app@127.0.0.1/app --large");
+  const option url = at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name").required();
+  const option json = at.flag("--json", "Print one JSON object");
+  const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
+  const option large = at.flag("--large", "Also with a million rows: takes minutes and a few gigabytes");
+  at.run([=](console& io) {
+    bench::store_bench what{.url = url.text(), .large = large.given()};
+    what.how.rounds = static_cast<std::size_t>(rounds.count(what.how.rounds));
+    if (io.err.is_terminal()) {
+      what.progress = [&io](std::uint64_t done, std::uint64_t of) {
+        io.err << "\rfilled " << grouped(done) << " of " << grouped(of) << (done == of ? "\n" : "");
+        io.err.flush();
+      };
+    }
+    return tell(io, json, "store", bench::measure_store(what));
   });
 }
 
@@ -43,6 +75,7 @@ void add_bench_commands(command root) {
   command group = root.add("bench", "Measure each figure beside its floor, in the same run, as a ratio");
   group.examples("holdfast bench keys\nholdfast bench keys --json | jq '.rows[] | select(.holds | not)'");
   add_bench(group, "keys", "Keys beside the raw hash of the same bytes", bench::key_contests);
+  add_store_bench(group);
 }
 
 }  // namespace holdfast::cli

@@ -11,7 +11,9 @@ namespace {
 
 std::vector<chapter> all_chapters() {
   std::vector<chapter> all;
-  for (chapter& each : key_chapters()) all.push_back(std::move(each));
+  for (auto part : {key_chapters(), store_chapters()}) {
+    for (chapter& each : part) all.push_back(std::move(each));
+  }
   return all;
 }
 
@@ -41,6 +43,7 @@ void add_demo_command(command root) {
     show.gap();
     show.typed("holdfast key failover --name country-by-code --domain country FR");
     show.typed("holdfast key cachekit --module app.users --qualname get_user --json --json-args 42");
+    show.typed("holdfast store put --store sqlite:answers.db --create-schema --name country --key FR --payload '{}'");
     show.typed("holdfast bench keys");
     show.typed("source <(holdfast completion bash)");
     show.typed("holdfast --help");

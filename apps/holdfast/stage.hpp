@@ -49,6 +49,7 @@ struct chapter {
 };
 
 [[nodiscard]] std::vector<chapter> key_chapters();
+[[nodiscard]] std::vector<chapter> store_chapters();
 
 /// Runs this program again, as another process, and returns its output. Throws errc::unavailable.
 [[nodiscard]] std::string run_again(const std::vector<std::string>& words);
