@@ -11,10 +11,18 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
+
+namespace holdfast::test {
+
+// GoogleTest prints a parameter with this.
+static void PrintTo(power_loss loss, std::ostream* out) { *out << (loss == power_loss::drop ? "drop" : "partial"); }
+
+}  // namespace holdfast::test
 
 namespace {
 

@@ -23,7 +23,8 @@ void make_data(const std::filesystem::path& data) {
       "mariadb-install-db", "--no-defaults",  "--datadir=" + data.string(), "--auth-root-authentication-method=normal",
       "--skip-test-db",     "--debug-no-sync"};
   install.insert(install.end(), sizes.begin(), sizes.end());
-  check(run_program({.argv = install, .directory = place, .user = user}), "mariadb-install-db");
+  check(run_program({.argv = install, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = user}),
+        "mariadb-install-db");
 
   const auto statements = place / "statements";
   std::ofstream out(statements);
@@ -41,7 +42,8 @@ void make_data(const std::filesystem::path& data) {
   if (!out.flush()) throw std::runtime_error("cannot write " + statements.string());
   std::vector<std::string> bootstrap{"mariadbd", "--no-defaults", "--datadir=" + data.string(), "--bootstrap", "--debug-no-sync"};
   bootstrap.insert(bootstrap.end(), sizes.begin(), sizes.end());
-  const auto result = run_program({.argv = bootstrap, .directory = place, .user = user, .input = statements});
+  const auto result =
+      run_program({.argv = bootstrap, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = user, .input = statements});
   check(result, "mariadbd --bootstrap");
   if (result.error.find("ERROR") != std::string::npos) throw std::runtime_error("mariadbd --bootstrap: " + result.error);
 }
@@ -81,6 +83,7 @@ mariadb_server::mariadb_server(server_options options) : mariadb_endpoint(0), op
                                                "--port=" + std::to_string(port),
                                                "--socket=" + (data / "m.sock").string(),
                                                "--pid-file=" + (data / "m.pid").string(),
+                                               "--tmpdir=" + data.string(),  // TMPDIR may be closed to its user
                                                "--skip-name-resolve",
                                                "--skip-log-bin",
                                                "--character-set-server=utf8mb4"};
