@@ -3,26 +3,10 @@
 #include <simdjson.h>
 
 #include <cstdint>
-#include <cstring>
 
 namespace HOLDFAST_NAMESPACE {
 
-bool is_utf8(std::string_view text) noexcept {
-  // Most texts are short and ASCII: eight bytes at a time, without a call. Anything else goes to the vector code.
-  const char* p = text.data();
-  std::size_t left = text.size();
-  while (left >= 8) {
-    std::uint64_t word;
-    std::memcpy(&word, p, 8);
-    if ((word & 0x8080808080808080U) != 0) return simdjson::validate_utf8(text.data(), text.size());
-    p += 8;
-    left -= 8;
-  }
-  for (; left != 0; ++p, --left) {
-    if ((static_cast<unsigned char>(*p) & 0x80U) != 0) return simdjson::validate_utf8(text.data(), text.size());
-  }
-  return true;
-}
+bool detail::is_utf8_with_more_than_ascii(std::string_view text) noexcept { return simdjson::validate_utf8(text.data(), text.size()); }
 
 namespace {
 constexpr bool starts_code_point(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }

@@ -106,6 +106,8 @@ std::string cachekit_keys::make(detail::argument_writer write) const {
   return finish(hash.finish(out).data());
 }
 
+std::string cachekit_keys::of_bytes(std::string_view message_pack) const { return finish(blake2b_256(message_pack).data()); }
+
 std::string cachekit_keys::of(std::span<const value> args, std::span<const std::pair<std::string, value>> keywords) const {
   return make([&](writer& w) { detail::write_call(w, args, keywords); });
 }

@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t hash_digits = 64;
 
+std::string with_digest(const std::string& pattern, const digest256& digest) {
+  std::string key = pattern;
+  to_hex(digest.data(), digest.size(), key.data() + key.size() - hash_digits);
+  return key;
+}
+
 /// Refused, never repaired: a repaired segment would be another service's.
 void check_segment(std::string_view segment, const std::string& what) {
   const auto letter_or_digit = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
@@ -40,11 +46,10 @@ std::string interop_keys::make(detail::argument_writer write) const {
   output out = hash.sink();
   messagepack_writer w(profile::interop_args, out);
   write(w);
-  const auto digest = hash.finish(out);
-  std::string key = pattern_;
-  to_hex(digest.data(), digest.size(), key.data() + key.size() - hash_digits);
-  return key;
+  return with_digest(pattern_, hash.finish(out));
 }
+
+std::string interop_keys::of_bytes(std::string_view message_pack) const { return with_digest(pattern_, blake2b_256(message_pack)); }
 
 std::string interop_keys::of(std::span<const value> args) const {
   return make([args](writer& w) { detail::write_call(w, args); });

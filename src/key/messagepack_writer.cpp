@@ -1,5 +1,7 @@
 #include "key/messagepack_writer.hpp"
 
+#include <holdfast/key/small_call.hpp>
+
 #include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/map_order.hpp"
@@ -10,7 +12,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 namespace HOLDFAST_NAMESPACE::key {
 
@@ -27,26 +28,17 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept { return {re
 
 void messagepack_writer::put_big_endian(unsigned char marker, std::uint64_t v, std::size_t width) {
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
-  bytes[0] = static_cast<char>(marker);
-  for (std::size_t i = 0; i < width; ++i) bytes[1 + i] = static_cast<char>(v >> (8 * (width - 1 - i)));
-  put(std::string_view(bytes, 1 + width));
+  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_big_endian(bytes, marker, v, width) - bytes)));
 }
 
 void messagepack_writer::put_unsigned(std::uint64_t v) {
-  if (v < 0x80) put(static_cast<char>(v));
-  else if (v <= 0xFF) put_big_endian(0xcc, v, 1);
-  else if (v <= 0xFFFF) put_big_endian(0xcd, v, 2);
-  else if (v <= 0xFFFFFFFF) put_big_endian(0xce, v, 4);
-  else put_big_endian(0xcf, v, 8);
+  char bytes[9];  // NOLINT(*-avoid-c-arrays)
+  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_unsigned(bytes, v) - bytes)));
 }
 
 void messagepack_writer::put_negative(std::int64_t v) {
-  const auto bits = static_cast<std::uint64_t>(v);
-  if (v >= -32) put(static_cast<char>(v));
-  else if (v >= std::numeric_limits<std::int8_t>::min()) put_big_endian(0xd0, bits, 1);
-  else if (v >= std::numeric_limits<std::int16_t>::min()) put_big_endian(0xd1, bits, 2);
-  else if (v >= std::numeric_limits<std::int32_t>::min()) put_big_endian(0xd2, bits, 4);
-  else put_big_endian(0xd3, bits, 8);
+  char bytes[9];  // NOLINT(*-avoid-c-arrays)
+  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_negative(bytes, v) - bytes)));
 }
 
 void messagepack_writer::put_float(double v) { put_big_endian(0xcb, std::bit_cast<std::uint64_t>(v), 8); }
@@ -209,12 +201,12 @@ void messagepack_writer::big_integer(std::string_view) {
 
 void messagepack_writer::instant(const key::instant& v) {
   begin_value();
+  const auto iso = iso_text(v);
+  if (!iso) fail(errc::out_of_range, "a time outside the years 1 to 9999");
   if (rules_ == profile::interop_args) {
     // Whole microseconds first, then one division: every SDK rounds alike.
     return put_number_by_interop_rules(static_cast<double>(microseconds_since_epoch(v)) / 1e6);
   }
-  const auto iso = iso_text(v);
-  if (!iso) fail(errc::out_of_range, "a time outside the years 1 to 9999");
   if (rules_ == profile::interop_value) put_temporal("__datetime__", *iso);
   else put_text(*iso);
 }

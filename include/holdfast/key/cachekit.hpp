@@ -7,6 +7,7 @@
 
 #include <holdfast/key/function_name.hpp>
 #include <holdfast/key/keyable.hpp>
+#include <holdfast/key/small_call.hpp>
 #include <holdfast/key/value.hpp>
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
@@ -53,6 +54,14 @@ class HOLDFAST_API cachekit_keys {
   /// (maps of more than 16 entries allocate an index).
   template <class... A>
   [[nodiscard]] std::string operator()(const A&... args) const {
+    if constexpr (sizeof...(A) < 16 && (detail::is_plain<A> && ...)) {
+      detail::small_call call;
+      call.add_byte(0x92);  // [args, kwargs]
+      if (call.write(args...)) {
+        call.add_byte(0x80);
+        return of_bytes(call.bytes());
+      }
+    }
     return make([&](writer& w) { detail::write_call<detail::cachekit_rules>(w, args...); });
   }
   /// The same for arguments that are only known at run time.
@@ -61,6 +70,7 @@ class HOLDFAST_API cachekit_keys {
 
  private:
   [[nodiscard]] std::string make(detail::argument_writer write) const;
+  [[nodiscard]] std::string of_bytes(std::string_view message_pack) const;
   [[nodiscard]] std::string finish(const unsigned char* digest) const;
 
   std::string pattern_;  // the key with zeros where the hash goes: one copy makes a new one

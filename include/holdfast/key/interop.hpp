@@ -6,6 +6,7 @@
 
 #include <holdfast/key/cachekit.hpp>
 #include <holdfast/key/keyable.hpp>
+#include <holdfast/key/small_call.hpp>
 #include <holdfast/key/value.hpp>
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
@@ -28,6 +29,10 @@ class HOLDFAST_API interop_keys {
   /// (sets, and maps of more than 16 entries, allocate room to sort).
   template <class... A>
   [[nodiscard]] std::string operator()(const A&... args) const {
+    if constexpr (sizeof...(A) < 16 && (detail::is_plain<A> && ...)) {
+      detail::small_call call;
+      if (call.write(args...)) return of_bytes(call.bytes());
+    }
     return make([&](writer& w) { detail::write_call<detail::interop_rules>(w, args...); });
   }
   /// The same for arguments that are only known at run time.
@@ -36,6 +41,7 @@ class HOLDFAST_API interop_keys {
 
  private:
   [[nodiscard]] std::string make(detail::argument_writer write) const;
+  [[nodiscard]] std::string of_bytes(std::string_view message_pack) const;
 
   std::string pattern_;  // "namespace:operation:" and zeros where the hash goes: one copy makes a new one
 };

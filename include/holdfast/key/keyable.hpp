@@ -134,13 +134,15 @@ struct interop_rules {
 template <class K>
 map_key make_map_key(const K& k) {
   map_key result;
+  constexpr bool whole = std::integral<K> && sizeof(K) <= 8 && !std::same_as<K, char> && !std::same_as<K, wchar_t> &&
+                         !std::same_as<K, char8_t> && !std::same_as<K, char16_t> && !std::same_as<K, char32_t>;
   if constexpr (std::same_as<K, bool>) {
     result.type = map_key::kind::boolean;
     result.truth = k;
-  } else if constexpr (std::integral<K> && !std::same_as<K, char> && std::is_signed_v<K>) {
+  } else if constexpr (whole && std::is_signed_v<K>) {
     result.type = map_key::kind::integer;
     result.integer = k;
-  } else if constexpr (std::integral<K> && !std::same_as<K, char>) {
+  } else if constexpr (whole) {
     result.type = map_key::kind::unsigned_integer;
     result.unsigned_integer = k;
   } else if constexpr (std::same_as<K, float>) {
