@@ -54,7 +54,8 @@ struct store_options {
   bool create_schema = false;                                    ///< make the table and its index if they are not there
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
   payload_column payload = payload_column::text;
-  /// Replaces any statement: given the standard text, returns the one to send (same parameters, same columns).
+  /// Replaces any statement: given the standard text, returns the one to send (same parameters, same columns). `upsert` is given the
+  /// statement up to its rows on SQLite and MySQL, where rows and guard follow; `find_all` is asked twice, for the first page and the next.
   std::function<std::string(store_query which, const std::string& standard)> replace_query{};
 };
 
@@ -69,7 +70,7 @@ class HOLDFAST_API database {
   /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument (prefix), errc::missing_object (no table, and what to type).
+  /// The store on this database. Throws errc::invalid_argument (prefix, skew). A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
   /// Which dialect is spoken; asks once.

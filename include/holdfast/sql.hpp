@@ -27,7 +27,7 @@ enum class type : std::uint8_t { integer, text, bytes, time };
 /// One parameter. It refers to the caller's memory, which must outlive the call. monostate is NULL.
 using parameter = std::variant<std::monostate, std::int64_t, std::string_view, std::span<const std::byte>, timestamp>;
 
-/// One value of a row. monostate is NULL.
+/// One value of a row. monostate is NULL, or a time that cannot be one.
 using value = std::variant<std::monostate, std::int64_t, std::string, timestamp>;
 
 /// A statement, in the words of one dialect. Parameters are `?` or `$1` as the dialect wants them; values never stand in the text.

@@ -61,8 +61,9 @@ class HOLDFAST_API store {
 
   /// Writes entries, each only if it is not older than what is there: an older `as_of` never replaces a newer one; of two with the same
   /// `as_of` the later arrival stays. A stored entry stamped more than `max_skew` in the future does not hold its key. Entries that have
-  /// expired already are not written. All that are written are durable when this returns. Safe to repeat.
+  /// expired already are not written; one that expires before its own as_of is refused. All that are written are durable when this returns. Safe to repeat.
   virtual void put(std::span<const entry> entries) = 0;
+  void put(const entry& one) { put(std::span(&one, 1)); }
 
   /// The entry as it is, expired or not, tombstones included.
   [[nodiscard]] virtual std::optional<entry> find(std::string_view name, std::string_view key) = 0;
@@ -74,7 +75,8 @@ class HOLDFAST_API store {
   /// Returns whether it was there. To say that an answer is gone, put a tombstone: a plain erase lets an older queued write return.
   virtual bool erase(std::string_view name, std::string_view key, timestamp as_of) = 0;
 
-  /// Removes entries that expired before the moment, at most `limit`, and returns how many. Call again while it returns `limit`.
+  /// Removes entries that expired before the moment, at most `limit`, and returns how many. Rows that others are writing are left out, so
+  /// call again until it returns 0.
   virtual std::size_t expire(timestamp before, std::size_t limit) = 0;
 
   /// How many entries a name has, expired ones and tombstones included.

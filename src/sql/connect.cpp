@@ -42,7 +42,7 @@ namespace {
     std::string all;
     for (const auto each : known) {
       found = found || each == name;
-      all += (all.empty() ? "" : ", ") + std::string(each);
+      all.append(all.empty() ? "" : ", ").append(each);
     }
     if (!found) fail("the URL's parameter '" + name + "' is not known here; known: " + all);
   }
@@ -53,6 +53,7 @@ connection_factory sqlite_connector(const url& given, const database_options& op
   refuse_unknown_parameters(given, {"synchronous", "vfs"});
   sqlite_options made{.file = (given.has_authority ? "/" : "") + given.path, .statement_timeout = options.statement_timeout};
   if (!given.host.empty()) fail("an SQLite URL has no host: write sqlite:relative/file.db or sqlite:///absolute/file.db");
+  if (given.path == ":memory:") fail("every connection would have a database of its own; write memory: instead");
   if (given.path.empty())
     fail("the SQLite URL names no file; write sqlite:answers.db, or memory: for a store that is gone with the process");
   if (const auto found = given.parameters.find("vfs"); found != given.parameters.end()) made.vfs = found->second;

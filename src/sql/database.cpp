@@ -19,7 +19,7 @@ sql::dialect_id database::state::ask_dialect() {
 void database::state::say(std::string_view line) const noexcept {
   try {
     if (options.log) options.log(line);
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
     // A log that fails must not break what it tells of.
   }
 }

@@ -41,7 +41,9 @@ constexpr std::string_view too_long = "the value is too long for its column; mak
 constexpr std::string_view too_big = "the statement is larger than the server takes; raise its max_allowed_packet";
 constexpr std::string_view not_understood = "the server does not understand the statement";
 constexpr std::string_view no_table =
-    "the table is missing; create it with: holdfast store schema --dialect mysql (table names are case-sensitive)";
+    "the table is missing (names are case-sensitive); create it with --create-schema (in C++: .create_schema), or see: holdfast store "
+    "schema "
+    "--dialect mariadb, or mysql";
 constexpr std::string_view no_column = "a column is missing; compare the table with: holdfast store schema --dialect mysql";
 constexpr std::string_view no_database = "the database is missing; create it, or correct its name";
 constexpr std::string_view no_privilege = "the user lacks a privilege; grant it";

@@ -37,12 +37,13 @@ MYSQL_TIME to_date(timestamp moment) {
   return made;
 }
 
-timestamp to_moment(const MYSQL_TIME& date) {
+/// NULL for a date that is none: one odd row must not cost the others.
+value to_moment(const MYSQL_TIME& date) {
   using namespace std::chrono;
   const year_month_day day(year(static_cast<int>(date.year)), month(date.month), std::chrono::day(date.day));
   // 0000-00-00 and its like: MySQL keeps them in tables that were filled without strict mode.
-  if (date.year == 0 || !day.ok()) throw error(errc::malformed, "the row holds a date that is none, such as 0000-00-00");
-  return sys_days(day) + hours(date.hour) + minutes(date.minute) + seconds(date.second) + microseconds(date.second_part);
+  if (date.year == 0 || !day.ok()) return {};
+  return timestamp(sys_days(day) + hours(date.hour) + minutes(date.minute) + seconds(date.second) + microseconds(date.second_part));
 }
 
 /// libmariadb only reads from the buffers of parameters, though its type does not say so.

@@ -30,42 +30,57 @@ pool::lease::~lease() {
 }
 
 pool::lease pool::reader() {
+  std::vector<idle> dropped;  // closed when the lock is gone: closing may take time
   std::unique_lock lock(mutex_);
   const auto deadline = steady::now() + options_.acquire_timeout;
-  for (;;) {
-    while (!readers_.empty()) {
-      idle last = std::move(readers_.back());
-      readers_.pop_back();
-      if (!too_old(last.made)) {
-        ++numbers_.taken;
-        return lease(*this, std::move(last.held), false, last.made);
-      }
-      --numbers_.open;
-    }
+  for (bool late = false;;) {
+    if (auto kept = take_idle(readers_, dropped)) return lease(*this, std::move(kept->held), false, kept->made);
     // One place is kept for the writer, whether it exists yet or not.
     const std::size_t for_writer = writer_taken_ || !writers_.empty() ? 0 : 1;
     if (numbers_.open + for_writer < options_.maximum) return connect_now(lock, false);
-    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) fail_waiting("connections");
+    if (late) {
+      fail_waiting("a connection, and all " + std::to_string(options_.maximum) +
+                   " are busy; raise pool.maximum, or look for slow statements");
+    }
+    late = changed_.wait_until(lock, deadline) == std::cv_status::timeout;  // and then look once more
   }
 }
 
+/// Writers come in the order in which they asked: a cleaner that asks again and again must not keep a caller waiting.
 pool::lease pool::writer() {
+  std::vector<idle> dropped;
   std::unique_lock lock(mutex_);
   const auto deadline = steady::now() + options_.acquire_timeout;
-  while (writer_taken_) {
-    if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && writer_taken_) fail_waiting("the writer");
+  const auto mine = ++tickets_;
+  waiting_writers_.push_back(mine);
+  for (bool late = false; writer_taken_ || waiting_writers_.front() != mine;) {
+    if (late) {
+      std::erase(waiting_writers_, mine);
+      changed_.notify_all();
+      fail_waiting("the connection that writes; look for slow writes, or put more entries into one put");
+    }
+    late = changed_.wait_until(lock, deadline) == std::cv_status::timeout;
   }
+  waiting_writers_.pop_front();
   writer_taken_ = true;
-  if (!writers_.empty()) {
-    idle last = std::move(writers_.back());
-    writers_.pop_back();
-    if (!too_old(last.made)) {
+  if (auto kept = take_idle(writers_, dropped)) return lease(*this, std::move(kept->held), true, kept->made);
+  return connect_now(lock, true);
+}
+
+/// The one that came back last, unless it is too old. What is too old, or was made before a connection was found broken, is dropped: a
+/// server that restarted has closed them all.
+std::optional<pool::idle> pool::take_idle(std::vector<idle>& from, std::vector<idle>& dropped) {
+  while (!from.empty()) {
+    idle last = std::move(from.back());
+    from.pop_back();
+    if (!too_old(last.made) && last.made > broken_until_) {
       ++numbers_.taken;
-      return lease(*this, std::move(last.held), true, last.made);
+      return last;
     }
     --numbers_.open;
+    dropped.push_back(std::move(last));
   }
-  return connect_now(lock, true);
+  return std::nullopt;
 }
 
 /// Connecting takes time: others must not wait for it.
@@ -92,12 +107,14 @@ pool::lease pool::connect_now(std::unique_lock<std::mutex>& lock, bool writer) {
 void pool::take_back(lease& done) noexcept {
   const auto held_for = steady::now() - done.taken_;
   const bool leaked = options_.leak_detection.count() > 0 && held_for > options_.leak_detection;
-  const bool keep = !done.held_->broken() && !too_old(done.made_);
+  const bool was_broken = done.held_->broken();
+  const bool keep = !was_broken && !too_old(done.made_);
   if (!keep) done.held_.reset();  // closing may take time too
   {
     const std::scoped_lock lock(mutex_);
     --numbers_.taken;
     if (leaked) ++numbers_.leaks;
+    if (was_broken) broken_until_ = steady::now();
     if (done.writer_) writer_taken_ = false;
     if (keep) (done.writer_ ? writers_ : readers_).push_back({std::move(done.held_), done.made_});
     else --numbers_.open;
@@ -109,12 +126,9 @@ void pool::take_back(lease& done) noexcept {
   }
 }
 
-void pool::fail_waiting(const char* what) {
+void pool::fail_waiting(const std::string& what) {
   ++numbers_.timeouts;
-  throw error(errc::timeout,
-              std::string("waited ") + std::to_string(options_.acquire_timeout.count()) + " ms for " + what + " of the pool, and all " +
-                  std::to_string(options_.maximum) + " are busy; raise pool.maximum, or look for slow statements",
-              {.transient = true});
+  throw error(errc::timeout, "waited " + std::to_string(options_.acquire_timeout.count()) + " ms for " + what, {.transient = true});
 }
 
 bool pool::too_old(steady::time_point made) const {
@@ -124,7 +138,7 @@ bool pool::too_old(steady::time_point made) const {
 void pool::say(std::string_view line) const noexcept {
   try {
     if (log_) log_(line);
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
     // A log that fails must not cost the caller its connection.
   }
 }

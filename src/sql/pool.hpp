@@ -7,9 +7,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,7 +68,8 @@ class HOLDFAST_API pool {
 
   lease connect_now(std::unique_lock<std::mutex>& lock, bool writer);
   void take_back(lease& done) noexcept;
-  [[noreturn]] void fail_waiting(const char* what);
+  std::optional<idle> take_idle(std::vector<idle>& from, std::vector<idle>& dropped);
+  [[noreturn]] void fail_waiting(const std::string& what);
   [[nodiscard]] bool too_old(std::chrono::steady_clock::time_point made) const;
   void say(std::string_view line) const noexcept;
 
@@ -78,6 +82,9 @@ class HOLDFAST_API pool {
   std::vector<idle> readers_;
   std::vector<idle> writers_;  // at most one
   bool writer_taken_ = false;
+  std::uint64_t tickets_ = 0;
+  std::deque<std::uint64_t> waiting_writers_{};           // their tickets, the first to come in front
+  std::chrono::steady_clock::time_point broken_until_{};  // when a broken connection last came back
   numbers numbers_;
 };
 

@@ -51,10 +51,11 @@ std::int64_t to_postgres(timestamp when) {
   return count - epoch;
 }
 
-timestamp from_postgres(std::int64_t count) {
+/// NULL for a time that ours cannot hold: one odd row must not cost the others.
+value from_postgres(std::int64_t count) {
   if (count == infinity) return timestamp::max();
   if (count == minus_infinity) return timestamp::min();
-  if (count > infinity - epoch) throw error(errc::out_of_range, "PostgreSQL sent a time after the year 294246, which cannot be held here");
+  if (count > infinity - epoch) return {};
   return timestamp(std::chrono::microseconds(count + epoch));
 }
 

@@ -42,7 +42,9 @@ constexpr std::array meanings{
     meaning{"42501", errc::permission, false, "grant it to the user of the connection"},
     meaning{"42703", errc::missing_object, false,
             "the column is missing; see what is needed with: holdfast store schema --dialect postgresql"},
-    meaning{"42P01", errc::missing_object, false, "the table is missing; create it with: holdfast store schema --dialect postgresql"},
+    meaning{"42P01", errc::missing_object, false,
+            "the table is missing; create it with --create-schema (in C++: .create_schema), or see: holdfast store schema --dialect "
+            "postgresql"},
     meaning{"42", errc::grammar, false, ""},
     meaning{"53100", errc::unavailable, true, "the server's disk is full; nothing was written"},
     meaning{"53300", errc::unavailable, true, "raise max_connections, or make the pool smaller"},

@@ -56,7 +56,9 @@ error to_error(int extended, const std::string& message) {
       return {errc::invalid_argument, message, more};
     case SQLITE_ERROR:
       if (message.starts_with("no such table")) {
-        return {errc::missing_object, message + "; create it with: holdfast store schema --dialect sqlite", more};
+        return {errc::missing_object,
+                message + "; create it with --create-schema (in C++: .create_schema), or see: holdfast store schema --dialect sqlite",
+                more};
       }
       if (message.starts_with("no such column") || message.find("has no column") != std::string::npos)
         return {errc::missing_object, message, more};
@@ -162,8 +164,7 @@ class sqlite_connection final : public connection {
     const error e = to_error(code, message);
     // After an I/O failure nothing that this connection has in memory can be trusted.
     if ((code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_CORRUPT) broken_ = true;
-    if (!in_doubt) throw e;
-    throw error(e.code(), e.message(), {.backend_code = e.backend_code(), .transient = e.transient(), .in_doubt = true});
+    throw error(e.code(), e.message(), {.backend_code = e.backend_code(), .transient = e.transient(), .in_doubt = in_doubt});
   }
 
   /// Another process writes: wait a little, and longer each time, until our time is up.

@@ -26,19 +26,32 @@ void check_text(std::string_view text, std::string_view what, std::size_t longes
 void check_name(std::string_view name) { check_text(name, "name", max_name_length, false); }
 void check_key(std::string_view key) { check_text(key, "key", max_key_length, false); }
 
-std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now) {
+void check_skew(std::chrono::microseconds max_skew) {
+  if (max_skew.count() < 0) throw error(errc::invalid_argument, "max_skew must not be negative", {.path = "max_skew"});
+}
+
+timestamp skew_horizon(timestamp now, std::chrono::microseconds max_skew) {
+  return max_skew >= timestamp::max() - now ? timestamp::max() : now + max_skew;
+}
+
+std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now, timestamp horizon) {
   std::vector<const entry*> chosen;
   chosen.reserve(entries.size());
   for (const entry& each : entries) {
     check_name(each.name);
     check_key(each.key);
     check_text(each.payload_class, "payload class", max_class_length, true);
+    if (each.expire_on < each.as_of) {
+      throw error(errc::invalid_argument, "the entry expires before its call started; set expire_on", {.path = each.name + "/" + each.key});
+    }
     if (each.expire_on >= now) chosen.push_back(&each);
   }
-  // Stable: of two with the same as_of the later one stays.
-  std::stable_sort(chosen.begin(), chosen.end(), [](const entry* a, const entry* b) {
-    return std::tie(a->name, a->key, a->as_of) < std::tie(b->name, b->key, b->as_of);
-  });
+  // The order in which one after the other would have replaced the one before: a stamp from the future is not believed, the newer
+  // follows the older, and of two with the same as_of the later arrival (which lies behind in memory) stays.
+  const auto rank = [horizon](const entry* e) {
+    return std::make_tuple(std::string_view(e->name), std::string_view(e->key), e->as_of <= horizon, e->as_of, e);
+  };
+  std::sort(chosen.begin(), chosen.end(), [&rank](const entry* a, const entry* b) { return rank(a) < rank(b); });
   std::vector<const entry*> newest;
   newest.reserve(chosen.size());
   for (const entry* each : chosen) {

@@ -15,6 +15,12 @@ void check_key(std::string_view key);
 
 /// What of these entries is to be written: each valid, none expired, one for each (name, key), the newest, sorted. Sorting keeps two
 /// writers from waiting for each other, and PostgreSQL refuses a row that comes twice.
-[[nodiscard]] std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now);
+[[nodiscard]] std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now, timestamp horizon);
+
+/// Beyond this moment a stored stamp is not believed; the end of time when the skew is that large.
+[[nodiscard]] timestamp skew_horizon(timestamp now, std::chrono::microseconds max_skew);
+
+/// Throws errc::invalid_argument for a skew that would make every stamp unbelievable.
+void check_skew(std::chrono::microseconds max_skew);
 
 }  // namespace HOLDFAST_NAMESPACE

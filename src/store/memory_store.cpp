@@ -18,18 +18,20 @@ namespace {
 class memory_store final : public store {
  public:
   explicit memory_store(memory_store_options options) : options_(std::move(options)) {
+    check_skew(options_.max_skew);
     if (!options_.clock) options_.clock = system_clock();
   }
 
   void put(std::span<const entry> given) override {
     const auto now = options_.clock->now();
-    const auto chosen = to_be_written(given, now);
+    const auto horizon = skew_horizon(now, options_.max_skew);
+    const auto chosen = to_be_written(given, now, horizon);
     const std::scoped_lock lock(mutex_);
     for (const entry* each : chosen) {
       const auto found = entries_.find({each->name, each->key});
       if (found == entries_.end()) {
         add(*each);
-      } else if (each->as_of >= found->second.as_of || found->second.as_of > now + options_.max_skew) {
+      } else if (each->as_of >= found->second.as_of || found->second.as_of > horizon) {
         remove(found);
         add(*each);
       }
@@ -95,7 +97,8 @@ class memory_store final : public store {
   using entries = std::map<identity, entry>;
 
   void add(const entry& e) {
-    entries_.insert_or_assign({e.name, e.key}, e);
+    auto& kept = entries_.insert_or_assign({e.name, e.key}, e).first->second;
+    if (kept.tombstone()) kept.payload_class.clear();
     by_expiry_.insert({e.expire_on, {e.name, e.key}});
   }
   void remove(entries::iterator at) {

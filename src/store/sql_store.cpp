@@ -30,17 +30,18 @@ class sql_store final : public store {
  public:
   sql_store(std::shared_ptr<database::state> on, store_options options)
       : on_(std::move(on)), options_(std::move(options)), say_(make_statements(on_->ask_dialect(), options_)) {
+    check_skew(options_.max_skew);
     if (options_.create_schema) create_schema();
   }
 
   void put(std::span<const entry> given) override {
     const auto now = on_->options.clock->now();
-    const auto entries = to_be_written(given, now);
+    const timestamp horizon = skew_horizon(now, options_.max_skew);
+    const auto entries = to_be_written(given, now, horizon);
     if (options_.payload == payload_column::text) {
       for (const entry* each : entries) refuse_binary(*each);
     }
     if (entries.empty()) return;
-    const timestamp horizon = now + options_.max_skew;
     // Safe to repeat, even when it is not known whether it happened: a row is only replaced by one that is not older.
     repeat([&] {
       const auto lease = on_->pool->writer();
@@ -99,15 +100,23 @@ class sql_store final : public store {
   bool erase(std::string_view name, std::string_view key, timestamp as_of) override {
     check_name(name);
     check_key(key);
-    const sql::parameter parameters[]{name, key, as_of, as_of + 1us};
-    return repeat([&] { return on_->pool->writer()->execute(say_.erase, parameters).affected; }) > 0;
+    const sql::parameter parameters[]{name, key, as_of, as_of == timestamp::max() ? as_of : as_of + 1us};
+    return repeat([&] { return on_->pool->writer()->execute(say_.erase, parameters).affected; }, when_in_doubt::give_up) > 0;
   }
 
   std::size_t expire(timestamp before, std::size_t limit) override {
-    if (limit == 0) return 0;
-    std::vector<sql::parameter> parameters{before};
-    if (say_.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(std::min<std::size_t>(limit, 100'000)));
-    return repeat([&] { return on_->pool->writer()->execute(say_.expire, parameters).affected; });
+    constexpr std::size_t step = 500;  // each lets waiting writers pass before the next
+    std::size_t removed = 0;
+    while (removed < limit) {
+      const std::size_t wanted = std::min(limit - removed, step);
+      std::vector<sql::parameter> parameters{before};
+      if (say_.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(wanted));
+      // Not repeated in doubt: a second try would find nothing and say that there was nothing.
+      const auto now = repeat([&] { return on_->pool->writer()->execute(say_.expire, parameters).affected; }, when_in_doubt::give_up);
+      removed += now;
+      if (now < wanted) break;
+    }
+    return removed;
   }
 
   std::uint64_t count(std::string_view name) override {
@@ -130,7 +139,7 @@ class sql_store final : public store {
     } catch (const std::exception& e) {
       try {
         result.problem = e.what();
-      } catch (...) {
+      } catch (...) {  // NOLINT(bugprone-empty-catch)
         // Not even room for the reason; `available` says enough.
       }
     }
@@ -145,16 +154,20 @@ class sql_store final : public store {
     });
   }
 
-  /// Runs something that is safe to repeat, again when it failed for a reason that passes, a little later each time.
+  enum class when_in_doubt : std::uint8_t { repeat, give_up };
+
+  /// Runs something again when it failed for a reason that passes, a little later each time, for as long as one statement may take.
   template <class F>
-  auto repeat(F work) -> decltype(work()) {
+  auto repeat(F work, when_in_doubt in_doubt = when_in_doubt::repeat) -> decltype(work()) {
+    const auto start = std::chrono::steady_clock::now();
     for (int tried = 1;; ++tried) {
       try {
         return work();
       } catch (const error& e) {
         // Waiting for the pool took its time already; a duplicate can only come from a concurrent merge.
         const bool passes = (e.transient() && !(e.code() == errc::timeout && !e.in_doubt())) || e.code() == errc::duplicate;
-        if (!passes || tried == most_tries) throw;
+        const bool in_time = std::chrono::steady_clock::now() - start < on_->options.statement_timeout;
+        if (!passes || tried == most_tries || !in_time || (e.in_doubt() && in_doubt == when_in_doubt::give_up)) throw;
       }
       ++retried_;
       thread_local std::minstd_rand random(std::random_device{}());
@@ -219,8 +232,8 @@ class sql_store final : public store {
     std::size_t bytes = 0;
     std::size_t count = 0;
     while (count < entries.size() && count < most_rows) {
-      const std::size_t more =
-          entries[count]->name.size() + entries[count]->key.size() + (entries[count]->payload ? entries[count]->payload->size() : 0);
+      const entry& next = *entries[count];
+      const std::size_t more = next.name.size() + next.key.size() + (next.payload ? next.payload->size() : 0);
       if (count > 0 && bytes + more > most_bytes) break;
       bytes += more;
       ++count;
@@ -243,8 +256,11 @@ class sql_store final : public store {
         if (failure.code() != errc::duplicate) throw;
       }
       if (to.execute(say_.update, updated).affected > 0) return;
-      // Touched nothing: there is a newer or equal row, and we are done; or a cleaner took the row meanwhile, and we insert once more.
-      if (!to.execute(say_.find, looked_for).rows.empty()) return;
+      // Touched nothing: there is a newer or equal row, and we are done; or the row was taken meanwhile, perhaps to come back older, and
+      // we try once more.
+      const auto there = to.execute(say_.find, looked_for).rows;
+      const auto* version = there.empty() ? nullptr : std::get_if<timestamp>(&there.at(0, 0));
+      if (version != nullptr && *version >= e.as_of && *version <= horizon) return;
     }
     ++abandoned_;
     on_->say("gave up writing an entry of '" + e.name +

@@ -49,9 +49,14 @@ std::string upsert_tail(dialect_id dialect) {
   }
   // MySQL has no guard clause: each column decides by itself, and AS_OF, which they decide by, comes last.
   std::string tail = " ON DUPLICATE KEY UPDATE ";
-  for (const std::string column : {"EXPIRE_ON", "PAYLOAD", "PAYLOAD_CLASS", "AS_OF"}) {
-    if (column != "EXPIRE_ON") tail += ", ";
-    tail += column + " = IF(VALUES(AS_OF) >= AS_OF OR AS_OF > ?, VALUES(" + column + "), " + column + ")";
+  for (const std::string_view column : {"EXPIRE_ON", "PAYLOAD", "PAYLOAD_CLASS", "AS_OF"}) {
+    if (column != "EXPIRE_ON") tail.append(", ");
+    tail.append(column)
+        .append(" = IF(VALUES(AS_OF) >= AS_OF OR AS_OF > ?, VALUES(")
+        .append(column)
+        .append("), ")
+        .append(column)
+        .append(")");
   }
   return tail;
 }

@@ -116,6 +116,11 @@ TYPED_TEST_P(StoreContract, AFutureStampDoesNotFreezeItsKey) {
   EXPECT_EQ(this->payload("k"), "future");
   this->put(this->make("k", 0s, "now"));
   EXPECT_EQ(this->payload("k"), "now") << "beyond max_skew (5 minutes) the stamp is not believed";
+  entry twin = this->make("twin", -10min, "future");
+  twin.expire_on = this->clock_->now() + 24h;
+  const std::vector<entry> twins{twin, this->make("twin", 0s, "now")};
+  this->store_->put(twins);
+  EXPECT_EQ(this->payload("twin"), "now") << "in one put as in two";
   this->put(this->make("k", -4min, "slightly ahead"));
   this->put(this->make("k", 0s, "now again"));
   EXPECT_EQ(this->payload("k"), "slightly ahead") << "within max_skew it is";
@@ -132,7 +137,7 @@ TYPED_TEST_P(StoreContract, ManyAtOnce) {
   EXPECT_EQ(this->payload("k7"), "7");
   EXPECT_EQ(this->payload("k8"), "newer duplicate");
   EXPECT_EQ(this->payload("k1499"), "1499");
-  this->store_->put({});
+  this->store_->put(std::vector<entry>{});
   EXPECT_EQ(this->store_->count("other"), 0U);
 }
 
@@ -187,7 +192,7 @@ TYPED_TEST_P(StoreContract, ExpiresInBoundedSteps) {
 
 TYPED_TEST_P(StoreContract, NeverWritesWhatHasExpired) {
   using namespace std::chrono_literals;
-  auto e = this->make("k");
+  auto e = this->make("k", 1s);
   e.expire_on = this->clock_->now() - 1us;
   this->put(e);
   EXPECT_EQ(this->payload("k"), "(none)");
@@ -212,6 +217,9 @@ TYPED_TEST_P(StoreContract, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code_of(this->make("")), errc::invalid_argument);
   EXPECT_EQ(code_of(this->make(std::string("a\0b", 3))), errc::invalid_argument);
   EXPECT_EQ(code_of(this->make("\xff")), errc::ill_formed_text);
+  auto forgotten = this->make("k");
+  forgotten.expire_on = {};
+  EXPECT_EQ(code_of(forgotten), errc::invalid_argument) << "an expiry that was never set";
   EXPECT_EQ(this->store_->count("n"), 0U) << "nothing of it was written";
   std::string longest;
   for (int i = 0; i < 256; ++i) longest += "é";

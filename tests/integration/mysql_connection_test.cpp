@@ -80,11 +80,11 @@ TEST_F(MysqlConnection, RefusesWhatHasNoPlaceInAColumn) {
   EXPECT_EQ(failure([&] { c->execute(two, {}); }).code(), errc::invalid_argument);
   const statement wide{.text = "SELECT 18446744073709551615", .results = {type::integer}};
   EXPECT_EQ(failure([&] { c->execute(wide, {}); }).code(), errc::out_of_range);
-  const statement none{.text = "SELECT CAST('0000-00-00' AS DATETIME)", .results = {type::time}};
   c->run("SET sql_mode=''");
   c->run("CREATE TABLE z (d DATETIME)");
   c->run("INSERT INTO z VALUES ('0000-00-00')");
-  EXPECT_EQ(failure([&] { c->execute({.text = "SELECT d FROM z", .results = {type::time}}, {}); }).code(), errc::malformed);
+  const auto none = c->execute({.text = "SELECT d FROM z", .results = {type::time}}, {});
+  EXPECT_EQ(none.rows.at(0, 0), value{}) << "a date that is none reads as nothing: it must not cost the other rows";
   EXPECT_EQ(number(*c, "SELECT 7"), 7);  // none of it cost the connection
 }
 
@@ -298,7 +298,7 @@ TEST_F(MysqlConnection, SaysWhatIsWrongWithAStatement) {
               "1064");
   const auto missing = failure([&] { c->execute({.text = "SELECT * FROM T"}, {}); });
   expect_kind(missing, errc::missing_object, false, "1146");
-  EXPECT_THAT(missing.what(), HasSubstr("holdfast store schema --dialect mysql"));
+  EXPECT_THAT(missing.what(), HasSubstr("holdfast store schema --dialect mariadb"));
   expect_kind(failure([&] { c->execute({.text = "SELECT nothing FROM t"}, {}); }), errc::missing_object, false, "1054");
   expect_kind(failure([&] { c->execute({.text = "INSERT INTO t VALUES ('x', NULL)"}, {}); }), errc::invalid_argument, false, "1048");
   expect_kind(failure([&] { c->run("SET GLOBAL read_only=1"); }), errc::permission, false, "1227");

@@ -125,8 +125,8 @@ TEST(PostgresValues, TimesOutsideTheCalendarsAreRefused) {
   EXPECT_FALSE(c->broken());
   const auto latest = timestamp::max() - 1us;
   EXPECT_EQ(execute(*c, s, {latest}).rows.at(0, 0), value{latest});
-  const auto late = failure_of([&] { execute(*c, {.text = "SELECT timestamptz '294270-01-01 00:00:00Z'", .results = {type::time}}); });
-  EXPECT_EQ(late.code(), errc::out_of_range);
+  const auto late = execute(*c, {.text = "SELECT timestamptz '294270-01-01 00:00:00Z'", .results = {type::time}}).rows;
+  EXPECT_EQ(late.at(0, 0), value{}) << "read as nothing: it must not cost the other rows";
 }
 
 TEST(PostgresValues, FiveMegabytesOfText) {
@@ -423,7 +423,7 @@ TEST(PostgresErrors, TheServersOwn) {
   const auto missing = failing("SELECT * FROM failover_store");
   expect_kind(missing, errc::missing_object, false, false);
   EXPECT_EQ(missing.backend_code(), "42P01");
-  EXPECT_NE(missing.message().find("the table is missing; create it with: holdfast store schema --dialect postgresql"), std::string::npos);
+  EXPECT_NE(missing.message().find("the table is missing; create it with --create-schema"), std::string::npos);
   expect_kind(failure_of([&] {
                 execute(*c, {.text = "SELECT $1", .parameters = {type::text}, .results = {type::text}}, {std::string_view("\xFF\xFE")});
               }),

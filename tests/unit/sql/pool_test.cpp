@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -80,6 +82,39 @@ TEST_F(Pool, AWaitingCallerGetsWhatComesBack) {
   held.reset();
   waiting.join();
   EXPECT_EQ(pool.count().made, 1U);
+}
+
+TEST_F(Pool, WritersComeInTheOrderInWhichTheyAsked) {
+  auto pool = make({});
+  std::optional<sql::pool::lease> held(pool.writer());
+  std::mutex mutex;
+  std::vector<int> order;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      const auto lease = pool.writer();
+      const std::scoped_lock lock(mutex);
+      order.push_back(i);
+    });
+    std::this_thread::sleep_for(20ms);
+  }
+  held.reset();
+  threads.clear();
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST_F(Pool, ABrokenConnectionTakesTheOthersOfItsTimeWithIt) {
+  auto pool = make({});
+  {
+    const auto a = pool.reader();
+    const auto b = pool.reader();
+    const auto c = pool.reader();
+    c->run("break");
+  }
+  EXPECT_EQ(pool.count().open, 2U);
+  (void)pool.reader();
+  EXPECT_EQ(pool.count().made, 4U) << "a server that restarted has closed them all: the next try gets a new one";
+  EXPECT_EQ(alive, 1);
 }
 
 TEST_F(Pool, ThrowsAwayWhatIsBrokenOrOld) {
