@@ -6,6 +6,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -21,8 +22,9 @@ void append_digits(std::string& to, std::int64_t number, std::size_t width) {
   to.append(width > text.size() ? width - text.size() : 0, '0').append(text);
 }
 
-/// `2024-01-31T12:00:00.000001Z`
+/// `2024-01-31T12:00:00.000001Z`. Times beyond what four digits can say are shown as the last, or the first, that they can.
 std::string iso(timestamp at) {
+  at = std::clamp(at, timestamp(sys_days{year{0} / January / 1}), timestamp(sys_days{year{10000} / January / 1}) - microseconds(1));
   const auto day = floor<days>(at);
   const year_month_day date{day};
   const auto since = at - day;
@@ -148,6 +150,7 @@ entry entry_reader::operator()(std::string_view line) {
   result.payload_class = text_of("payload_class");
   if (json["payload_hex"].error() == simdjson::SUCCESS) {
     const auto digits = text_of("payload_hex");
+    if (digits.size() % 2 != 0) throw error(errc::invalid_argument, "\"payload_hex\" has an odd number of digits");
     result.payload.emplace();
     for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
       unsigned byte = 0;
@@ -156,8 +159,12 @@ entry entry_reader::operator()(std::string_view line) {
       }
       result.payload->push_back(static_cast<char>(byte));
     }
-  } else if (simdjson::dom::element payload; json["payload"].get(payload) == simdjson::SUCCESS && !payload.is_null()) {
-    result.payload = text_of("payload");
+  } else {
+    simdjson::dom::element payload;
+    if (json["payload"].get(payload) != simdjson::SUCCESS) {
+      throw error(errc::invalid_argument, "the entry needs a \"payload\": a text, or null for a tombstone");
+    }
+    if (!payload.is_null()) result.payload = text_of("payload");
   }
   return result;
 }

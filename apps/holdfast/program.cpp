@@ -32,10 +32,10 @@ class program {
     add_demo_command(root);
     add_completion_command(root);
     root.examples(
-        "holdfast demo                                    see what it does, in a minute\n"
-        "holdfast key failover --name country-by-code FR  the key of a protected call\n"
-        "holdfast key interop users get_user 42           a key that other languages make alike\n"
-        "source <(holdfast completion bash)               completion in this shell");
+        "holdfast demo                                       see what it does, in a minute\n"
+        "holdfast key failover --name country-by-code FR     the key of a protected call\n"
+        "holdfast key interop users get_user --json-args 42           a key that other languages make alike\n"
+        "source <(holdfast completion bash)                  completion in this shell");
   }
 
   exit_code run(std::vector<std::string> words, console& io) {

@@ -67,13 +67,16 @@ void add_put(command group) {
   const option expire = at.value("--expire", "TIME", "How long it may be served: 90s, 15m, 1h (default), 7d");
   at.run([=](console& io) {
     if (payload.given() == tombstone.given()) throw error(errc::invalid_argument, "give the entry a --payload, or say --tombstone");
+    const auto lasts = read_duration(expire.text("1h"));
+    if (lasts.count() == 0)
+      throw error(errc::invalid_argument, "an entry that expires at once would not be written; give --expire more time");
     const timestamp now = system_clock()->now();
-    entry made{.name = which.name.text(), .key = which.chosen_key(), .as_of = now, .expire_on = now + read_duration(expire.text("1h"))};
+    entry made{.name = which.name.text(), .key = which.chosen_key(), .as_of = now, .expire_on = now + lasts};
     if (payload.given()) {
       made.payload = payload.text();
       made.payload_class = payload_class.text();
     }
-    place.open(io)->put({&made, 1});
+    place.open(io)->put(made);
     return exit_fine;
   });
 }
@@ -159,7 +162,7 @@ void add_clean(command group) {
     constexpr std::size_t step = 1000;
     const timestamp now = system_clock()->now();
     std::uint64_t removed = 0;
-    for (std::size_t last = step; last == step;) {
+    for (std::size_t last = step; last != 0;) {
       last = open->expire(now, step);
       removed += last;
       if (io.err.is_terminal() && last == step) {
@@ -271,6 +274,9 @@ void add_import(command group) {
 
 void add_store_commands(command root) {
   command group = root.add("store", "The last good answers, on a database");
+  group.examples(
+      "holdfast store put --store sqlite:answers.db --create-schema --name country --key FR --payload '{\"name\":\"France\"}'\n"
+      "holdfast store get --store sqlite:answers.db --name country --key FR");
   add_put(group);
   add_get(group);
   add_list(group);
