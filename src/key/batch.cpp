@@ -264,7 +264,7 @@ void batch::state::answer(const element& root, std::string& out) {
 
 batch::batch(batch_options options) {
   typed_reader reader(options.scheme);
-  state_.reset(new state{.options = std::move(options), .reader = std::move(reader)});
+  state_ = std::make_unique<state>(state{.options = std::move(options), .reader = std::move(reader)});
 }
 batch::batch(batch&&) noexcept = default;
 batch& batch::operator=(batch&&) noexcept = default;
@@ -281,7 +281,7 @@ void batch::run(std::string_view line, std::string& out) {
   };
   const auto refuse = [&](std::string_view code, std::string_view path, std::string_view message) {
     out.resize(after_id);  // whatever part of an answer was written
-    out += ",\"error\":{\"code\":";
+    out += R"(,"error":{"code":)";
     append_json(out, code);
     append_member(out, "path", path);
     append_member(out, "message", message);

@@ -89,7 +89,7 @@ std::string_view effective_name(const point_info& point) noexcept { return is_bl
 
 generators::generators() { by_name_.emplace("sorted_csv", &sorted_csv); }
 
-void generators::add(std::string name, generator make) {
+void generators::add(std::string name, generator make) {  // NOLINT(performance-unnecessary-value-param): it is moved from
   if (is_blank(name)) throw error(errc::invalid_argument, "a key generator needs a name");
   if (!make) throw error(errc::invalid_argument, "the key generator '" + name + "' is empty");
   const auto [at, added] = by_name_.try_emplace(std::move(name), std::move(make));

@@ -15,7 +15,6 @@
 namespace HOLDFAST_NAMESPACE::key {
 
 using simdjson::dom::element;
-using simdjson::dom::element_type;
 
 error json_error(simdjson::error_code code, std::string path) {
   if (code == simdjson::DEPTH_ERROR) {
@@ -53,7 +52,8 @@ value typed_reader::read(element json, std::string_view root) {
     container& inside = open_.back();
     if (done) {
       auto& to = inside.wants_key() ? inside.keys : inside.items;
-      to.push_back(*std::exchange(done, std::nullopt));
+      to.push_back(std::move(*done));
+      done.reset();
     }
     if (inside.complete()) {
       done = finish(inside);
@@ -62,7 +62,8 @@ value typed_reader::read(element json, std::string_view root) {
       done = begin(next_in(inside));
     }
   }
-  return *std::move(done);
+  if (!done) fail(errc::internal, "a value was opened and never completed");
+  return std::move(*done);
 }
 
 bool typed_reader::container::wants_key() const noexcept { return type == kind::map && keys.size() == items.size(); }
@@ -146,7 +147,7 @@ std::optional<value> typed_reader::begin(element json) {
     fail(errc::too_deep, "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
   }
   simdjson::dom::object object;
-  if (json.get(object) != simdjson::SUCCESS) fail(errc::invalid_argument, "expected a typed value like {\"t\":\"int\",\"v\":\"42\"}");
+  if (json.get(object) != simdjson::SUCCESS) fail(errc::invalid_argument, R"(expected a typed value like {"t":"int","v":"42"})");
   std::string_view type;
   if (object["t"].get(type) != simdjson::SUCCESS) fail(errc::invalid_argument, "a typed value needs a text \"t\" that names its type");
   for (const auto& [name, reader] : readers) {
@@ -234,9 +235,10 @@ typed_reader::maybe typed_reader::read_int(const object_type& o) {
   if (v.get(as_unsigned) == simdjson::SUCCESS) return as_unsigned;
   std::string_view text;
   if (v.get(text) == simdjson::SUCCESS) {
-    const auto* end = text.data() + text.size();
-    if (const auto r = std::from_chars(text.data(), end, as_signed); r.ec == std::errc{} && r.ptr == end) return as_signed;
-    if (const auto r = std::from_chars(text.data(), end, as_unsigned); r.ec == std::errc{} && r.ptr == end) return as_unsigned;
+    const auto* begin = text.data();
+    const auto* end = begin + text.size();
+    if (const auto r = std::from_chars(begin, end, as_signed); r.ec == std::errc{} && r.ptr == end) return as_signed;
+    if (const auto r = std::from_chars(begin, end, as_unsigned); r.ec == std::errc{} && r.ptr == end) return as_unsigned;
     if (auto digits = integer_text(text)) return within_64_bits(*std::move(digits));
   }
   fail(errc::invalid_argument, "expected \"v\" to be a whole number in decimal digits");
@@ -393,7 +395,7 @@ typed_reader::maybe typed_reader::read_array(const object_type& o) {
   array_value result{static_cast<array_value::element>(index), bytes_of(o, "le")};
   const std::size_t width = index % 2 == 0 ? 4 : 8;
   if (result.bytes.size() % width != 0 || result.bytes.size() / width != count) {
-    fail(errc::invalid_argument, "\"le\" does not hold as many elements as \"shape\" says");
+    fail(errc::invalid_argument, R"("le" does not hold as many elements as "shape" says)");
   }
   return result;
 }

@@ -85,7 +85,7 @@ void value::dismantle() noexcept {
       pending.pop_back();
       take_children(next);
     }
-  } catch (...) {
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
     // No memory for the list of children: what is left goes the recursive way.
   }
 }

@@ -2,6 +2,7 @@
 
 #include "sql/url.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <utility>
@@ -37,14 +38,13 @@ namespace {
 }
 
 [[maybe_unused]] void refuse_unknown_parameters(const url& given, std::initializer_list<std::string_view> known) {
+  std::string all;
+  for (const auto each : known) all.append(all.empty() ? "" : ", ").append(each);
   for (const auto& [name, value] : given.parameters) {
-    bool found = false;
-    std::string all;
-    for (const auto each : known) {
-      found = found || each == name;
-      all.append(all.empty() ? "" : ", ").append(each);
-    }
-    if (!found) fail("the URL's parameter '" + name + "' is not known here; known: " + all);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string why = "the URL's parameter '";
+    why.append(name).append("' is not known here; known: ").append(all);
+    fail(why);
   }
 }
 

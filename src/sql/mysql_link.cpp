@@ -82,7 +82,7 @@ time_limit time_limit::in(std::chrono::milliseconds from_now) {
   return {steady::now() + whole, whole};
 }
 
-link::link(const mysql_options& options, time_limit limit) : handle_(nullptr), secret_(options.password) {
+link::link(const mysql_options& options, time_limit limit) : secret_(options.password) {
   use_library();
   if (options.tls) watchdog_ = std::make_unique<watchdog>();
   handle_ = mysql_init(nullptr);

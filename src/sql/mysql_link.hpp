@@ -79,7 +79,7 @@ class link {
   [[noreturn]] void fail(st_mysql_stmt& statement, time_limit limit, bool sent_change);
   [[noreturn]] void fail(unsigned number, const char* state, const char* text, time_limit limit, bool sent_change);
 
-  st_mysql* handle_;
+  st_mysql* handle_ = nullptr;
   std::string secret_;
   std::unique_ptr<watchdog> watchdog_{};  ///< only with TLS
   bool connected_ = false;

@@ -240,7 +240,7 @@ void bindings::finish() {
     if (stored_[i] >= 0) values_[i] = storage_.data() + stored_[i];
 }
 
-column_reader::column_reader(type wanted, oid actual, std::string_view column) : form_(form::string) {
+column_reader::column_reader(type wanted, oid actual, std::string_view column) {
   bool fits = false;
   switch (actual) {
     case oids::int2:

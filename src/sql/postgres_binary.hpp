@@ -61,7 +61,7 @@ class column_reader {
 
  private:
   enum class form : std::uint8_t { int2, int4, int8, string, moment };
-  form form_;
+  form form_ = form::string;
 };
 
 }  // namespace HOLDFAST_NAMESPACE::sql::postgres

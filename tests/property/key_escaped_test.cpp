@@ -71,7 +71,7 @@ class collision_search {
   }
   template <class... A>
   void add_tuple(const std::tuple<A...>& args) {
-    std::apply([this](const auto&... each) { add(each...); }, args);
+    std::apply([this](const auto&... each) { this->add(each...); }, args);
   }
 
   [[nodiscard]] const std::string& collision() const { return collision_; }
