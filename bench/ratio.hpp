@@ -53,6 +53,7 @@ struct settings {
   double round_seconds = 0.001;  ///< how long each side runs in one round
 };
 
+/// A row that misses its bar is measured again, at most twice, and its best counts: what is slow stays slow, what was disturbed does not.
 [[nodiscard]] row measure(const contest& what, const settings& how = {});
 
 /// `{"bench":"keys","rows":[...]}` with a line end.

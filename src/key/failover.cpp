@@ -128,6 +128,7 @@ std::string failover_key(const failover_view& how, argument_writer write) {
 }
 
 std::string failover_key_of_raw(const failover_view& how, std::string_view raw) {
+  if (how.effective_name.empty()) throw error(errc::invalid_argument, "a point needs a name");
   if (how.hash == row_hash::blake2b) {
     std::string named(how.effective_name);
     named += ':';

@@ -7,6 +7,7 @@
 /// identified by (effective name, UUID).
 
 #include <holdfast/key/keyable.hpp>
+#include <holdfast/key/small_call.hpp>
 #include <holdfast/key/value.hpp>
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
@@ -109,6 +110,10 @@ class HOLDFAST_API failover_keys {
   template <class... A>
   [[nodiscard]] std::string operator()(const A&... args) const {
     if (has_generator()) return of_raw(generate(std::vector<value>{to_value(args)...}));
+    if constexpr (sizeof...(A) > 0 && (detail::is_plain<A> && ...)) {
+      detail::small_text raw;
+      if (raw.write(view_.style == style::escaped, args...)) return of_raw(raw.text());
+    }
     return detail::failover_key(view_, [&](writer& w) { detail::write_call<detail::failover_rules>(w, args...); });
   }
   /// The same for arguments that are only known at run time.
@@ -132,6 +137,10 @@ class HOLDFAST_API failover_keys {
 /// The row's key of one call with the default options: `failover({.name = "country-by-code"}, "FR")`.
 template <class... A>
 [[nodiscard]] std::string failover(const point_info& point, const A&... args) {
+  if constexpr (sizeof...(A) > 0 && (detail::is_plain<A> && ...)) {
+    detail::small_text raw;
+    if (raw.write(true, args...)) return detail::failover_key_of_raw({point.name, effective_name(point)}, raw.text());
+  }
   return detail::failover_key({point.name, effective_name(point)},
                               [&](writer& w) { detail::write_call<detail::failover_rules>(w, args...); });
 }

@@ -7,10 +7,10 @@
 #include <holdfast/key/keyable.hpp>
 #include <holdfast/version.hpp>
 
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <string_view>
 
@@ -90,6 +90,45 @@ class small_call {
         *end_++ = c;
       }
     }
+    return true;
+  }
+
+  char buffer_[256];  // NOLINT(*-avoid-c-arrays): deliberately not initialised
+  char* end_ = buffer_;
+};
+
+/// The same for the failover scheme: the raw text of integers, booleans and short ASCII texts in which nothing has to be escaped.
+class small_text {
+ public:
+  template <class... A>
+  [[nodiscard]] bool write(bool escaped, const A&... args) noexcept {
+    return (add(escaped, args) && ...);
+  }
+  [[nodiscard]] std::string_view text() const noexcept { return {buffer_, static_cast<std::size_t>(end_ - buffer_)}; }
+
+ private:
+  template <class T>
+  bool add(bool escaped, const T& v) noexcept {
+    if (end_ > buffer_ + sizeof buffer_ - 40) return false;
+    if (end_ != buffer_) *end_++ = ':';
+    if constexpr (null_like<T>) {
+      return false;
+    } else if constexpr (std::same_as<T, bool>) {
+      return put(v ? std::string_view("true") : std::string_view("false"));
+    } else if constexpr (std::integral<T>) {
+      end_ = std::to_chars(end_, end_ + 24, v).ptr;
+      return true;
+    } else {
+      const std::string_view text(v);
+      if (text.size() > 31 || (escaped && (text.empty() || text == "NO-ARG"))) return false;
+      for (const char c : text) {
+        if ((static_cast<unsigned char>(c) & 0x80U) != 0 || (escaped && (c == ':' || c == ',' || c == '\\'))) return false;
+      }
+      return !(text.empty() && end_ == buffer_) && put(text);
+    }
+  }
+  bool put(std::string_view piece) noexcept {
+    for (const char c : piece) *end_++ = c;
     return true;
   }
 
