@@ -6,7 +6,7 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-bool detail::is_utf8_with_more_than_ascii(std::string_view text) noexcept { return simdjson::validate_utf8(text.data(), text.size()); }
+bool detail::is_utf8_by_vectors(std::string_view text) noexcept { return simdjson::validate_utf8(text.data(), text.size()); }
 
 namespace {
 constexpr bool starts_code_point(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }

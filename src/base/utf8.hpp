@@ -10,21 +10,22 @@
 namespace HOLDFAST_NAMESPACE {
 
 namespace detail {
-[[nodiscard]] HOLDFAST_API bool is_utf8_with_more_than_ascii(std::string_view text) noexcept;
+[[nodiscard]] HOLDFAST_API bool is_utf8_by_vectors(std::string_view text) noexcept;
 }
 
 /// Well-formed UTF-8: no overlong form, no surrogate, nothing beyond U+10FFFF.
-/// Most texts are short and ASCII: eight bytes at a time, without a call. Anything else goes to the vector code.
+/// Most texts are short and ASCII: eight bytes at a time, without a call. Long ones, and anything else, go to the vector code.
 [[nodiscard]] inline bool is_utf8(std::string_view text) noexcept {
+  if (text.size() >= 64) return detail::is_utf8_by_vectors(text);
   const char* p = text.data();
   std::size_t left = text.size();
   for (; left >= 8; p += 8, left -= 8) {
     std::uint64_t word;  // NOLINT(cppcoreguidelines-init-variables)
     std::memcpy(&word, p, 8);
-    if ((word & 0x8080808080808080U) != 0) return detail::is_utf8_with_more_than_ascii(text);
+    if ((word & 0x8080808080808080U) != 0) return detail::is_utf8_by_vectors(text);
   }
   for (; left != 0; ++p, --left) {
-    if ((static_cast<unsigned char>(*p) & 0x80U) != 0) return detail::is_utf8_with_more_than_ascii(text);
+    if ((static_cast<unsigned char>(*p) & 0x80U) != 0) return detail::is_utf8_by_vectors(text);
   }
   return true;
 }
