@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,12 +55,15 @@ struct store_options {
   bool create_schema = false;                                    ///< make the table and its index if they are not there
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
   payload_column payload = payload_column::text;
-  /// Replaces any statement: given the standard text, returns the one to send (same parameters, same columns). `upsert` is given the
+  /// The tenants' realms, each with what stands in front of the prefix: `ACME_` for a table of its own, `acme.` for a schema of its own.
+  /// Nothing here means no tenants; else an entry's realm must be one of these.
+  std::map<std::string, std::string, std::less<>> realms{};
+  /// Replaces any statement, of each realm: given the standard text, returns the one to send (same parameters, same columns). `upsert` is given the
   /// statement up to its rows on SQLite and MySQL, where rows and guard follow; `find_all` is asked twice, for the first page and the next.
   std::function<std::string(store_query which, const std::string& standard)> replace_query{};
 };
 
-/// What creates the table and its index on a database of this dialect, one statement each. Nothing happens where they are there already.
+/// What creates the tables (one for each realm) and their indexes on a database of this dialect, one statement each. Nothing happens where they are there already.
 /// Throws errc::invalid_argument (prefix, unknown dialect).
 [[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options = {});
 

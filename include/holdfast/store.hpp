@@ -9,9 +9,9 @@
 #include <holdfast/version.hpp>
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,9 +29,22 @@ struct entry {
   timestamp expire_on{};                 ///< the last moment at which it may be served
   std::optional<std::string> payload{};  ///< owned bytes; nothing means a tombstone: the answer is that there is nothing
   std::string payload_class{};           ///< what the payload is, from the registry of payload types; empty for a tombstone
+  std::string realm{};                   ///< whose part of the store it is in; empty where there are no tenants
 
   [[nodiscard]] bool tombstone() const noexcept { return !payload; }
   bool operator==(const entry&) const = default;
+};
+
+/// Where entries are: an effective name, in a tenant's realm. A plain text is a name where there are no tenants.
+/// It refers to the caller's memory, which must outlive the call.
+struct place {
+  std::string_view name;
+  std::string_view realm{};
+
+  template <std::convertible_to<std::string_view> Text>
+  place(const Text& only_name) : name(only_name) {}  // NOLINT(google-explicit-constructor): a name is a place
+  place(std::string_view its_name, std::string_view its_realm) : name(its_name), realm(its_realm) {}
+  explicit place(const entry& of) : name(of.name), realm(of.realm) {}
 };
 
 /// Some entries of one name, in the order of their keys.
@@ -66,21 +79,21 @@ class HOLDFAST_API store {
   void put(const entry& one) { put(std::span(&one, 1)); }
 
   /// The entry as it is, expired or not, tombstones included.
-  [[nodiscard]] virtual std::optional<entry> find(std::string_view name, std::string_view key) = 0;
+  [[nodiscard]] virtual std::optional<entry> find(place where, std::string_view key) = 0;
 
   /// The entries of a name whose keys come after `after`, in byte order, at most `limit`.
-  [[nodiscard]] virtual entry_page find_all(std::string_view name, std::size_t limit, std::string_view after = {}) = 0;
+  [[nodiscard]] virtual entry_page find_all(place where, std::size_t limit, std::string_view after = {}) = 0;
 
   /// Removes the version of an entry that started at `as_of`, and no other. Others keep nanoseconds, so it means that whole microsecond.
   /// Returns whether it was there. To say that an answer is gone, put a tombstone: a plain erase lets an older queued write return.
-  virtual bool erase(std::string_view name, std::string_view key, timestamp as_of) = 0;
+  virtual bool erase(place where, std::string_view key, timestamp as_of) = 0;
 
-  /// Removes entries that expired before the moment, at most `limit`, and returns how many. Rows that others are writing are left out, so
+  /// Removes entries that expired before the moment, in every realm, at most `limit`, and returns how many. Rows that others are writing are left out, so
   /// call again until it returns 0.
   virtual std::size_t expire(timestamp before, std::size_t limit) = 0;
 
   /// How many entries a name has, expired ones and tombstones included.
-  [[nodiscard]] virtual std::uint64_t count(std::string_view name) = 0;
+  [[nodiscard]] virtual std::uint64_t count(place where) = 0;
 
   /// Asks the database; never throws.
   [[nodiscard]] virtual store_health health() noexcept = 0;

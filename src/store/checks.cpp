@@ -21,6 +21,8 @@ void check_text(std::string_view text, std::string_view what, std::size_t longes
   if (length > longest) fail(errc::too_large, "has " + std::to_string(length) + " characters; the table holds " + std::to_string(longest));
 }
 
+bool same_row(const entry& a, const entry& b) { return a.realm == b.realm && a.name == b.name && a.key == b.key; }
+
 }  // namespace
 
 void check_name(std::string_view name) { check_text(name, "name", max_name_length, false); }
@@ -49,13 +51,14 @@ std::vector<const entry*> to_be_written(std::span<const entry> entries, timestam
   // The order in which one after the other would have replaced the one before: a stamp from the future is not believed, the newer
   // follows the older, and of two with the same as_of the later arrival (which lies behind in memory) stays.
   const auto rank = [horizon](const entry* e) {
-    return std::make_tuple(std::string_view(e->name), std::string_view(e->key), e->as_of <= horizon, e->as_of, e);
+    return std::make_tuple(std::string_view(e->realm), std::string_view(e->name), std::string_view(e->key), e->as_of <= horizon, e->as_of,
+                           e);
   };
   std::sort(chosen.begin(), chosen.end(), [&rank](const entry* a, const entry* b) { return rank(a) < rank(b); });
   std::vector<const entry*> newest;
   newest.reserve(chosen.size());
   for (const entry* each : chosen) {
-    if (!newest.empty() && newest.back()->name == each->name && newest.back()->key == each->key) newest.back() = each;
+    if (!newest.empty() && same_row(*newest.back(), *each)) newest.back() = each;
     else newest.push_back(each);
   }
   return newest;

@@ -13,7 +13,7 @@ namespace HOLDFAST_NAMESPACE {
 void check_name(std::string_view name);
 void check_key(std::string_view key);
 
-/// What of these entries is to be written: each valid, none expired, one for each (name, key), the newest, sorted. Sorting keeps two
+/// What of these entries is to be written: each valid, none expired, one for each (realm, name, key), the newest, sorted. Sorting keeps two
 /// writers from waiting for each other, and PostgreSQL refuses a row that comes twice.
 [[nodiscard]] std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now, timestamp horizon);
 

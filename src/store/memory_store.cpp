@@ -28,7 +28,7 @@ class memory_store final : public store {
     const auto chosen = to_be_written(given, now, horizon);
     const std::scoped_lock lock(mutex_);
     for (const entry* each : chosen) {
-      const auto found = entries_.find({each->name, each->key});
+      const auto found = entries_.find(identity_of(place(*each), each->key));
       if (found == entries_.end()) {
         add(*each);
       } else if (each->as_of >= found->second.as_of || found->second.as_of > horizon) {
@@ -38,21 +38,21 @@ class memory_store final : public store {
     }
   }
 
-  std::optional<entry> find(std::string_view name, std::string_view key) override {
-    check_name(name);
+  std::optional<entry> find(place where, std::string_view key) override {
+    check_name(where.name);
     check_key(key);
     const std::scoped_lock lock(mutex_);
-    const auto found = entries_.find({std::string(name), std::string(key)});
+    const auto found = entries_.find(identity_of(where, key));
     if (found == entries_.end()) return std::nullopt;
     return found->second;
   }
 
-  entry_page find_all(std::string_view name, std::size_t limit, std::string_view after) override {
-    check_name(name);
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    check_name(where.name);
     entry_page page;
     const std::scoped_lock lock(mutex_);
-    auto at = entries_.upper_bound({std::string(name), std::string(after)});
-    for (; at != entries_.end() && at->first.first == name; ++at) {
+    auto at = entries_.upper_bound(identity_of(where, after));
+    for (; at != entries_.end() && is_in(*at, where); ++at) {
       if (page.entries.size() == limit) {
         if (limit != 0) page.next = page.entries.back().key;
         break;
@@ -62,11 +62,11 @@ class memory_store final : public store {
     return page;
   }
 
-  bool erase(std::string_view name, std::string_view key, timestamp as_of) override {
-    check_name(name);
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    check_name(where.name);
     check_key(key);
     const std::scoped_lock lock(mutex_);
-    const auto found = entries_.find({std::string(name), std::string(key)});
+    const auto found = entries_.find(identity_of(where, key));
     if (found == entries_.end() || found->second.as_of != as_of) return false;
     remove(found);
     return true;
@@ -82,24 +82,32 @@ class memory_store final : public store {
     return removed;
   }
 
-  std::uint64_t count(std::string_view name) override {
-    check_name(name);
+  std::uint64_t count(place where) override {
+    check_name(where.name);
     const std::scoped_lock lock(mutex_);
     std::uint64_t number = 0;
-    for (auto at = entries_.lower_bound({std::string(name), {}}); at != entries_.end() && at->first.first == name; ++at) ++number;
+    for (auto at = entries_.lower_bound(identity_of(where, {})); at != entries_.end() && is_in(*at, where); ++at) ++number;
     return number;
   }
 
   store_health health() noexcept override { return {.available = true}; }
 
  private:
-  using identity = std::pair<std::string, std::string>;
+  using identity = std::tuple<std::string, std::string, std::string>;  // realm, name, key
   using entries = std::map<identity, entry>;
 
+  static identity identity_of(place where, std::string_view key) {
+    return {std::string(where.realm), std::string(where.name), std::string(key)};
+  }
+  static bool is_in(const entries::value_type& each, place where) {
+    return each.second.name == where.name && each.second.realm == where.realm;
+  }
+
   void add(const entry& e) {
-    auto& kept = entries_.insert_or_assign({e.name, e.key}, e).first->second;
+    const auto id = identity_of(place(e), e.key);
+    auto& kept = entries_.insert_or_assign(id, e).first->second;
     if (kept.tombstone()) kept.payload_class.clear();
-    by_expiry_.insert({e.expire_on, {e.name, e.key}});
+    by_expiry_.insert({e.expire_on, id});
   }
   void remove(entries::iterator at) {
     by_expiry_.erase({at->second.expire_on, at->first});

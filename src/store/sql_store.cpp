@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -29,7 +30,7 @@ constexpr auto refusal_lasts = 60s;
 class sql_store final : public store {
  public:
   sql_store(std::shared_ptr<database::state> on, store_options options)
-      : on_(std::move(on)), options_(std::move(options)), say_(make_statements(on_->ask_dialect(), options_)) {
+      : on_(std::move(on)), options_(std::move(options)), say_(statements_of_realms(on_->ask_dialect(), options_)) {
     check_skew(options_.max_skew);
     if (options_.create_schema) create_schema();
   }
@@ -38,8 +39,9 @@ class sql_store final : public store {
     const auto now = on_->options.clock->now();
     const timestamp horizon = skew_horizon(now, options_.max_skew);
     const auto entries = to_be_written(given, now, horizon);
-    if (options_.payload == payload_column::text) {
-      for (const entry* each : entries) refuse_binary(*each);
+    for (const entry* each : entries) {
+      (void)say_in(each->realm);
+      if (options_.payload == payload_column::text) refuse_binary(*each);
     }
     if (entries.empty()) return;
     // Safe to repeat, even when it is not known whether it happened: a row is only replaced by one that is not older.
@@ -57,38 +59,40 @@ class sql_store final : public store {
     });
   }
 
-  std::optional<entry> find(std::string_view name, std::string_view key) override {
-    check_name(name);
+  std::optional<entry> find(place where, std::string_view key) override {
+    check_name(where.name);
     check_key(key);
-    const sql::parameter parameters[]{name, key};
-    auto found = repeat([&] { return on_->pool->reader()->execute(say_.find, parameters); });
+    const auto& say = say_in(where.realm);
+    const sql::parameter parameters[]{where.name, key};
+    auto found = repeat([&] { return on_->pool->reader()->execute(say.find, parameters); });
     if (found.rows.empty()) return std::nullopt;
-    auto result = read(found.rows, 0, 0, name, key);
+    auto result = read(found.rows, 0, 0, where, key);
     if (!result) {
       ++unreadable_;
       throw error(errc::malformed,
                   "the stored entry cannot be read: a time or a payload is not what its column should hold; erase or repair the row",
-                  {.path = std::string(name) + "/" + std::string(key)});
+                  {.path = std::string(where.name) + "/" + std::string(key)});
     }
     return result;
   }
 
-  entry_page find_all(std::string_view name, std::size_t limit, std::string_view after) override {
-    check_name(name);
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    check_name(where.name);
+    const auto& say = say_in(where.realm);
     if (limit == 0) return {};
     limit = std::min<std::size_t>(limit, 10'000);
     const auto rows_wanted = static_cast<std::int64_t>(limit) + 1;  // one more tells whether there is more
     auto found = repeat([&] {
       const auto lease = on_->pool->reader();
-      if (after.empty()) return lease->execute(say_.find_first, std::initializer_list<sql::parameter>{name, rows_wanted});
-      return lease->execute(say_.find_after, std::initializer_list<sql::parameter>{name, after, rows_wanted});
+      if (after.empty()) return lease->execute(say.find_first, std::initializer_list<sql::parameter>{where.name, rows_wanted});
+      return lease->execute(say.find_after, std::initializer_list<sql::parameter>{where.name, after, rows_wanted});
     });
     entry_page page;
     const auto count = std::min(found.rows.size(), limit);
     page.entries.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       const auto* key = std::get_if<std::string>(&found.rows.at(i, 0));
-      auto each = key != nullptr ? read(found.rows, i, 1, name, *key) : std::nullopt;
+      auto each = key != nullptr ? read(found.rows, i, 1, where, *key) : std::nullopt;
       if (each) page.entries.push_back(*std::move(each));
       else ++page.unreadable;
       if (i + 1 == count && found.rows.size() > limit && key != nullptr) page.next = *key;
@@ -97,32 +101,25 @@ class sql_store final : public store {
     return page;
   }
 
-  bool erase(std::string_view name, std::string_view key, timestamp as_of) override {
-    check_name(name);
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    check_name(where.name);
     check_key(key);
-    const sql::parameter parameters[]{name, key, as_of, as_of == timestamp::max() ? as_of : as_of + 1us};
-    return repeat([&] { return on_->pool->writer()->execute(say_.erase, parameters).affected; }, when_in_doubt::give_up) > 0;
+    const auto& say = say_in(where.realm);
+    const sql::parameter parameters[]{where.name, key, as_of, as_of == timestamp::max() ? as_of : as_of + 1us};
+    return repeat([&] { return on_->pool->writer()->execute(say.erase, parameters).affected; }, when_in_doubt::give_up) > 0;
   }
 
   std::size_t expire(timestamp before, std::size_t limit) override {
-    constexpr std::size_t step = 500;  // each lets waiting writers pass before the next
     std::size_t removed = 0;
-    while (removed < limit) {
-      const std::size_t wanted = std::min(limit - removed, step);
-      std::vector<sql::parameter> parameters{before};
-      if (say_.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(wanted));
-      // Not repeated in doubt: a second try would find nothing and say that there was nothing.
-      const auto now = repeat([&] { return on_->pool->writer()->execute(say_.expire, parameters).affected; }, when_in_doubt::give_up);
-      removed += now;
-      if (now < wanted) break;
-    }
+    for (const auto& [realm, say] : say_) removed += expire_in(say, before, limit - removed);
     return removed;
   }
 
-  std::uint64_t count(std::string_view name) override {
-    check_name(name);
-    const sql::parameter parameters[]{name};
-    const auto found = repeat([&] { return on_->pool->reader()->execute(say_.count, parameters); });
+  std::uint64_t count(place where) override {
+    check_name(where.name);
+    const auto& say = say_in(where.realm);
+    const sql::parameter parameters[]{where.name};
+    const auto found = repeat([&] { return on_->pool->reader()->execute(say.count, parameters); });
     return static_cast<std::uint64_t>(std::get<std::int64_t>(found.rows.at(0, 0)));
   }
 
@@ -134,7 +131,7 @@ class sql_store final : public store {
       result.unreadable = unreadable_.load();
       result.retried = retried_.load();
       const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
-      (void)on_->pool->reader()->execute(say_.find, parameters);
+      (void)on_->pool->reader()->execute(say_.begin()->second.find, parameters);
       result.available = true;
     } catch (const std::exception& e) {
       try {
@@ -147,6 +144,40 @@ class sql_store final : public store {
   }
 
  private:
+  using statements = std::map<std::string, store_statements, std::less<>>;  // by realm; never empty
+
+  static statements statements_of_realms(sql::dialect_id dialect, const store_options& options) {
+    statements all;
+    for (const auto& [realm, prefix] : prefixes_of_realms(options)) all.emplace(realm, make_statements(dialect, prefix, options));
+    return all;
+  }
+
+  [[nodiscard]] const store_statements& say_in(std::string_view realm) const {
+    const auto found = say_.find(realm);
+    if (found == say_.end()) {
+      throw error(errc::invalid_argument,
+                  realm.empty() ? "no tenant is given, and the store is configured with tenants"
+                                : "the tenant is not one of those that the store is configured with",
+                  {.path = "realm"});
+    }
+    return found->second;
+  }
+
+  std::size_t expire_in(const store_statements& say, timestamp before, std::size_t limit) {
+    constexpr std::size_t step = 500;  // each lets waiting writers pass before the next
+    std::size_t removed = 0;
+    while (removed < limit) {
+      const std::size_t wanted = std::min(limit - removed, step);
+      std::vector<sql::parameter> parameters{before};
+      if (say.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(wanted));
+      // Not repeated in doubt: a second try would find nothing and say that there was nothing.
+      const auto now = repeat([&] { return on_->pool->writer()->execute(say.expire, parameters).affected; }, when_in_doubt::give_up);
+      removed += now;
+      if (now < wanted) break;
+    }
+    return removed;
+  }
+
   void create_schema() {
     repeat([&] {
       const auto lease = on_->pool->writer();
@@ -195,8 +226,9 @@ class sql_store final : public store {
   }
 
   void put_native(sql::connection& to, std::span<const entry* const> entries, timestamp horizon) const {
-    const std::vector<sql::parameter> common(say_.upsert.common.size(), horizon);
-    std::vector<std::vector<sql::parameter>> columns(say_.upsert.columns.size());
+    const auto& shape = say_.begin()->second.upsert;  // the same in every realm, but for the table's name
+    const std::vector<sql::parameter> common(shape.common.size(), horizon);
+    std::vector<std::vector<sql::parameter>> columns(shape.columns.size());
     // More than one statement's worth is one transaction: all of it is there, or nothing.
     bool in_transaction = false;
     try {
@@ -219,7 +251,7 @@ class sql_store final : public store {
           columns[4].push_back(payload_of(*each));
           columns[5].push_back(class_of(*each));
         }
-        to.batch(say_.upsert, columns, common);
+        to.batch(say_in(part.front()->realm).upsert, columns, common);
       }
       if (in_transaction) to.commit();
     } catch (...) {
@@ -233,6 +265,7 @@ class sql_store final : public store {
     std::size_t count = 0;
     while (count < entries.size() && count < most_rows) {
       const entry& next = *entries[count];
+      if (next.realm != entries.front()->realm) break;
       const std::size_t more = next.name.size() + next.key.size() + (next.payload ? next.payload->size() : 0);
       if (count > 0 && bytes + more > most_bytes) break;
       bytes += more;
@@ -243,6 +276,7 @@ class sql_store final : public store {
 
   /// Where there is no native statement: insert; if the row is there, update it unless it is newer; if that touched nothing, look again.
   void put_plainly(sql::connection& to, const entry& e, timestamp horizon) {
+    const auto& say = say_in(e.realm);
     const std::string_view name = e.name;
     const std::string_view key = e.key;
     const sql::parameter inserted[]{name, key, e.as_of, e.expire_on, payload_of(e), class_of(e)};
@@ -250,15 +284,15 @@ class sql_store final : public store {
     const sql::parameter looked_for[]{name, key};
     for (int round = 0; round < 2; ++round) {
       try {
-        to.execute(say_.insert, inserted);
+        to.execute(say.insert, inserted);
         return;
       } catch (const error& failure) {
         if (failure.code() != errc::duplicate) throw;
       }
-      if (to.execute(say_.update, updated).affected > 0) return;
+      if (to.execute(say.update, updated).affected > 0) return;
       // Touched nothing: there is a newer or equal row, and we are done; or the row was taken meanwhile, perhaps to come back older, and
       // we try once more.
-      const auto there = to.execute(say_.find, looked_for).rows;
+      const auto there = to.execute(say.find, looked_for).rows;
       const auto* version = there.empty() ? nullptr : std::get_if<timestamp>(&there.at(0, 0));
       if (version != nullptr && *version >= e.as_of && *version <= horizon) return;
     }
@@ -268,7 +302,7 @@ class sql_store final : public store {
   }
 
   [[nodiscard]] bool native() const {
-    return say_.native && on_->options.clock->steady().time_since_epoch().count() >= native_again_.load();
+    return say_.begin()->second.native && on_->options.clock->steady().time_since_epoch().count() >= native_again_.load();
   }
   void refuse_native(const error& why) {
     native_again_ = (on_->options.clock->steady() + refusal_lasts).time_since_epoch().count();
@@ -276,11 +310,12 @@ class sql_store final : public store {
   }
 
   /// Nothing when the row is not what its columns should hold.
-  std::optional<entry> read(sql::rows& from, std::size_t row, std::size_t first, std::string_view name, std::string_view key) const {
+  std::optional<entry> read(sql::rows& from, std::size_t row, std::size_t first, place where, std::string_view key) const {
     const auto* as_of = std::get_if<timestamp>(&from.at(row, first));
     const auto* expire_on = std::get_if<timestamp>(&from.at(row, first + 1));
     if (as_of == nullptr || expire_on == nullptr) return std::nullopt;
-    entry result{.name = std::string(name), .key = std::string(key), .as_of = *as_of, .expire_on = *expire_on};
+    entry result{.name = std::string(where.name), .key = std::string(key), .as_of = *as_of, .expire_on = *expire_on};
+    result.realm = where.realm;
     if (auto* payload = std::get_if<std::string>(&from.at(row, first + 2))) result.payload = std::move(*payload);
     if (auto* payload_class = std::get_if<std::string>(&from.at(row, first + 3))) result.payload_class = std::move(*payload_class);
     return result;
@@ -288,7 +323,7 @@ class sql_store final : public store {
 
   std::shared_ptr<database::state> on_;
   store_options options_;
-  store_statements say_;
+  statements say_;
   std::atomic<std::int64_t> native_again_{0};  // steady time
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
@@ -298,7 +333,7 @@ class sql_store final : public store {
 }  // namespace
 
 std::shared_ptr<store> database::store(store_options options) const {
-  check_prefix(options.prefix);
+  (void)prefixes_of_realms(options);
   if (state_->pool) return std::make_shared<sql_store>(state_, std::move(options));
   const std::scoped_lock lock(state_->mutex);
   auto& kept = state_->memory_stores[options.prefix];

@@ -1,6 +1,7 @@
 #include "store/statements.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -24,9 +25,6 @@ std::string numbered(std::string_view text, dialect_id dialect) {
   }
   return result;
 }
-
-/// The part behind the last qualifier: what an index may be named after.
-std::string unqualified(const std::string& table) { return table.substr(table.rfind('.') + 1); }
 
 std::string upsert_text(dialect_id dialect, const std::string& table, type payload) {
   const std::string into = "INSERT INTO " + table;
@@ -86,8 +84,7 @@ std::string find_all_text(dialect_id dialect, const std::string& table, bool aft
   return text + " ORDER BY " + key + " LIMIT ?";
 }
 
-}  // namespace
-
+/// Throws errc::invalid_argument for a prefix that could be more than a name.
 void check_prefix(std::string_view prefix) {
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
   const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "prefix"}); };
@@ -104,9 +101,26 @@ void check_prefix(std::string_view prefix) {
   }
 }
 
-store_statements make_statements(sql::dialect_id dialect, const store_options& options) {
+}  // namespace
+
+std::map<std::string, std::string> prefixes_of_realms(const store_options& options) {
   check_prefix(options.prefix);
-  store_statements s{.table = options.prefix + "FAILOVER_STORE"};
+  if (options.realms.empty()) return {{std::string(), options.prefix}};
+  std::map<std::string, std::string> prefixes;
+  std::set<std::string> folded;  // databases compare the names of tables without case, some of them
+  for (const auto& [realm, before] : options.realms) {
+    const std::string& whole = prefixes[realm] = before + options.prefix;
+    check_prefix(whole);
+    std::string lower(whole);
+    std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    if (!folded.insert(lower).second)
+      throw error(errc::invalid_argument, "two tenants would share the table " + whole + "FAILOVER_STORE", {.path = "realms"});
+  }
+  return prefixes;
+}
+
+store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options) {
+  store_statements s{.table = prefix + "FAILOVER_STORE"};
   const std::string& table = s.table;
   const type payload = options.payload == payload_column::bytes ? type::bytes : type::text;
   const std::vector<type> row{type::text, type::text, type::time, type::time, payload, type::text};
@@ -155,47 +169,6 @@ store_statements make_statements(sql::dialect_id dialect, const store_options& o
   s.count.parameters = {type::text};
   s.count.results = {type::integer};
   return s;
-}
-
-std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options) {
-  check_prefix(options.prefix);
-  const std::string table = options.prefix + "FAILOVER_STORE";
-  const std::string index = "IDX_" + unqualified(table) + "_EXPIRE_ON";
-  const bool bytes = options.payload == payload_column::bytes;
-  const std::string create = "CREATE TABLE IF NOT EXISTS " + table + " (\n  ";
-  const std::string key = "PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
-  switch (dialect) {
-    case dialect_id::sqlite: {
-      const auto dot = table.rfind('.');
-      const std::string schema = dot == std::string::npos ? "" : table.substr(0, dot + 1);
-      return {create +
-                  "FAILOVER_NAME TEXT NOT NULL,\n  FAILOVER_KEY TEXT NOT NULL,\n  AS_OF INTEGER NOT NULL,\n  EXPIRE_ON INTEGER NOT NULL,\n "
-                  " PAYLOAD " +
-                  (bytes ? "BLOB" : "TEXT") + ",\n  PAYLOAD_CLASS TEXT,\n  " + key + "\n)",
-              "CREATE INDEX IF NOT EXISTS " + schema + index + " ON " + unqualified(table) + " (EXPIRE_ON)"};
-    }
-    case dialect_id::postgresql:
-      return {create +
-                  "FAILOVER_NAME VARCHAR(50) COLLATE \"C\" NOT NULL,\n  FAILOVER_KEY VARCHAR(256) COLLATE \"C\" NOT NULL,\n  AS_OF "
-                  "TIMESTAMPTZ NOT NULL,\n  "
-                  "EXPIRE_ON TIMESTAMPTZ NOT NULL,\n  PAYLOAD " +
-                  (bytes ? "BYTEA" : "TEXT") + ",\n  PAYLOAD_CLASS VARCHAR(256),\n  " + key + "\n)",
-              "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
-    case dialect_id::mysql:
-    case dialect_id::mariadb: {
-      // Bytes compare as bytes, trailing spaces included; each has its own name for that.
-      const std::string exact =
-          std::string(" CHARACTER SET utf8mb4 COLLATE ") + (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
-      return {create + "FAILOVER_NAME VARCHAR(50)" + exact + " NOT NULL,\n  FAILOVER_KEY VARCHAR(256)" + exact +
-              " NOT NULL,\n  AS_OF DATETIME(6) NOT NULL,\n  EXPIRE_ON DATETIME(6) NOT NULL,\n  PAYLOAD " +
-              (bytes ? "LONGBLOB" : "LONGTEXT CHARACTER SET utf8mb4") + ",\n  PAYLOAD_CLASS VARCHAR(256)" + exact + ",\n  " + key +
-              ",\n  INDEX " + index + " (EXPIRE_ON)\n) ENGINE=InnoDB"};
-    }
-    case dialect_id::unknown:
-      break;
-  }
-  throw error(errc::invalid_argument,
-              "the table can only be created where the dialect is known; create it yourself, as the published text says");
 }
 
 }  // namespace HOLDFAST_NAMESPACE

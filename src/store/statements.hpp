@@ -4,6 +4,7 @@
 #include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +26,10 @@ struct store_statements {
   bool native = true;             ///< whether `upsert` is worth trying
 };
 
-/// Throws errc::invalid_argument for a prefix that could be more than a name.
-void check_prefix(std::string_view prefix);
+/// The whole prefix of each realm's table; without tenants the one of the realm without a name.
+/// Throws errc::invalid_argument for a prefix that could be more than a name, and for two realms with the same table.
+[[nodiscard]] std::map<std::string, std::string> prefixes_of_realms(const store_options& options);
 
-[[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const store_options& options);
+[[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options);
 
 }  // namespace HOLDFAST_NAMESPACE

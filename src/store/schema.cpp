@@ -1,0 +1,63 @@
+#include "store/statements.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+using sql::dialect_id;
+
+/// The part behind the last qualifier: what an index may be named after.
+std::string unqualified(const std::string& table) { return table.substr(table.rfind('.') + 1); }
+
+std::vector<std::string> schema_of(sql::dialect_id dialect, const std::string& table, bool bytes) {
+  const std::string index = "IDX_" + unqualified(table) + "_EXPIRE_ON";
+  const std::string create = "CREATE TABLE IF NOT EXISTS " + table + " (\n  ";
+  const std::string key = "PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
+  switch (dialect) {
+    case dialect_id::sqlite: {
+      const auto dot = table.rfind('.');
+      const std::string schema = dot == std::string::npos ? "" : table.substr(0, dot + 1);
+      return {create +
+                  "FAILOVER_NAME TEXT NOT NULL,\n  FAILOVER_KEY TEXT NOT NULL,\n  AS_OF INTEGER NOT NULL,\n  EXPIRE_ON INTEGER NOT NULL,\n "
+                  " PAYLOAD " +
+                  (bytes ? "BLOB" : "TEXT") + ",\n  PAYLOAD_CLASS TEXT,\n  " + key + "\n)",
+              "CREATE INDEX IF NOT EXISTS " + schema + index + " ON " + unqualified(table) + " (EXPIRE_ON)"};
+    }
+    case dialect_id::postgresql:
+      return {create +
+                  "FAILOVER_NAME VARCHAR(50) COLLATE \"C\" NOT NULL,\n  FAILOVER_KEY VARCHAR(256) COLLATE \"C\" NOT NULL,\n  AS_OF "
+                  "TIMESTAMPTZ NOT NULL,\n  "
+                  "EXPIRE_ON TIMESTAMPTZ NOT NULL,\n  PAYLOAD " +
+                  (bytes ? "BYTEA" : "TEXT") + ",\n  PAYLOAD_CLASS VARCHAR(256),\n  " + key + "\n)",
+              "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
+    case dialect_id::mysql:
+    case dialect_id::mariadb: {
+      // Bytes compare as bytes, trailing spaces included; each has its own name for that.
+      const std::string exact =
+          std::string(" CHARACTER SET utf8mb4 COLLATE ") + (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
+      return {create + "FAILOVER_NAME VARCHAR(50)" + exact + " NOT NULL,\n  FAILOVER_KEY VARCHAR(256)" + exact +
+              " NOT NULL,\n  AS_OF DATETIME(6) NOT NULL,\n  EXPIRE_ON DATETIME(6) NOT NULL,\n  PAYLOAD " +
+              (bytes ? "LONGBLOB" : "LONGTEXT CHARACTER SET utf8mb4") + ",\n  PAYLOAD_CLASS VARCHAR(256)" + exact + ",\n  " + key +
+              ",\n  INDEX " + index + " (EXPIRE_ON)\n) ENGINE=InnoDB"};
+    }
+    case dialect_id::unknown:
+      break;
+  }
+  throw error(errc::invalid_argument,
+              "the table can only be created where the dialect is known; create it yourself, as the published text says");
+}
+
+}  // namespace
+
+std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options) {
+  std::vector<std::string> all;
+  for (const auto& [realm, prefix] : prefixes_of_realms(options)) {
+    std::ranges::move(schema_of(dialect, prefix + "FAILOVER_STORE", options.payload == payload_column::bytes), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace HOLDFAST_NAMESPACE
