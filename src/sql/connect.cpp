@@ -1,6 +1,6 @@
 #include "sql/connect.hpp"
 
-#include "sql/url.hpp"
+#include "base/url.hpp"
 
 #include <algorithm>
 #include <cstdlib>

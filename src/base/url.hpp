@@ -2,12 +2,13 @@
 
 #include <holdfast/version.hpp>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE {
 
 /// `scheme://user:password@host:port/path?name=value`, percent-decoded.
 struct url {
@@ -22,9 +23,9 @@ struct url {
 };
 
 /// Throws errc::invalid_argument; the message never contains the password.
-[[nodiscard]] url parse_url(std::string_view text);
+[[nodiscard]] HOLDFAST_API url parse_url(std::string_view text);
 
 /// The URL as it may be shown: the password replaced by `***`.
-[[nodiscard]] std::string without_password(std::string_view text);
+[[nodiscard]] HOLDFAST_API std::string without_password(std::string_view text);
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+}  // namespace HOLDFAST_NAMESPACE

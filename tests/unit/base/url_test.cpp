@@ -1,4 +1,4 @@
-#include "sql/url.hpp"
+#include "base/url.hpp"
 
 #include <holdfast/error.hpp>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace holdfast::sql;
+using namespace holdfast;
 
 TEST(Url, IsTakenApart) {
   const auto all = parse_url("postgresql://us%40er:p%3Ass@db.example:5433/my%20db?sslmode=verify-full&application_name=a%26b");

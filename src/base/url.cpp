@@ -1,10 +1,10 @@
-#include "sql/url.hpp"
+#include "base/url.hpp"
 
 #include <holdfast/error.hpp>
 
 #include <charconv>
 
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::string without_password(std::string_view text) {
   return std::string(text.substr(0, begin + 3 + colon + 1)) + "***" + std::string(rest.substr(at));
 }
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+}  // namespace HOLDFAST_NAMESPACE
