@@ -1,7 +1,5 @@
 #include <holdfast/codec.hpp>
-
 #include <holdfast/error.hpp>
-
 
 namespace HOLDFAST_NAMESPACE::detail {
 

@@ -1,6 +1,7 @@
 #include <holdfast/payload.hpp>
+#include <holdfast/store.hpp>
 
-#include "store/checks.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,11 +13,14 @@ namespace {
 constexpr std::string_view path = "payload class";
 
 void check_class_name(std::string_view name) {
-  check_class(name);
-  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = std::string(path)}); };
-  if (name.empty()) fail("the payload class has no name");
+  const auto fail = [](errc code, const std::string& why) { throw error(code, "the payload class " + why, {.path = std::string(path)}); };
+  if (name.empty()) fail(errc::invalid_argument, "has no name");
+  if (!is_utf8(name)) fail(errc::ill_formed_text, "has a name that is not well-formed UTF-8");
   if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; }))
-    fail("the payload class has a space or a control character in its name");
+    fail(errc::invalid_argument, "has a space or a control character in its name");
+  const auto length = count_code_points(name);
+  if (length > max_class_length)
+    fail(errc::too_large, "has a name of " + std::to_string(length) + " characters; the table holds " + std::to_string(max_class_length));
 }
 
 /// A class name from a row, fit for a message: it may be anything, and as long as its column.
@@ -30,7 +34,8 @@ std::string shown(std::string_view name) {
 std::string list_of(const std::string& element) { return element + "[]"; }
 
 error unknown_type(std::type_index type) {
-  return {errc::not_found, "the type " + shown(type.name()) + " has no payload class; register it: registry.add<type>(\"its.name\")",
+  return {errc::not_found,
+          "the type " + shown(type.name()) + " has no payload class; register it: registry.add<type>(\"its.name\")",
           {.path = std::string(path)}};
 }
 
@@ -84,11 +89,11 @@ std::vector<std::string> payload_allowlist::names() const {
 void payload_registry::add_type(std::type_index type, std::type_index element, std::vector<std::string> given) {
   const bool list = element != typeid(void);
   const auto refuse = [](errc code, const std::string& why) { throw error(code, why, {.path = std::string(path)}); };
-  if (given.empty()) refuse(errc::invalid_argument, "a payload class needs a name");
   if (list && !by_type_.contains(element))
-    refuse(errc::invalid_argument, "register the elements before the list '" + shown(given.front()) + "': the allowlist wants their name too");
+    refuse(errc::invalid_argument,
+           "register the elements before the list '" + shown(given.front()) + "': the allowlist wants their name too");
   if (by_type_.contains(type))
-    refuse(errc::duplicate, "this type is registered already, as '" + by_type_.at(type).all.front() + "'; give all of its names at once");
+    refuse(errc::duplicate, "this type is registered already, as '" + by_type_.at(type).front() + "'; give all of its names at once");
   for (const auto& name : given) {
     check_class_name(name);
     const auto found = taken_.find(name);
@@ -97,22 +102,22 @@ void payload_registry::add_type(std::type_index type, std::type_index element, s
   }
   auto taken = taken_;  // so that a failure half-way changes nothing
   for (const auto& name : given) taken.emplace(name, list);
-  by_type_.emplace(type, names{.all = std::move(given), .list = list});
+  by_type_.emplace(type, std::move(given));
   taken_ = std::move(taken);
 }
 
 std::string payload_registry::written_name(std::type_index type, std::type_index element) const {
-  if (const auto found = by_type_.find(type); found != by_type_.end()) return found->second.all.front();
-  if (const auto found = by_type_.find(element); found != by_type_.end()) return list_of(found->second.all.front());
+  if (const auto found = by_type_.find(type); found != by_type_.end()) return found->second.front();
+  if (const auto found = by_type_.find(element); found != by_type_.end()) return list_of(found->second.front());
   throw unknown_type(type);
 }
 
 payload_allowlist payload_registry::names_read(std::type_index type, std::type_index element) const {
   payload_allowlist result = more_;
   if (const auto found = by_type_.find(type); found != by_type_.end()) {
-    for (const auto& name : found->second.all) result.allow_exactly(name);
+    for (const auto& name : found->second) result.allow_exactly(name);
   } else if (const auto of = by_type_.find(element); of != by_type_.end()) {
-    for (const auto& name : of->second.all) result.allow_exactly(list_of(name));
+    for (const auto& name : of->second) result.allow_exactly(list_of(name));
   } else {
     throw unknown_type(type);
   }
@@ -122,24 +127,17 @@ payload_allowlist payload_registry::names_read(std::type_index type, std::type_i
 payload_allowlist payload_registry::allowlist() const {
   payload_allowlist result = more_;
   for (const auto& [type, each] : by_type_) {
-    for (const auto& name : each.all) {
-      result.allow_exactly(name);
-    }
+    for (const auto& name : each) result.allow_exactly(name);
   }
   return result;
 }
 
-std::vector<std::string> java_list_classes() {
-  return {"java.util.ArrayList",
-          "java.util.LinkedList",
-          "java.util.Arrays$ArrayList",
-          "java.util.ImmutableCollections$ListN",
-          "java.util.ImmutableCollections$List12",
-          "java.util.ImmutableCollections$SubList",
-          "java.util.Collections$EmptyList",
-          "java.util.Collections$SingletonList",
-          "java.util.Collections$UnmodifiableList",
-          "java.util.Collections$UnmodifiableRandomAccessList"};
+void payload_registry::add_java_list_type(std::type_index type, std::type_index element) {
+  add_type(type, element,
+           {"java.util.ArrayList", "java.util.LinkedList", "java.util.Arrays$ArrayList", "java.util.ImmutableCollections$ListN",
+            "java.util.ImmutableCollections$List12", "java.util.ImmutableCollections$SubList", "java.util.Collections$EmptyList",
+            "java.util.Collections$SingletonList", "java.util.Collections$UnmodifiableList",
+            "java.util.Collections$UnmodifiableRandomAccessList"});
 }
 
 }  // namespace HOLDFAST_NAMESPACE
