@@ -4,9 +4,13 @@
 /// Everything.
 
 #include <holdfast/clock.hpp>
+#include <holdfast/codec.hpp>
 #include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/executor.hpp>
 #include <holdfast/key.hpp>
+#include <holdfast/log.hpp>
+#include <holdfast/payload.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>

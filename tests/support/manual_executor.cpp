@@ -16,11 +16,15 @@ void manual_executor::add(std::chrono::steady_clock::time_point when, task what)
   entries_.insert(place, {.when = when, .what = std::move(what)});
 }
 
-void manual_executor::post(task what) { add(now(), std::move(what)); }
+bool manual_executor::post(task what) {
+  add(now(), std::move(what));
+  return true;
+}
 
-void manual_executor::post_at(std::chrono::steady_clock::time_point when, task what) {
+bool manual_executor::post_at(std::chrono::steady_clock::time_point when, task what) {
   if (!clock_) throw std::logic_error("manual_executor: timers need a clock");
   add(std::max(when, now()), std::move(what));
+  return true;
 }
 
 void manual_executor::post_after(std::chrono::microseconds delay, task what) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <holdfast/executor.hpp>
+
 #include "support/virtual_clock.hpp"
 
 #include <chrono>
@@ -16,16 +18,15 @@ namespace holdfast::test {
 /// Tasks that run only when a test says so, on the test's own thread: a race becomes an order, and a seed gives the same order again.
 /// Thread-safety: post from any thread, from within tasks, too; run from one at a time. A task that throws ends the run: the exception
 /// leaves, the task is gone, the others stay.
-class manual_executor {
+class manual_executor final : public holdfast::executor {
  public:
-  using task = std::function<void()>;
-
   /// Timers (post_at, post_after) need a clock, which advance() moves.
   explicit manual_executor(std::shared_ptr<virtual_clock> clock = nullptr) : clock_(std::move(clock)) {}
 
-  void post(task what);
+  /// True: it takes every task.
+  bool post(task what) override;
   /// Becomes ready when the clock's steady time reaches it.
-  void post_at(std::chrono::steady_clock::time_point when, task what);
+  bool post_at(std::chrono::steady_clock::time_point when, task what) override;
   void post_after(std::chrono::microseconds delay, task what);
 
   /// Tasks that could run now; all tasks, timers included.
