@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "fault/write_storm.hpp"
 #include "support/cutting_proxy.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
@@ -14,7 +15,6 @@
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -24,59 +24,6 @@ namespace holdfast::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-entry make_entry(const std::string& key, timestamp as_of, const std::string& payload) {
-  return {.name = "n", .key = key, .as_of = as_of, .expire_on = as_of + 1h, .payload = payload, .payload_class = "c"};
-}
-
-/// What writers were told is durable: the newest version of each key.
-class acknowledged {
- public:
-  void note(const std::string& key, timestamp as_of) {
-    const std::scoped_lock lock(mutex_);
-    auto& newest = versions_[key];
-    newest = std::max(newest, as_of);
-    ++count_;
-  }
-  [[nodiscard]] std::size_t count() const {
-    const std::scoped_lock lock(mutex_);
-    return count_;
-  }
-  /// Every key has at least the version that was acknowledged, and the payload of the version it has.
-  void check(store& in) const {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& [key, as_of] : versions_) {
-      const auto found = in.find("n", key);
-      ASSERT_TRUE(found) << key << " is lost";
-      EXPECT_GE(found->as_of, as_of) << key;
-      EXPECT_EQ(*found->payload, key + "@" + std::to_string(found->as_of.time_since_epoch().count()));
-    }
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::string, timestamp> versions_;
-  std::size_t count_ = 0;
-};
-
-/// Writes a few keys over and over until told to stop; failures are expected, lies are not.
-void write_storm(store& to, acknowledged& ledger, std::stop_token stop, unsigned seed) {
-  std::mt19937 random(seed);
-  while (!stop.stop_requested()) {
-    std::vector<entry> batch;
-    for (int i = 0; i < 5; ++i) {
-      const auto key = "k" + std::to_string(random() % 40);
-      const auto as_of = system_clock()->now();
-      batch.push_back(make_entry(key, as_of, key + "@" + std::to_string(as_of.time_since_epoch().count())));
-    }
-    try {
-      to.put(batch);
-      for (const auto& each : batch) ledger.note(each.key, each.as_of);
-    } catch (const error& e) {
-      EXPECT_TRUE(e.transient()) << e.what();
-    }
-  }
-}
 
 template <class Server>
 class StoreFaults : public ::testing::Test {};
@@ -196,6 +143,43 @@ TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
   }
   EXPECT_GT(ledger.count(), 5U);
   ledger.check(*store);
+}
+
+TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
+  const auto& server = shared_server<TypeParam>();
+  const auto database = server.create_database("cut_anywhere");
+  cutting_proxy proxy(server.port());
+  const auto direct = open(server.url(database)).store({.create_schema = true});
+  const auto store = open(server.url_through(proxy.port(), database), {.statement_timeout = 5s}).store();
+  const auto base = system_clock()->now();
+  const auto batch_of = [&](int round) {
+    std::vector<entry> batch;
+    for (int k = 0; k < 20; ++k) {
+      batch.push_back(make_entry("k" + std::to_string(k), base + 1us * round, std::to_string(round) + std::string(1000, 'x')));
+    }
+    return batch;
+  };
+  store->put(batch_of(0));
+  int acknowledged_round = 0;
+  std::uint64_t cuts = 0;
+  for (int round = 1; round <= 40; ++round) {
+    // Somewhere in the request, at its very end, in the reply.
+    if (round % 2 == 0) proxy.cut_after(flow::to_server, static_cast<std::uint64_t>(round) * 701);
+    else proxy.cut_after(flow::to_client, static_cast<std::uint64_t>(round) * 3);
+    try {
+      store->put(batch_of(round));
+      acknowledged_round = round;
+    } catch (const error& e) {
+      EXPECT_TRUE(e.transient()) << e.what();
+    }
+    cuts = proxy.cuts();
+    const auto first = direct->find("n", "k0");
+    ASSERT_TRUE(first);
+    EXPECT_GE(first->as_of, base + 1us * acknowledged_round) << "round " << round;
+    for (int k = 1; k < 20; ++k) EXPECT_EQ(direct->find("n", "k" + std::to_string(k))->as_of, first->as_of) << "half of a batch";
+  }
+  EXPECT_GE(cuts, 20U) << "hardly a statement was cut, so hardly anything was proved";
+  EXPECT_EQ(acknowledged_round, 40) << "the store tries again on a fresh connection";
 }
 
 /// Writes to SQLite until the power fails, 200 times, and checks what is there when it is back. Returns what was lost.
