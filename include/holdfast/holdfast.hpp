@@ -10,6 +10,7 @@
 #include <holdfast/executor.hpp>
 #include <holdfast/key.hpp>
 #include <holdfast/log.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/payload.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
