@@ -27,7 +27,7 @@ struct store_place {
         create(at.flag("--create-schema", "Create the table and its index if they are not there")) {}
 
   [[nodiscard]] std::shared_ptr<store> open(console& io) const {
-    const auto log = [&io](std::string_view line) { io.warn(line); };
+    const auto log = [&io](const log_record& record) { io.warn(record.message); };
     return holdfast::open(url.text(), {.log = log}).store({.prefix = prefix.text(), .create_schema = create.given()});
   }
 };

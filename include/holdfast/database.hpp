@@ -4,6 +4,9 @@
 /// The one object behind every URL: connections, pooled and shared by all that hangs on it.
 
 #include <holdfast/clock.hpp>
+#include <holdfast/executor.hpp>
+#include <holdfast/log.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
@@ -37,8 +40,9 @@ struct database_options {
   /// Instead of asking the server; a custom resolver returns what it found out.
   std::function<sql::dialect_id(sql::connection&)> resolve_dialect{};
   std::shared_ptr<const holdfast::clock> clock{};  ///< the machine's unless given
-  /// One line for an operator, without payloads or passwords. Called from any thread; what it throws is dropped.
-  std::function<void(std::string_view)> log{};
+  log_sink log{};                                  ///< for an operator, without payloads or passwords; nobody listens unless given
+  std::shared_ptr<metrics_sink> metrics{};         ///< for the numbers; nothing is counted unless given
+  std::shared_ptr<holdfast::executor> executor{};  ///< for work in the background; 2 threads, started when needed, unless given
 };
 
 /// The names of the statements that a store sends, for `store_options::replace_query`.

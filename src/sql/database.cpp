@@ -16,28 +16,31 @@ sql::dialect_id database::state::ask_dialect() {
   return found;
 }
 
-void database::state::say(std::string_view line) const noexcept {
-  try {
-    if (options.log) options.log(line);
-  } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // A log that fails must not break what it tells of.
-  }
+void database::state::say(std::string_view line) const noexcept { log->write(log_level::warning, line); }
+
+std::shared_ptr<executor> database::state::executor() {
+  if (options.executor) return options.executor;
+  const std::scoped_lock lock(mutex);
+  if (!own_executor) own_executor = make_thread_pool({.log = options.log});
+  return own_executor;
 }
 
-database::database(sql::connection_factory connect, database_options options) : state_(std::make_shared<state>()) {
+database::state::state(database_options how) : options(std::move(how)) {
+  if (!options.clock) options.clock = system_clock();
+  log = std::make_shared<const logger>(options.log, log_limiter::options{.clock = options.clock});
+  metrics = isolate(options.metrics);
+}
+
+database::database(sql::connection_factory connect, database_options options) : state_(std::make_shared<state>(std::move(options))) {
   if (!connect) throw error(errc::invalid_argument, "the connection factory is empty");
-  state_->options = std::move(options);
-  if (!state_->options.clock) state_->options.clock = system_clock();
-  state_->pool = std::make_unique<sql::pool>(std::move(connect), state_->options.pool, state_->options.log);
+  state_->pool = std::make_unique<sql::pool>(std::move(connect), state_->options.pool, state_->log);
 }
 
 sql::dialect_id database::dialect() const { return state_->pool ? state_->ask_dialect() : sql::dialect_id::unknown; }
 
 database open(std::string_view url, database_options options) {
   if (url == "memory:") {
-    auto shared = std::make_shared<database::state>();
-    shared->options = std::move(options);
-    if (!shared->options.clock) shared->options.clock = system_clock();
+    auto shared = std::make_shared<database::state>(std::move(options));
     return database(std::move(shared));
   }
   auto connect = sql::connector(url, options);

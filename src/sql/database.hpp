@@ -1,6 +1,9 @@
 #pragma once
 
 #include <holdfast/database.hpp>
+#include <holdfast/executor.hpp>
+#include <holdfast/log.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/version.hpp>
 
 #include "sql/pool.hpp"
@@ -15,14 +18,22 @@ namespace HOLDFAST_NAMESPACE {
 
 /// What the copies of a database share.
 struct HOLDFAST_API database::state {
+  explicit state(database_options how);
+
   database_options options;
-  std::unique_ptr<sql::pool> pool{};  // null for memory:
+  std::shared_ptr<const logger> log;
+  std::shared_ptr<isolated_metrics> metrics;  // never null
+  std::unique_ptr<sql::pool> pool{};          // null for memory:
 
   std::mutex mutex{};
+  std::shared_ptr<holdfast::executor> own_executor{};
   std::optional<sql::dialect_id> dialect{};
   std::map<std::string, std::shared_ptr<holdfast::store>> memory_stores{};  // memory: one for each prefix
 
   [[nodiscard]] sql::dialect_id ask_dialect();
+  /// Where work in the background runs: the one that was given, or a pool of our own, made now.
+  [[nodiscard]] std::shared_ptr<holdfast::executor> executor();
+  /// A warning.
   void say(std::string_view line) const noexcept;
 };
 

@@ -7,7 +7,7 @@ namespace HOLDFAST_NAMESPACE::sql {
 
 using steady = std::chrono::steady_clock;
 
-pool::pool(connection_factory connect, pool_options options, std::function<void(std::string_view)> log)
+pool::pool(connection_factory connect, pool_options options, std::shared_ptr<const logger> log)
     : connect_(std::move(connect)), options_(options), log_(std::move(log)) {
   if (options_.maximum < 2) throw error(errc::invalid_argument, "a pool needs room for at least 2 connections: one to write, one to read");
   if (options_.acquire_timeout.count() <= 0) throw error(errc::invalid_argument, "the pool's acquire timeout must be more than nothing");
@@ -120,9 +120,11 @@ void pool::take_back(lease& done) noexcept {
     else --numbers_.open;
   }
   changed_.notify_all();
-  if (leaked) {
-    say("a database connection was held for " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held_for).count()) +
-        " ms; look for a slow statement, or raise pool.leak_detection");
+  if (leaked && log_ && log_->listened()) {
+    const auto held_ms = std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held_for).count());
+    log_->write_limited("pool.leak", log_level::warning,
+                        "a database connection was held for " + held_ms + " ms; look for a slow statement, or raise pool.leak_detection",
+                        {{.name = "held_ms", .value = held_ms}});
   }
 }
 
@@ -133,14 +135,6 @@ void pool::fail_waiting(const std::string& what) {
 
 bool pool::too_old(steady::time_point made) const {
   return options_.max_lifetime.count() > 0 && steady::now() - made > options_.max_lifetime;
-}
-
-void pool::say(std::string_view line) const noexcept {
-  try {
-    if (log_) log_(line);
-  } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // A log that fails must not cost the caller its connection.
-  }
 }
 
 pool::numbers pool::count() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <holdfast/database.hpp>
+#include <holdfast/log.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
 
@@ -23,7 +24,7 @@ namespace HOLDFAST_NAMESPACE::sql {
 /// Thread-safety: every function may be called from any thread. Leases must be gone before the pool is.
 class HOLDFAST_API pool {
  public:
-  pool(connection_factory connect, pool_options options, std::function<void(std::string_view)> log);
+  pool(connection_factory connect, pool_options options, std::shared_ptr<const logger> log);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
@@ -71,11 +72,10 @@ class HOLDFAST_API pool {
   std::optional<idle> take_idle(std::vector<idle>& from, std::vector<idle>& dropped);
   [[noreturn]] void fail_waiting(const std::string& what);
   [[nodiscard]] bool too_old(std::chrono::steady_clock::time_point made) const;
-  void say(std::string_view line) const noexcept;
 
   const connection_factory connect_;
   const pool_options options_;
-  const std::function<void(std::string_view)> log_;
+  const std::shared_ptr<const logger> log_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -126,7 +126,7 @@ TYPED_TEST(StoreErrors, ANulByteNeedsAColumnOfBytes) {
 
 TYPED_TEST(StoreErrors, AReplacedQueryThatIsRefusedFallsBackAndShows) {
   std::vector<std::string> lines;
-  const auto db = open(this->url, {.log = [&](std::string_view line) { lines.emplace_back(line); }});
+  const auto db = open(this->url, {.log = [&](const log_record& record) { lines.emplace_back(record.message); }});
   const auto store = db.store({.create_schema = true, .replace_query = [](store_query which, const std::string& standard) {
                                  return which == store_query::upsert ? "UPSERT " + standard : standard;
                                }});

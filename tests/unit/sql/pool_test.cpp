@@ -41,7 +41,7 @@ class idle_connection final : public sql::connection {
 struct Pool : ::testing::Test {
   sql::pool make(pool_options options) {
     return {[this] { return std::make_unique<idle_connection>(alive); }, options,
-            [this](std::string_view line) { lines.emplace_back(line); }};
+            std::make_shared<const logger>([this](const log_record& record) { lines.emplace_back(record.message); })};
   }
   std::atomic<int> alive{0};
   std::vector<std::string> lines;
