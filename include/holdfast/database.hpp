@@ -59,6 +59,12 @@ struct store_options {
   bool create_schema = false;                                    ///< make the table and its index if they are not there
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
   payload_column payload = payload_column::text;
+  /// `java`: the table is shared with services that use the Java library; see docs/java.md. Entries that it could not find or read are
+  /// refused with errc::invalid_argument.
+  holdfast::peer peer = holdfast::peer::none;
+  /// The zone in which TIMESTAMP columns without one are kept, where a PostgreSQL table has such: `UTC`, `Europe/Paris`, `+02:00`. Without
+  /// it such a table is refused at the first use. Not needed, and not looked at, where the columns have a zone.
+  std::string zone{};
   /// The tenants' realms, each with what stands in front of the prefix: `ACME_` for a table of its own, `acme.` for a schema of its own.
   /// Nothing here means no tenants; else an entry's realm must be one of these.
   std::map<std::string, std::string, std::less<>> realms{};
@@ -78,7 +84,7 @@ class HOLDFAST_API database {
   /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument (prefix, skew). A missing table is an error of the first operation.
+  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone). A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
   /// Which dialect is spoken; asks once.

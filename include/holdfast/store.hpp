@@ -65,6 +65,12 @@ struct store_health {
   std::uint64_t retried = 0;     ///< operations tried again after a transient failure
 };
 
+/// Who else uses a store's table.
+enum class peer : std::uint8_t {
+  none,  ///< nobody, or other programs with Holdfast
+  java   ///< services with the Java library whose table it is: exact keys, MD5, Java's class names, nothing that it cannot read
+};
+
 /// Keeps entries. Every implementation passes the same contract suite (tests/contract/store_contract.hpp), which you can run on your own.
 /// Thread-safety: every function may be called from any thread.
 /// Exception safety: a failed operation throws holdfast::error and leaves the entries as they were, unless the error is in doubt.
@@ -94,6 +100,9 @@ class HOLDFAST_API store {
 
   /// How many entries a name has, expired ones and tombstones included.
   [[nodiscard]] virtual std::uint64_t count(place where) = 0;
+
+  /// Who else uses the table, and what keys must be like therefore. A decorator says what the store below it says.
+  [[nodiscard]] virtual holdfast::peer peer() const noexcept;
 
   /// Asks the database; never throws.
   [[nodiscard]] virtual store_health health() noexcept = 0;

@@ -12,6 +12,8 @@ namespace HOLDFAST_NAMESPACE {
 
 store::~store() = default;
 
+holdfast::peer store::peer() const noexcept { return holdfast::peer::none; }
+
 namespace {
 
 /// The model of a store: as simple as the contract allows.

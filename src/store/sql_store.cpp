@@ -2,11 +2,11 @@
 
 #include "sql/database.hpp"
 #include "store/checks.hpp"
-#include "store/statements.hpp"
+#include "store/java_peer.hpp"
+#include "store/realm_statements.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <random>
 #include <thread>
 #include <utility>
@@ -26,12 +26,20 @@ constexpr std::size_t most_bytes = 4U << 20U;
 /// A refused native statement is tried again after this: a database may have been upgraded or repaired meanwhile.
 constexpr auto refusal_lasts = 60s;
 
+/// The end of a microsecond: others keep nanoseconds, and all of them in that microsecond are the same version to us.
+timestamp just_after(timestamp when) { return when == timestamp::max() ? when : when + 1us; }
+
 /// Entries in the columns of a database. Written once; what differs between databases is in store_statements.
 class sql_store final : public store {
  public:
   sql_store(std::shared_ptr<database::state> on, store_options options)
-      : on_(std::move(on)), options_(std::move(options)), say_(statements_of_realms(on_->ask_dialect(), options_)) {
+      : on_(std::move(on)),
+        options_(std::move(options)),
+        say_(on_->ask_dialect(), options_, [this](const sql::statement& s, std::span<const sql::parameter> parameters) {
+          return repeat([&] { return on_->pool->reader()->execute(s, parameters); });
+        }) {
     check_skew(options_.max_skew);
+    check_peer(on_->ask_dialect(), options_);
     if (options_.create_schema) create_schema();
   }
 
@@ -40,7 +48,8 @@ class sql_store final : public store {
     const timestamp horizon = skew_horizon(now, options_.max_skew);
     const auto entries = to_be_written(given, now, horizon);
     for (const entry* each : entries) {
-      (void)say_in(each->realm);
+      (void)say_.in(each->realm);
+      if (options_.peer == holdfast::peer::java) check_for_java(*each);
       if (options_.payload == payload_column::text) refuse_binary(*each);
     }
     if (entries.empty()) return;
@@ -62,7 +71,7 @@ class sql_store final : public store {
   std::optional<entry> find(place where, std::string_view key) override {
     check_name(where.name);
     check_key(key);
-    const auto& say = say_in(where.realm);
+    const auto& say = say_.in(where.realm);
     const sql::parameter parameters[]{where.name, key};
     auto found = repeat([&] { return on_->pool->reader()->execute(say.find, parameters); });
     if (found.rows.empty()) return std::nullopt;
@@ -78,7 +87,7 @@ class sql_store final : public store {
 
   entry_page find_all(place where, std::size_t limit, std::string_view after) override {
     check_name(where.name);
-    const auto& say = say_in(where.realm);
+    const auto& say = say_.in(where.realm);
     if (limit == 0) return {};
     limit = std::min<std::size_t>(limit, 10'000);
     const auto rows_wanted = static_cast<std::int64_t>(limit) + 1;  // one more tells whether there is more
@@ -104,24 +113,26 @@ class sql_store final : public store {
   bool erase(place where, std::string_view key, timestamp as_of) override {
     check_name(where.name);
     check_key(key);
-    const auto& say = say_in(where.realm);
-    const sql::parameter parameters[]{where.name, key, as_of, as_of == timestamp::max() ? as_of : as_of + 1us};
+    const auto& say = say_.in(where.realm);
+    const sql::parameter parameters[]{where.name, key, as_of, just_after(as_of)};
     return repeat([&] { return on_->pool->writer()->execute(say.erase, parameters).affected; }, when_in_doubt::give_up) > 0;
   }
 
   std::size_t expire(timestamp before, std::size_t limit) override {
     std::size_t removed = 0;
-    for (const auto& [realm, say] : say_) removed += expire_in(say, before, limit - removed);
+    for (const auto& realm : say_.realms()) removed += expire_in(say_.in(realm), before, limit - removed);
     return removed;
   }
 
   std::uint64_t count(place where) override {
     check_name(where.name);
-    const auto& say = say_in(where.realm);
+    const auto& say = say_.in(where.realm);
     const sql::parameter parameters[]{where.name};
     const auto found = repeat([&] { return on_->pool->reader()->execute(say.count, parameters); });
     return static_cast<std::uint64_t>(std::get<std::int64_t>(found.rows.at(0, 0)));
   }
+
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return options_.peer; }
 
   store_health health() noexcept override {
     store_health result;
@@ -131,7 +142,7 @@ class sql_store final : public store {
       result.unreadable = unreadable_.load();
       result.retried = retried_.load();
       const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
-      (void)on_->pool->reader()->execute(say_.begin()->second.find, parameters);
+      (void)on_->pool->reader()->execute(say_.in(say_.realms().front()).find, parameters);
       result.available = true;
     } catch (const std::exception& e) {
       try {
@@ -144,25 +155,6 @@ class sql_store final : public store {
   }
 
  private:
-  using statements = std::map<std::string, store_statements, std::less<>>;  // by realm; never empty
-
-  static statements statements_of_realms(sql::dialect_id dialect, const store_options& options) {
-    statements all;
-    for (const auto& [realm, prefix] : prefixes_of_realms(options)) all.emplace(realm, make_statements(dialect, prefix, options));
-    return all;
-  }
-
-  [[nodiscard]] const store_statements& say_in(std::string_view realm) const {
-    const auto found = say_.find(realm);
-    if (found == say_.end()) {
-      throw error(errc::invalid_argument,
-                  realm.empty() ? "no tenant is given, and the store is configured with tenants"
-                                : "the tenant is not one of those that the store is configured with",
-                  {.path = "realm"});
-    }
-    return found->second;
-  }
-
   std::size_t expire_in(const store_statements& say, timestamp before, std::size_t limit) {
     constexpr std::size_t step = 500;  // each lets waiting writers pass before the next
     std::size_t removed = 0;
@@ -225,8 +217,8 @@ class sql_store final : public store {
     return std::string_view(e.payload_class);
   }
 
-  void put_native(sql::connection& to, std::span<const entry* const> entries, timestamp horizon) const {
-    const auto& shape = say_.begin()->second.upsert;  // the same in every realm, but for the table's name
+  void put_native(sql::connection& to, std::span<const entry* const> entries, timestamp horizon) {
+    const auto& shape = say_.shape().upsert;  // the same in every realm, but for the table's name
     const std::vector<sql::parameter> common(shape.common.size(), horizon);
     std::vector<std::vector<sql::parameter>> columns(shape.columns.size());
     // More than one statement's worth is one transaction: all of it is there, or nothing.
@@ -251,7 +243,7 @@ class sql_store final : public store {
           columns[4].push_back(payload_of(*each));
           columns[5].push_back(class_of(*each));
         }
-        to.batch(say_in(part.front()->realm).upsert, columns, common);
+        to.batch(say_.in(part.front()->realm).upsert, columns, common);
       }
       if (in_transaction) to.commit();
     } catch (...) {
@@ -276,11 +268,11 @@ class sql_store final : public store {
 
   /// Where there is no native statement: insert; if the row is there, update it unless it is newer; if that touched nothing, look again.
   void put_plainly(sql::connection& to, const entry& e, timestamp horizon) {
-    const auto& say = say_in(e.realm);
+    const auto& say = say_.in(e.realm);
     const std::string_view name = e.name;
     const std::string_view key = e.key;
     const sql::parameter inserted[]{name, key, e.as_of, e.expire_on, payload_of(e), class_of(e)};
-    const sql::parameter updated[]{e.as_of, e.expire_on, payload_of(e), class_of(e), name, key, e.as_of, horizon};
+    const sql::parameter updated[]{e.as_of, e.expire_on, payload_of(e), class_of(e), name, key, just_after(e.as_of), horizon};
     const sql::parameter looked_for[]{name, key};
     for (int round = 0; round < 2; ++round) {
       try {
@@ -302,7 +294,7 @@ class sql_store final : public store {
   }
 
   [[nodiscard]] bool native() const {
-    return say_.begin()->second.native && on_->options.clock->steady().time_since_epoch().count() >= native_again_.load();
+    return say_.shape().native && on_->options.clock->steady().time_since_epoch().count() >= native_again_.load();
   }
   void refuse_native(const error& why) {
     native_again_ = (on_->options.clock->steady() + refusal_lasts).time_since_epoch().count();
@@ -323,7 +315,7 @@ class sql_store final : public store {
 
   std::shared_ptr<database::state> on_;
   store_options options_;
-  statements say_;
+  realm_statements say_;
   std::atomic<std::int64_t> native_again_{0};  // steady time
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
@@ -334,6 +326,8 @@ class sql_store final : public store {
 
 std::shared_ptr<store> database::store(store_options options) const {
   (void)prefixes_of_realms(options);
+  if (!state_->pool && options.peer != peer::none)
+    throw error(errc::invalid_argument, "what is in memory cannot be shared with Java; open a database on a server", {.path = "peer"});
   if (state_->pool) return std::make_shared<sql_store>(state_, std::move(options));
   const std::scoped_lock lock(state_->mutex);
   auto& kept = state_->memory_stores[options.prefix];

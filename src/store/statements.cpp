@@ -26,14 +26,27 @@ std::string numbered(std::string_view text, dialect_id dialect) {
   return result;
 }
 
-std::string upsert_text(dialect_id dialect, const std::string& table, type payload) {
+/// A time for a column, and a time from a column, where the column has no zone of its own.
+struct time_words {
+  std::string zone;
+
+  [[nodiscard]] std::string local(const std::string& moment) const {
+    return zone.empty() ? moment : "(" + moment + " AT TIME ZONE " + zone + ")";
+  }
+  [[nodiscard]] std::string moment(const std::string& column) const { return zone.empty() ? column : column + " AT TIME ZONE " + zone; }
+};
+
+std::string upsert_text(dialect_id dialect, const std::string& table, type payload, const time_words& time) {
   const std::string into = "INSERT INTO " + table;
   if (dialect == dialect_id::postgresql) {
     const std::string payload_array = payload == type::bytes ? "bytea[]" : "text[]";
-    return into + " AS held (" + std::string(columns) +
-           ") SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::" + payload_array +
-           ", $6::text[]) ON CONFLICT (FAILOVER_NAME, FAILOVER_KEY) DO UPDATE SET AS_OF = EXCLUDED.AS_OF, EXPIRE_ON = EXCLUDED.EXPIRE_ON, "
-           "PAYLOAD = EXCLUDED.PAYLOAD, PAYLOAD_CLASS = EXCLUDED.PAYLOAD_CLASS WHERE EXCLUDED.AS_OF >= held.AS_OF OR held.AS_OF > $7";
+    return into + " AS held (" + std::string(columns) + ") SELECT " +
+           (time.zone.empty() ? "*" : "n, k, " + time.local("a") + ", " + time.local("e") + ", p, c") +
+           " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::" + payload_array + ", $6::text[])" +
+           (time.zone.empty() ? "" : " AS given (n, k, a, e, p, c)") +
+           " ON CONFLICT (FAILOVER_NAME, FAILOVER_KEY) DO UPDATE SET AS_OF = EXCLUDED.AS_OF, EXPIRE_ON = EXCLUDED.EXPIRE_ON, "
+           "PAYLOAD = EXCLUDED.PAYLOAD, PAYLOAD_CLASS = EXCLUDED.PAYLOAD_CLASS WHERE EXCLUDED.AS_OF >= held.AS_OF OR held.AS_OF > " +
+           time.local("$7");
   }
   if (dialect == dialect_id::sqlite) return into + " AS held (" + std::string(columns) + ") VALUES ";
   return into + " (" + std::string(columns) + ") VALUES ";
@@ -59,14 +72,14 @@ std::string upsert_tail(dialect_id dialect) {
   return tail;
 }
 
-std::string expire_text(dialect_id dialect, const std::string& table) {
+std::string expire_text(dialect_id dialect, const std::string& table, const time_words& time) {
   switch (dialect) {
     case dialect_id::sqlite:
       return "DELETE FROM " + table + " WHERE rowid IN (SELECT rowid FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?)";
     case dialect_id::postgresql:
       // Rows that somebody is writing now are left for the next time: a cleaner never waits, and never deletes what was just renewed.
-      return "DELETE FROM " + table + " WHERE ctid = ANY(ARRAY(SELECT ctid FROM " + table +
-             " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ? FOR UPDATE SKIP LOCKED))";
+      return "DELETE FROM " + table + " WHERE ctid = ANY(ARRAY(SELECT ctid FROM " + table + " WHERE EXPIRE_ON < " + time.local("?") +
+             " ORDER BY EXPIRE_ON LIMIT ? FOR UPDATE SKIP LOCKED))";
     case dialect_id::mysql:
     case dialect_id::mariadb:
       return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?";
@@ -76,10 +89,11 @@ std::string expire_text(dialect_id dialect, const std::string& table) {
   return "DELETE FROM " + table + " WHERE EXPIRE_ON < ?";
 }
 
-std::string find_all_text(dialect_id dialect, const std::string& table, bool after) {
+std::string find_all_text(dialect_id dialect, const std::string& table, const time_words& time, bool after) {
   // Byte order, whatever the column's own collation is; where the column has it already, its index is used.
   const std::string key = dialect == dialect_id::postgresql ? "FAILOVER_KEY COLLATE \"C\"" : "FAILOVER_KEY";
-  std::string text = "SELECT FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS FROM " + table + " WHERE FAILOVER_NAME = ?";
+  std::string text = "SELECT FAILOVER_KEY, " + time.moment("AS_OF") + ", " + time.moment("EXPIRE_ON") + ", PAYLOAD, PAYLOAD_CLASS FROM " +
+                     table + " WHERE FAILOVER_NAME = ?";
   if (after) text += " AND " + key + " > ?";
   return text + " ORDER BY " + key + " LIMIT ?";
 }
@@ -119,7 +133,10 @@ std::map<std::string, std::string> prefixes_of_realms(const store_options& optio
   return prefixes;
 }
 
-store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options) {
+store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options,
+                                 const std::string& zone) {
+  const time_words time{zone};
+  const std::string given = time.local("?");
   store_statements s{.table = prefix + "FAILOVER_STORE"};
   const std::string& table = s.table;
   const type payload = options.payload == payload_column::bytes ? type::bytes : type::text;
@@ -130,8 +147,8 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
   };
 
   s.native = dialect != dialect_id::unknown;
-  s.upsert.text = options.replace_query ? options.replace_query(store_query::upsert, upsert_text(dialect, table, payload))
-                                        : upsert_text(dialect, table, payload);
+  s.upsert.text = options.replace_query ? options.replace_query(store_query::upsert, upsert_text(dialect, table, payload, time))
+                                        : upsert_text(dialect, table, payload, time);
   s.upsert.columns = row;
   s.upsert.common.assign(is_mysql(dialect) ? 4 : 1, type::time);
   if (dialect != dialect_id::postgresql) {
@@ -139,29 +156,31 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
     s.upsert.tail = upsert_tail(dialect);
   }
 
-  s.insert.text = with(store_query::insert, "INSERT INTO " + table + " (" + std::string(columns) + ") VALUES (?, ?, ?, ?, ?, ?)");
+  s.insert.text = with(store_query::insert,
+                       "INSERT INTO " + table + " (" + std::string(columns) + ") VALUES (?, ?, " + given + ", " + given + ", ?, ?)");
   s.insert.parameters = row;
-  s.update.text = with(store_query::update, "UPDATE " + table +
-                                                " SET AS_OF = ?, EXPIRE_ON = ?, PAYLOAD = ?, PAYLOAD_CLASS = ? WHERE FAILOVER_NAME = ? AND "
-                                                "FAILOVER_KEY = ? AND (AS_OF <= ? OR AS_OF > ?)");
+  s.update.text = with(store_query::update, "UPDATE " + table + " SET AS_OF = " + given + ", EXPIRE_ON = " + given +
+                                                ", PAYLOAD = ?, PAYLOAD_CLASS = ? WHERE FAILOVER_NAME = ? AND "
+                                                "FAILOVER_KEY = ? AND (AS_OF < " +
+                                                given + " OR AS_OF > " + given + ")");
   s.update.parameters = {type::time, type::time, payload, type::text, type::text, type::text, type::time, type::time};
 
-  s.find.text = with(store_query::find,
-                     "SELECT AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?");
+  s.find.text = with(store_query::find, "SELECT " + time.moment("AS_OF") + ", " + time.moment("EXPIRE_ON") +
+                                            ", PAYLOAD, PAYLOAD_CLASS FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?");
   s.find.parameters = {type::text, type::text};
   s.find.results = {type::time, type::time, payload, type::text};
 
-  s.find_first.text = with(store_query::find_all, find_all_text(dialect, table, false));
+  s.find_first.text = with(store_query::find_all, find_all_text(dialect, table, time, false));
   s.find_first.parameters = {type::text, type::integer};
-  s.find_after.text = with(store_query::find_all, find_all_text(dialect, table, true));
+  s.find_after.text = with(store_query::find_all, find_all_text(dialect, table, time, true));
   s.find_after.parameters = {type::text, type::text, type::integer};
   s.find_first.results = s.find_after.results = {type::text, type::time, type::time, payload, type::text};
 
-  s.erase.text =
-      with(store_query::erase, "DELETE FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= ? AND AS_OF < ?");
+  s.erase.text = with(store_query::erase, "DELETE FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= " + given +
+                                              " AND AS_OF < " + given);
   s.erase.parameters = {type::text, type::text, type::time, type::time};
 
-  s.expire.text = with(store_query::expire, expire_text(dialect, table));
+  s.expire.text = with(store_query::expire, expire_text(dialect, table, time));
   s.expire.parameters = {type::time};
   if (dialect != dialect_id::unknown) s.expire.parameters.push_back(type::integer);
 

@@ -16,7 +16,7 @@ struct store_statements {
   std::string table;              ///< with prefix and qualifiers
   sql::batch_statement upsert{};  ///< name, key, as_of, expire_on, payload, class; common: the skew horizon, as often as it is wanted
   sql::statement insert{};        ///< name, key, as_of, expire_on, payload, class
-  sql::statement update{};        ///< as_of, expire_on, payload, class, name, key, as_of, horizon
+  sql::statement update{};        ///< as_of, expire_on, payload, class, name, key, just after as_of, horizon
   sql::statement find{};          ///< name, key -> as_of, expire_on, payload, class
   sql::statement find_first{};    ///< name, limit -> key, as_of, expire_on, payload, class
   sql::statement find_after{};    ///< name, key, limit -> the same
@@ -30,6 +30,8 @@ struct store_statements {
 /// Throws errc::invalid_argument for a prefix that could be more than a name, and for two realms with the same table.
 [[nodiscard]] std::map<std::string, std::string> prefixes_of_realms(const store_options& options);
 
-[[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options);
+/// `zone` is PostgreSQL's expression for the zone of columns without one; empty where the columns have their own.
+[[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options,
+                                               const std::string& zone = {});
 
 }  // namespace HOLDFAST_NAMESPACE
