@@ -33,9 +33,13 @@ struct decoded {
 
 #if HOLDFAST_BASE64_VECTORS
 
+/// Every byte. The functions with a mask are used because those without make g++ 12 warn about a variable of its own.
+constexpr std::uint64_t all = UINT64_MAX;
+
 /// 48 bytes become 64 characters with three instructions: bring the three bytes of each four digits together, cut out six bits eight
 /// times, look up. Each loads 64 bytes, so the last 16 must be there.
-__attribute__((target("avx512f,avx512bw,avx512vbmi"))) std::size_t encode_by_64(const std::byte* from, std::size_t size, char* to) noexcept {
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) std::size_t encode_by_64(const std::byte* from, std::size_t size,
+                                                                                char* to) noexcept {
   alignas(64) std::uint8_t order[64];
   for (unsigned i = 0; i < 16; ++i) {
     const auto first = static_cast<std::uint8_t>(3 * i);
@@ -49,9 +53,9 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) std::size_t encode_by_64(
   const __m512i letters = _mm512_loadu_si512(alphabet.data());
   std::size_t done = 0;
   for (; size - done >= 64; done += 48, to += 64) {
-    const __m512i bytes = _mm512_permutexvar_epi8(together, _mm512_loadu_si512(from + done));
-    const __m512i sixes = _mm512_multishift_epi64_epi8(shifts, bytes);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi8(sixes, letters));
+    const __m512i bytes = _mm512_maskz_permutexvar_epi8(all, together, _mm512_loadu_si512(from + done));
+    const __m512i sixes = _mm512_maskz_multishift_epi64_epi8(all, shifts, bytes);
+    _mm512_storeu_si512(to, _mm512_maskz_permutexvar_epi8(all, sixes, letters));
   }
   return done;
 }
@@ -72,17 +76,18 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) decoded decode_by_64(std:
     bad = _mm512_or_si512(bad, _mm512_or_si512(text, sixes));  // beyond ASCII, or no digit
     const __m512i twelves = _mm512_maddubs_epi16(sixes, _mm512_set1_epi32(0x01400140));
     const __m512i words = _mm512_madd_epi16(twelves, _mm512_set1_epi32(0x00011000));
-    _mm512_mask_storeu_epi8(to, bytes_of_64, _mm512_permutexvar_epi8(apart, words));
+    _mm512_mask_storeu_epi8(to, bytes_of_64, _mm512_maskz_permutexvar_epi8(all, apart, words));
   }
   return {done, _mm512_movepi8_mask(bad) == 0};
 }
 
 /// The same by halves, for processors without those instructions: 24 bytes become 32 characters.
 __attribute__((target("avx2"))) std::size_t encode_by_32(const std::byte* from, std::size_t size, char* to) noexcept {
-  const __m256i together = _mm256_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10, 1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
+  const __m256i together =
+      _mm256_setr_epi8(1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10, 1, 0, 2, 1, 4, 3, 5, 4, 7, 6, 8, 7, 10, 9, 11, 10);
   // What is added to a digit: by 'a'-26 for 26 to 51, then for each of 52 to 63 its own, and last 'A' for 0 to 25.
-  const __m256i offsets = _mm256_setr_epi8(71, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -19, -16, 65, 0, 0, 71, -4, -4, -4, -4, -4, -4, -4, -4,
-                                           -4, -4, -19, -16, 65, 0, 0);
+  const __m256i offsets = _mm256_setr_epi8(71, -4, -4, -4, -4, -4, -4, -4, -4, -4, -4, -19, -16, 65, 0, 0, 71, -4, -4, -4, -4, -4, -4, -4,
+                                           -4, -4, -4, -19, -16, 65, 0, 0);
   std::size_t done = 0;
   for (; size - done >= 28; done += 24, to += 32) {
     const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + done));
@@ -103,14 +108,14 @@ __attribute__((target("avx2"))) std::size_t encode_by_32(const std::byte* from, 
 /// 32 characters become 24 bytes; each stores 32, so the text must go on.
 __attribute__((target("avx2"))) decoded decode_by_32(std::string_view from, std::byte* to) noexcept {
   // A character is no digit when the bits that its two halves forbid meet.
-  const __m256i by_low = _mm256_setr_epi8(0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13, 0x1a, 0x1b, 0x1b, 0x1b, 0x1a, 0x15,
-                                          0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13, 0x1a, 0x1b, 0x1b, 0x1b, 0x1a);
-  const __m256i by_high = _mm256_setr_epi8(0x10, 0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10,
-                                           0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10);
+  const __m256i by_low = _mm256_setr_epi8(0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13, 0x1a, 0x1b, 0x1b, 0x1b, 0x1a,
+                                          0x15, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x13, 0x1a, 0x1b, 0x1b, 0x1b, 0x1a);
+  const __m256i by_high = _mm256_setr_epi8(0x10, 0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10,
+                                           0x10, 0x10, 0x01, 0x02, 0x04, 0x08, 0x04, 0x08, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10, 0x10);
   const __m256i offsets =
       _mm256_setr_epi8(0, 16, 19, 4, -65, -65, -71, -71, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 19, 4, -65, -65, -71, -71, 0, 0, 0, 0, 0, 0, 0, 0);
-  const __m256i apart = _mm256_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1,
-                                         -1, -1);
+  const __m256i apart =
+      _mm256_setr_epi8(2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1);
   __m256i bad = _mm256_setzero_si256();
   std::size_t done = 0;
   for (; from.size() - done >= 48; done += 32, to += 24) {
@@ -138,7 +143,8 @@ bool has_32() noexcept {
 
 #endif
 
-std::size_t encode_by_vectors([[maybe_unused]] std::span<const std::byte> from, [[maybe_unused]] char* to, [[maybe_unused]] base64_by by) noexcept {
+std::size_t encode_by_vectors([[maybe_unused]] std::span<const std::byte> from, [[maybe_unused]] char* to,
+                              [[maybe_unused]] base64_by by) noexcept {
 #if HOLDFAST_BASE64_VECTORS
   if (by == base64_by::best && has_64()) return encode_by_64(from.data(), from.size(), to);
   if (by != base64_by::single && has_32()) return encode_by_32(from.data(), from.size(), to);

@@ -1,7 +1,8 @@
 #include <holdfast/key/encryption.hpp>
 
+#include "base/aes_gcm.hpp"
+#include "base/nonce_source.hpp"
 #include "base/utf8.hpp"
-#include "key/nonce_source.hpp"
 #include "key/sealing.hpp"
 
 #include <openssl/core_names.h>
@@ -9,7 +10,6 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -78,9 +78,7 @@ int hex_digit(char c) noexcept {
 
 nonce_source::instance_id random_instance() {
   nonce_source::instance_id id{};
-  if (RAND_bytes(reinterpret_cast<unsigned char*>(id.data()), static_cast<int>(id.size())) != 1) {
-    throw error(errc::unavailable, "the system has no random bytes to give", {.transient = true});
-  }
+  fill_randomly(id);
   return id;
 }
 

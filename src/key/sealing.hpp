@@ -7,7 +7,8 @@
 #include <holdfast/key/encryption.hpp>
 #include <holdfast/version.hpp>
 
-#include "key/nonce_source.hpp"
+#include "base/aes_gcm.hpp"
+#include "base/nonce_source.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -15,8 +16,7 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-inline constexpr std::size_t tag_size = 16;
-inline constexpr std::size_t seal_overhead = sizeof(nonce) + tag_size;
+inline constexpr std::size_t seal_overhead = sizeof(nonce) + aes_gcm::tag_size;
 
 /// Nonce, ciphertext, tag. Never call it twice with one key and one nonce. Exported for the tests: published vectors fix the nonce.
 [[nodiscard]] HOLDFAST_API byte_string seal_with_nonce(const derived_key& key, const nonce& once, std::span<const std::byte> plaintext,

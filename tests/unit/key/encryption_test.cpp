@@ -1,6 +1,6 @@
 #include <holdfast/key/encryption.hpp>
 
-#include "key/nonce_source.hpp"
+#include "base/nonce_source.hpp"
 #include "key/sealing.hpp"
 #include "unit/key/reserved_memory.hpp"
 #include "unit/key/wire_support.hpp"
@@ -18,13 +18,13 @@
 namespace {
 
 using holdfast::errc;
+using holdfast::nonce;
+using holdfast::nonce_source;
 using holdfast::key::aad_v3;
 using holdfast::key::byte_string;
 using holdfast::key::derive_key;
 using holdfast::key::key_ring;
 using holdfast::key::master_key;
-using holdfast::key::nonce;
-using holdfast::key::nonce_source;
 using holdfast::key::value_cipher;
 using nlohmann::json;
 using wire::bytes_of;
@@ -249,6 +249,20 @@ TEST(Encryption, NoncesEndAndNeverStartAgain) {
   EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d00000000fffffffe");
   EXPECT_EQ(to_hex(nonces.next()), "0a0b0c0d00000000ffffffff");
   for (int i = 0; i < 3; ++i) EXPECT_ERROR(errc::out_of_range, nonces.next());
+}
+
+TEST(Encryption, NoncesThatAreRenewedGoOnUnderAnotherInstance) {
+  std::byte next{0};
+  const auto counted = [&next] {
+    nonce_source::instance_id id{};
+    id[0] = next;
+    next = static_cast<std::byte>(std::to_integer<int>(next) + 1);
+    return id;
+  };
+  nonce_source nonces(counted, 0xffffffff, nonce_source::at_the_end::renew);
+  EXPECT_EQ(to_hex(nonces.next()), "0000000000000000ffffffff");
+  EXPECT_EQ(to_hex(nonces.next()), "010000000000000000000000");
+  EXPECT_EQ(to_hex(nonces.next()), "010000000000000000000001");
 }
 
 TEST(Encryption, CiphersCountUpAndDoNotShareAnInstance) {

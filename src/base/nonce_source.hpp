@@ -3,8 +3,8 @@
 /// \file
 /// Hands out nonces that never repeat under one key: 8 random bytes, then a
 /// counter of 4. AES-GCM gives up its secrets when a nonce is used twice, so
-/// the counter stops at its end, and a forked child gets random bytes of its
-/// own.
+/// the counter never starts again under the same random bytes, and a forked
+/// child gets random bytes of its own.
 
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
@@ -19,7 +19,7 @@
 #include <memory>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE {
 
 using nonce = std::array<std::byte, 12>;
 
@@ -28,9 +28,12 @@ class nonce_source {
  public:
   using instance_id = std::array<std::byte, 8>;
 
+  /// What follows the last nonce of an instance id: an error, or a new id.
+  enum class at_the_end : std::uint8_t { refuse, renew };
+
   /// `random` makes an instance id: now, and again in each forked child that asks for a nonce. `first` is where the counter starts.
-  explicit nonce_source(std::function<instance_id()> random, std::uint32_t first = 0)
-      : random_(std::move(random)), series_(new series(random_(), first, nullptr)) {}
+  explicit nonce_source(std::function<instance_id()> random, std::uint32_t first = 0, at_the_end then = at_the_end::refuse)
+      : random_(std::move(random)), then_(then), series_(new series(random_(), first, nullptr)) {}
   nonce_source(const nonce_source&) = delete;
   nonce_source& operator=(const nonce_source&) = delete;
   ~nonce_source() {
@@ -39,20 +42,24 @@ class nonce_source {
   }
 
   [[nodiscard]] nonce next() {
-    series& mine = of_this_process();
+    series* mine = &of_this_process();
     // 64 bits do not wrap in the lifetime of a machine, so that every call after the last nonce fails.
-    const std::uint64_t count = mine.counter.fetch_add(1, std::memory_order_relaxed);
-    if (count > UINT32_MAX) {
-      throw error(errc::out_of_range, "this cipher has sealed 2^32 values and has no nonces left; make a new value_cipher");
+    std::uint64_t count = mine->counter.fetch_add(1, std::memory_order_relaxed);
+    while (count > UINT32_MAX) {
+      if (then_ == at_the_end::refuse) {
+        throw error(errc::out_of_range, "this cipher has sealed 2^32 values and has no nonces left; make a new value_cipher");
+      }
+      mine = &after(mine);
+      count = mine->counter.fetch_add(1, std::memory_order_relaxed);
     }
     nonce result{};
-    for (std::size_t i = 0; i < mine.id.size(); ++i) result[i] = mine.id[i];
+    for (std::size_t i = 0; i < mine->id.size(); ++i) result[i] = mine->id[i];
     for (std::size_t i = 0; i < 4; ++i) result[8 + i] = static_cast<std::byte>(count >> (24 - 8 * i));
     return result;
   }
 
  private:
-  /// The nonces of one process. Those inherited by a child stay until the end: another thread may still be looking at them.
+  /// The nonces of one process, at most 2^32. Those that were before stay until the end: another thread may still be looking at them.
   struct series {
     series(instance_id random_id, std::uint32_t first, series* inherited) : id(random_id), counter(first), before(inherited) {}
     const instance_id id;
@@ -63,14 +70,18 @@ class nonce_source {
 
   series& of_this_process() {
     series* latest = series_.load(std::memory_order_acquire);
-    if (latest->owner == ::getpid()) return *latest;
+    return latest->owner == ::getpid() ? *latest : after(latest);
+  }
+
+  series& after(series* latest) {
     auto fresh = std::make_unique<series>(random_(), 0, latest);
     if (series_.compare_exchange_strong(latest, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
     return *latest;  // another thread of this process was faster
   }
 
   std::function<instance_id()> random_;
+  at_the_end then_;
   std::atomic<series*> series_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE
