@@ -28,6 +28,15 @@ bool same_row(const entry& a, const entry& b) { return a.realm == b.realm && a.n
 void check_name(std::string_view name) { check_text(name, "name", max_name_length, false); }
 void check_key(std::string_view key) { check_text(key, "key", max_key_length, false); }
 
+void check_entry(const entry& e) {
+  check_name(e.name);
+  check_key(e.key);
+  check_text(e.payload_class, "payload class", max_class_length, true);
+  if (e.expire_on < e.as_of) {
+    throw error(errc::invalid_argument, "the entry expires before its call started; set expire_on", {.path = e.name + "/" + e.key});
+  }
+}
+
 void check_skew(std::chrono::microseconds max_skew) {
   if (max_skew.count() < 0) throw error(errc::invalid_argument, "max_skew must not be negative", {.path = "max_skew"});
 }
@@ -40,12 +49,7 @@ std::vector<const entry*> to_be_written(std::span<const entry> entries, timestam
   std::vector<const entry*> chosen;
   chosen.reserve(entries.size());
   for (const entry& each : entries) {
-    check_name(each.name);
-    check_key(each.key);
-    check_text(each.payload_class, "payload class", max_class_length, true);
-    if (each.expire_on < each.as_of) {
-      throw error(errc::invalid_argument, "the entry expires before its call started; set expire_on", {.path = each.name + "/" + each.key});
-    }
+    check_entry(each);
     if (each.expire_on >= now) chosen.push_back(&each);
   }
   // The order in which one after the other would have replaced the one before: a stamp from the future is not believed, the newer

@@ -13,6 +13,9 @@ namespace HOLDFAST_NAMESPACE {
 void check_name(std::string_view name);
 void check_key(std::string_view key);
 
+/// Throws errc::invalid_argument, too_large or ill_formed_text for an entry that no store may keep.
+void check_entry(const entry& e);
+
 /// What of these entries is to be written: each valid, none expired, one for each (realm, name, key), the newest, sorted. Sorting keeps two
 /// writers from waiting for each other, and PostgreSQL refuses a row that comes twice.
 [[nodiscard]] std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now, timestamp horizon);
