@@ -3,6 +3,7 @@
 #include "base/url.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <utility>
@@ -50,7 +51,7 @@ namespace {
 
 #if HOLDFAST_HAS_SQLITE
 connection_factory sqlite_connector(const url& given, const database_options& options) {
-  refuse_unknown_parameters(given, {"synchronous", "vfs"});
+  refuse_unknown_parameters(given, {"mmap", "synchronous", "vfs"});
   sqlite_options made{.file = (given.has_authority ? "/" : "") + given.path, .statement_timeout = options.statement_timeout};
   if (!given.host.empty()) fail("an SQLite URL has no host: write sqlite:relative/file.db or sqlite:///absolute/file.db");
   if (given.path == ":memory:") fail("every connection would have a database of its own; write memory: instead");
@@ -62,6 +63,11 @@ connection_factory sqlite_connector(const url& given, const database_options& op
     else if (found->second == "normal") made.synchronous = sqlite_options::durability::normal;
     else if (found->second == "off") made.synchronous = sqlite_options::durability::off;
     else fail("synchronous must be full, normal or off");
+  }
+  if (const auto found = given.parameters.find("mmap"); found != given.parameters.end()) {
+    const auto [end, wrong] = std::from_chars(found->second.data(), found->second.data() + found->second.size(), made.mapped_mebibytes);
+    if (wrong != std::errc() || end != found->second.data() + found->second.size() || made.mapped_mebibytes > 1U << 20U)
+      fail("mmap must be a number of MiB, as in mmap=2047");
   }
   return [made] { return connect_sqlite(made); };
 }

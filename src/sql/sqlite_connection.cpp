@@ -79,6 +79,9 @@ class sqlite_connection final : public connection {
       sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
       sqlite3_progress_handler(db_, 10'000, &sqlite_connection::out_of_time, this);
       run("PRAGMA journal_mode=WAL");
+      // Room for the upper pages of a table of some million entries; with SQLite's own 2 MB they push each other out.
+      run("PRAGMA cache_size=-16384");
+      if (options.mapped_mebibytes != 0) run("PRAGMA mmap_size=" + std::to_string(std::uint64_t{options.mapped_mebibytes} << 20U));
       static constexpr const char* levels[] = {"FULL", "NORMAL", "OFF"};
       run(std::string("PRAGMA synchronous=") + levels[static_cast<std::size_t>(options.synchronous)]);
     } catch (...) {

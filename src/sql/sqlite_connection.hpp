@@ -14,6 +14,8 @@ struct sqlite_options {
   std::string vfs{};  ///< SQLite's own unless given
   /// When a commit returns, it is on the disk. `normal` may lose the last commits to a power failure, never the database.
   enum class durability : std::uint8_t { full, normal, off } synchronous = durability::full;
+  /// How much of the file is read through a map, which is faster on large tables; but a disk that fails to read it then ends the process.
+  std::uint32_t mapped_mebibytes = 0;
   std::chrono::milliseconds statement_timeout{10'000};  ///< waiting for a lock included
 };
 
