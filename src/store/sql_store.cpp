@@ -156,18 +156,31 @@ class sql_store final : public store {
 
  private:
   std::size_t expire_in(const store_statements& say, timestamp before, std::size_t limit) {
-    constexpr std::size_t step = 500;  // each lets waiting writers pass before the next
     std::size_t removed = 0;
     while (removed < limit) {
-      const std::size_t wanted = std::min(limit - removed, step);
+      const std::size_t wanted = std::min(limit - removed, expire_step_.load());
       std::vector<sql::parameter> parameters{before};
       if (say.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(wanted));
       // Not repeated in doubt: a second try would find nothing and say that there was nothing.
-      const auto now = repeat([&] { return on_->pool->writer()->execute(say.expire, parameters).affected; }, when_in_doubt::give_up);
+      const auto now = repeat(
+          [&] {
+            const auto lease = on_->pool->writer();
+            const auto start = std::chrono::steady_clock::now();
+            const auto count = lease->execute(say.expire, parameters).affected;
+            size_expire_step(wanted, std::chrono::steady_clock::now() - start);
+            return count;
+          },
+          when_in_doubt::give_up);
       removed += now;
       if (now < wanted) break;
     }
     return removed;
+  }
+
+  /// A writer waits for the step before it, so a step is as large as its database removes in a few milliseconds.
+  void size_expire_step(std::size_t step, std::chrono::steady_clock::duration took) {
+    if (took > 10ms) expire_step_ = std::max<std::size_t>(step / 2, 20);
+    else if (took < 3ms) expire_step_ = std::min<std::size_t>(step * 2, 1000);
   }
 
   void create_schema() {
@@ -317,6 +330,7 @@ class sql_store final : public store {
   store_options options_;
   realm_statements say_;
   std::atomic<std::int64_t> native_again_{0};  // steady time
+  std::atomic<std::size_t> expire_step_{100};  // rows
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
   std::atomic<std::uint64_t> retried_{0};
