@@ -180,7 +180,7 @@ class sql_store final : public store {
   /// A writer waits for the step before it, so a step is as large as its database removes in a few milliseconds.
   void size_expire_step(std::size_t step, std::chrono::steady_clock::duration took) {
     if (took > 10ms) expire_step_ = std::max<std::size_t>(step / 2, 20);
-    else if (took < 3ms) expire_step_ = std::min<std::size_t>(step * 2, 1000);
+    else if (took < 3ms && step == expire_step_) expire_step_ = std::min<std::size_t>(step * 2, 1000);
   }
 
   void create_schema() {
