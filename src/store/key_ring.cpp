@@ -1,0 +1,143 @@
+#include <holdfast/store/sealed.hpp>
+
+#include "base/aes_gcm.hpp"
+#include "base/base64.hpp"
+
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <system_error>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+constexpr std::size_t max_text = 64U << 10U;
+
+/// Text with keys in it, wiped when it goes.
+class secret_text {
+ public:
+  explicit secret_text(std::string text) : text_(std::move(text)) {}
+  secret_text(const secret_text&) = delete;
+  secret_text& operator=(const secret_text&) = delete;
+  ~secret_text() { wipe(std::as_writable_bytes(std::span(text_))); }
+  [[nodiscard]] std::string_view view() const noexcept { return text_; }
+  [[nodiscard]] std::string& room() noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blank = " \t\r";
+  const auto first = text.find_first_not_of(blank);
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+void check_id(std::string_view id) {
+  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "keys"}); };
+  if (id.empty()) fail("a key has no id; write it as id:key");
+  // Not repeated in the message: what was meant to be a key may stand where the id should.
+  if (id.size() > sealing_ring::max_id_length) fail("the id of a key is longer than 64 characters");
+  if (!std::ranges::all_of(id, [](char c) { return c > ' ' && c <= '~' && c != ':' && c != ')' && c != ','; })) {
+    fail("the id of a key may only have letters, digits and signs of ASCII, but no space, colon, comma or closing parenthesis");
+  }
+  if (id == "b64") fail("the id b64 is the Java library's for Base64, which is no encryption; choose another id");
+}
+
+[[noreturn]] void refuse_key() {
+  throw error(errc::invalid_argument, "a key is the Base64 of exactly 32 bytes; make one with: openssl rand -base64 32", {.path = "keys"});
+}
+
+}  // namespace
+
+sealing_key sealing_key::from_base64(std::string_view text) {
+  // 44 characters at most, so that everything fits in a buffer of known size, which is wiped.
+  const auto decoded = decoded_base64_size(text);
+  if (!decoded || *decoded > size) refuse_key();
+  sealing_key raw;
+  if (!decode_base64(text, raw.bytes_.data())) refuse_key();
+  raw.used_ = *decoded;
+  return from_bytes(raw.reveal());
+}
+
+sealing_key sealing_key::from_bytes(std::span<const std::byte> bytes) {
+  if (bytes.size() != 16 && bytes.size() != 24 && bytes.size() != 32) refuse_key();
+  sealing_key made;
+  std::ranges::copy(bytes, made.bytes_.begin());
+  made.used_ = bytes.size();
+  return made;
+}
+
+sealing_key::sealing_key(sealing_key&& other) noexcept : bytes_(other.bytes_), used_(std::exchange(other.used_, 0)) { wipe(other.bytes_); }
+sealing_key& sealing_key::operator=(sealing_key&& other) noexcept {
+  if (this == &other) return *this;
+  bytes_ = other.bytes_;
+  used_ = std::exchange(other.used_, 0);
+  wipe(other.bytes_);
+  return *this;
+}
+sealing_key::~sealing_key() { wipe(bytes_); }
+
+bool sealing_key::operator==(const sealing_key& other) const noexcept {
+  return used_ == other.used_ && CRYPTO_memcmp(bytes_.data(), other.bytes_.data(), size) == 0;
+}
+
+sealing_ring& sealing_ring::add(std::string id, sealing_key key) {
+  check_id(id);
+  if (id != java_id && key.reveal().size() != sealing_key::size) refuse_key();
+  if (keys_.size() == max_keys) throw error(errc::too_large, "a key ring has at most 64 keys; remove the oldest", {.path = "keys"});
+  for (const auto& [other_id, other] : keys_) {
+    if (other_id == id)
+      throw error(errc::duplicate, "the key id '" + id + "' is there twice; give each key an id of its own", {.path = "keys"});
+    if (other == key) {
+      throw error(errc::duplicate, "the keys '" + other_id + "' and '" + id + "' are the same; remove one of them", {.path = "keys"});
+    }
+  }
+  keys_.emplace_back(std::move(id), std::move(key));
+  return *this;
+}
+
+sealing_ring sealing_ring::from_text(std::string_view text) {
+  if (text.size() > max_text) throw error(errc::too_large, "the keys are longer than 64 KiB; is it the right file?", {.path = "keys"});
+  sealing_ring ring;
+  while (!text.empty()) {
+    const auto line = trimmed(text.substr(0, text.find_first_of("\n,")));
+    const auto end = text.find_first_of("\n,");
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty() || line.front() == '#') continue;
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) {
+      throw error(errc::invalid_argument, "a key has no id; write one key a line, as id:key", {.path = "keys"});
+    }
+    ring.add(std::string(trimmed(line.substr(0, colon))), sealing_key::from_base64(trimmed(line.substr(colon + 1))));
+  }
+  if (ring.empty())
+    throw error(errc::invalid_argument, "there is no key; write one a line, as id:key, the current one first", {.path = "keys"});
+  return ring;
+}
+
+sealing_ring sealing_ring::from_file(const std::filesystem::path& file) {
+  std::ifstream from(file, std::ios::binary);
+  secret_text text(std::string(max_text + 1, '\0'));
+  from.read(text.room().data(), static_cast<std::streamsize>(text.room().size()));
+  if (from.bad() || (from.fail() && !from.eof())) {
+    throw error(errc::unavailable, "cannot read the keys: " + std::generic_category().message(errno), {.path = file.string()});
+  }
+  return from_text(text.view().substr(0, static_cast<std::size_t>(from.gcount())));
+}
+
+sealing_ring sealing_ring::from_environment(const std::string& variable) {
+  const char* text = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets the environment here
+  if (text == nullptr) throw error(errc::not_found, "the environment variable " + variable + " with the keys is not set");
+  return from_text(text);
+}
+
+sealing_ring sealing_ring::from_callback(const std::function<std::string()>& ask) {
+  const secret_text text(ask());
+  return from_text(text.view());
+}
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,237 @@
+#include "store/sealed_envelope.hpp"
+
+#include "base/base64.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+constexpr std::string_view opening = "ENC(";
+constexpr std::array magic{std::byte{'H'}, std::byte{'F'}, std::byte{1}};
+constexpr std::string_view magic_text = "SEYB";  // the same in Base64
+constexpr std::byte bound_version{1};
+constexpr std::size_t java_nonce = 16;
+constexpr std::string_view base64_id = "b64";
+/// Ciphertext is turned into text while it is still in the nearest cache: as many blocks of AES as are whole groups of Base64.
+constexpr std::size_t piece = 12288;
+static_assert(piece % 48 == 0);
+
+[[noreturn]] void fail(errc code, const std::string& why, const entry& of) { throw error(code, why, {.path = of.name + "/" + of.key}); }
+
+/// What a payload is bound to. Most are short: no allocation for them.
+class bound_to {
+ public:
+  explicit bound_to(const entry& e) {
+    const std::array<std::string_view, 4> parts{e.realm, e.name, e.key, e.payload_class};
+    std::size_t size = 1;
+    for (const auto part : parts) size += 4 + part.size();
+    if (size > near_.size()) far_.resize(size);
+    std::byte* at = size > near_.size() ? far_.data() : near_.data();
+    bytes_ = {at, size};
+    *at++ = bound_version;
+    for (const auto part : parts) {
+      for (const unsigned shift : {24U, 16U, 8U, 0U}) *at++ = static_cast<std::byte>(part.size() >> shift & 0xffU);
+      if (!part.empty()) std::memcpy(at, part.data(), part.size());
+      at += part.size();
+    }
+  }
+  bound_to(const bound_to&) = delete;
+  bound_to& operator=(const bound_to&) = delete;
+  ~bound_to() = default;
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::array<std::byte, 384> near_;
+  std::vector<std::byte> far_{};
+  std::span<const std::byte> bytes_;
+};
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+/// `ENC(id:`, then the header, the ciphertext and the tag as one Base64, then `)`.
+std::string sealed_text(std::string_view id, std::span<const std::byte> header, aes_gcm::run run, std::string_view plain) {
+  constexpr std::size_t tag = aes_gcm::tag_size;
+  const std::size_t before = opening.size() + id.size() + 1;
+  std::string out;
+  out.resize(before + base64_size(header.size() + plain.size() + tag) + 1);
+  char* to = out.data();
+  to = std::copy(opening.begin(), opening.end(), to);
+  to = std::copy(id.begin(), id.end(), to);
+  *to++ = ':';
+
+  std::array<std::byte, 64 + piece + tag> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before it is read
+  std::size_t held = header.size();
+  std::copy(header.begin(), header.end(), room.begin());
+  for (auto left = bytes_of(plain); !left.empty();) {
+    const auto part = left.first(std::min(left.size(), piece));
+    left = left.subspan(part.size());
+    run.update(part, room.data() + held);
+    held += part.size();
+    if (left.empty()) break;
+    const std::size_t whole = held / 3 * 3;
+    encode_base64({room.data(), whole}, to);
+    to += whole / 3 * 4;
+    std::copy(room.begin() + static_cast<std::ptrdiff_t>(whole), room.begin() + static_cast<std::ptrdiff_t>(held), room.begin());
+    held -= whole;
+  }
+  run.finish(std::span<std::byte, tag>(room.data() + held, tag));
+  encode_base64({room.data(), held + tag}, to);
+  out.back() = ')';
+  return out;
+}
+
+[[noreturn]] void fail_damaged(const entry& of) {
+  fail(errc::malformed, "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it", of);
+}
+
+/// The other way. Nothing when the tag does not fit. `nonce_at` is where in the header the nonce is, which goes on to its end.
+std::optional<std::string> opened_text(const entry& from, std::string_view text, const aes_gcm& cipher, std::size_t header,
+                                       std::size_t nonce_at, std::span<const std::byte> associated) {
+  constexpr std::size_t tag = aes_gcm::tag_size;
+  const auto size = decoded_base64_size(text);
+  if (!size || *size < header + tag) fail_damaged(from);
+  std::array<std::byte, 64 + piece + tag> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before it is read
+  std::string plain(*size - header - tag, '\0');
+  auto* to = reinterpret_cast<std::byte*>(plain.data());
+
+  // As much as is wanted of the text, but no more than the rest is, becomes bytes behind those that are held already.
+  std::size_t held = 0;
+  const auto take = [&](std::size_t characters) {
+    const auto part = text.substr(0, characters);
+    text.remove_prefix(part.size());
+    if (!decode_base64(part, room.data() + held) || (!text.empty() && part.back() == '=')) fail_damaged(from);
+    held += decoded_base64_size(part).value_or(0);
+  };
+  // The first time as much ciphertext comes along as makes whole groups of Base64 and whole blocks of AES.
+  std::size_t first = header + tag;
+  while (first % 3 != 0) first += 16;
+  take(base64_size(first));
+  auto run = cipher.open(std::span<const std::byte>(room).subspan(nonce_at, header - nonce_at), associated);
+  std::size_t done = header;
+  for (;;) {
+    // The last bytes may be the tag: they are held back.
+    const std::size_t ready = held - done - tag;
+    run.update({room.data() + done, ready}, to);
+    to += ready;
+    std::memmove(room.data(), room.data() + done + ready, tag);
+    held = tag;
+    done = 0;
+    if (text.empty()) break;
+    take(base64_size(piece));
+  }
+  if (run.verify(std::span<const std::byte, tag>(room.data(), tag))) return plain;
+  wipe(std::as_writable_bytes(std::span(plain)));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<envelope_parts> envelope_of(std::string_view payload) {
+  if (!payload.starts_with(opening)) return std::nullopt;
+  const auto colon = payload.find(':');
+  if (colon == std::string_view::npos || !payload.ends_with(')')) {
+    throw error(errc::malformed, "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it");
+  }
+  const auto id = payload.substr(opening.size(), colon - opening.size());
+  return envelope_parts{.id = id, .text = payload.substr(colon + 1, payload.size() - colon - 2)};
+}
+
+sealer::sealer(const sealing_ring& keys, const rules& how, nonce_source& nonces)
+    : java_(how.peer == peer::java),
+      read_java_(how.read_java || how.peer == peer::java),
+      read_base64_(how.read_base64),
+      read_plaintext_(how.read_plaintext),
+      nonces_(nonces) {
+  const auto refuse = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "keys"}); };
+  if (keys.empty()) refuse("the key ring is empty; give it a current key");
+  const bool java_is_current = keys.keys().front().first == sealing_ring::java_id;
+  if (java_ && !java_is_current)
+    refuse("with peer = java the current key must have the id aesgcm, the only one that the Java library knows");
+  if (!java_ && java_is_current)
+    refuse("the key aesgcm is the Java library's: share the table with peer = java, or make another key the current one");
+  for (const auto& [id, key] : keys.keys()) {
+    if (id == sealing_ring::java_id && !read_java_)
+      refuse("the key aesgcm opens only what the Java library sealed; allow it with read_java, or remove the key");
+    keys_.push_back(std::make_unique<const named_key>(id, key.reveal()));
+  }
+}
+
+const sealer::named_key* sealer::key_of(std::string_view id) const noexcept {
+  const auto found = std::ranges::find_if(keys_, [id](const auto& each) { return each->id == id; });
+  return found == keys_.end() ? nullptr : found->get();
+}
+
+std::string sealer::seal(const entry& plain) const {
+  const std::string& payload = plain.payload.value();
+  if (payload.size() > aes_gcm::max_size) fail(errc::too_large, "a payload of more than 1 GiB cannot be sealed", plain);
+  const named_key& key = *keys_.front();
+  if (java_) {
+    std::array<std::byte, java_nonce> header{};
+    fill_randomly(header);
+    return sealed_text(key.id, header, key.cipher.seal(header, {}), payload);
+  }
+  std::array<std::byte, magic.size() + sizeof(nonce)> header{};
+  const nonce once = nonces_.next();
+  std::copy(once.begin(), once.end(), std::copy(magic.begin(), magic.end(), header.begin()));
+  return sealed_text(key.id, header, key.cipher.seal(once, bound_to(plain).bytes()), payload);
+}
+
+bool sealer::is_current(std::string_view payload) const {
+  const auto parts = envelope_of(payload);
+  return parts && parts->id == keys_.front()->id && (java_ || parts->text.starts_with(magic_text));
+}
+
+std::string sealer::open(const entry& sealed) const {
+  const std::string& payload = sealed.payload.value();
+  std::optional<envelope_parts> parts;
+  try {
+    parts = envelope_of(payload);
+  } catch (const error&) {
+    fail_damaged(sealed);
+  }
+  if (!parts) {
+    if (read_plaintext_) return payload;
+    fail(errc::permission,
+         "the payload is not encrypted, and this store requires it; to migrate a table, allow read_plaintext and rekey it", sealed);
+  }
+  if (parts->text.size() > 2 * aes_gcm::max_size) fail(errc::too_large, "the sealed payload is too large", sealed);
+  const auto [id, text] = *parts;
+  if (id == base64_id) {
+    if (!read_base64_)
+      fail(errc::permission, "the payload is in Base64, which is no encryption; to migrate a table, allow read_base64 and rekey it",
+           sealed);
+    const auto size = decoded_base64_size(text);
+    std::string plain(size.value_or(0), '\0');
+    if (!size || !decode_base64(text, reinterpret_cast<std::byte*>(plain.data()))) fail_damaged(sealed);
+    return plain;
+  }
+  const named_key* key = key_of(id);
+  if (id == sealing_ring::java_id && !read_java_) {
+    fail(errc::permission, "the payload was sealed by the Java library, which does not bind it to its row; allow it with read_java",
+         sealed);
+  }
+  if (key == nullptr) {
+    const bool printable = id.size() <= sealing_ring::max_id_length && std::ranges::all_of(id, [](char c) { return c > ' ' && c <= '~'; });
+    if (id.empty() || !printable) fail_damaged(sealed);
+    fail(errc::not_found, "the payload was sealed with the key '" + std::string(id) + "', which is not in the key ring; add it", sealed);
+  }
+  std::optional<std::string> plain;
+  if (id == sealing_ring::java_id) {
+    plain = opened_text(sealed, text, key->cipher, java_nonce, 0, {});
+  } else {
+    if (!text.starts_with(magic_text))
+      fail(errc::malformed, "the payload was not sealed by this library, although it names a key of its ring", sealed);
+    plain = opened_text(sealed, text, key->cipher, magic.size() + sizeof(nonce), magic.size(), bound_to(sealed).bytes());
+  }
+  if (plain) return *std::move(plain);
+  fail(errc::tampered,
+       "the sealed payload does not fit: it was changed, belongs to another row, or was sealed with another key than the ring has as '" +
+           std::string(id) + "'",
+       sealed);
+}
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,147 @@
+#include <holdfast/store/sealed.hpp>
+
+#include "base/aes_gcm.hpp"
+#include "base/nonce_source.hpp"
+#include "store/sealed_envelope.hpp"
+#include "store/sealed_rekey.hpp"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+rewritable_store::~rewritable_store() = default;
+
+namespace {
+
+nonce_source::instance_id random_instance() {
+  nonce_source::instance_id id{};
+  fill_randomly(id);
+  return id;
+}
+
+/// The counter starts anywhere: two stores that happen to draw the same instance will still hardly ever meet.
+std::uint32_t random_start() {
+  std::array<std::byte, 4> bytes{};
+  fill_randomly(bytes);
+  std::uint32_t start = 0;
+  for (const auto each : bytes) start = start << 8U | std::to_integer<std::uint32_t>(each);
+  return start;
+}
+
+class sealing_store final : public sealed_store {
+ public:
+  sealing_store(std::shared_ptr<store> next, sealed_options options) : next_(std::move(next)), options_(std::move(options)) {
+    if (!next_) throw error(errc::invalid_argument, "there is no store to seal");
+    use(std::exchange(options_.keys, {}));
+  }
+
+  void use(sealing_ring keys) override {
+    auto fresh = std::make_shared<const sealer>(keys, options_, nonces_);
+    const std::scoped_lock lock(mutex_);
+    sealer_ = std::move(fresh);
+  }
+
+  void put(std::span<const entry> entries) override {
+    const auto with = current();
+    std::vector<entry> sealed;
+    sealed.reserve(entries.size());
+    std::uint64_t count = 0;
+    for (const entry& each : entries) {
+      entry& made = sealed.emplace_back(entry{.name = each.name,
+                                              .key = each.key,
+                                              .as_of = each.as_of,
+                                              .expire_on = each.expire_on,
+                                              .payload_class = each.payload_class,
+                                              .realm = each.realm});
+      if (each.tombstone()) continue;
+      made.payload = with->seal(each);
+      ++count;
+    }
+    next_->put(sealed);
+    sealed_.fetch_add(count, std::memory_order_relaxed);
+  }
+
+  std::optional<entry> find(place where, std::string_view key) override {
+    auto found = next_->find(where, key);
+    if (found && !found->tombstone()) open(*current(), *found);
+    return found;
+  }
+
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    auto page = next_->find_all(where, limit, after);
+    const auto with = current();
+    const auto unreadable = std::erase_if(page.entries, [&](entry& each) {
+      try {
+        if (!each.tombstone()) open(*with, each);
+        return false;
+      } catch (const error&) {
+        return true;
+      }
+    });
+    page.unreadable += unreadable;
+    return page;
+  }
+
+  bool erase(place where, std::string_view key, timestamp as_of) override { return next_->erase(where, key, as_of); }
+  std::size_t expire(timestamp before, std::size_t limit) override { return next_->expire(before, limit); }
+  std::uint64_t count(place where) override { return next_->count(where); }
+
+  store_health health() noexcept override {
+    auto result = next_->health();
+    result.unreadable += refused_.load(std::memory_order_relaxed);
+    return result;
+  }
+
+  rekey_report rekey(const rekey_options& options) override {
+    auto* const below = dynamic_cast<rewritable_store*>(next_.get());
+    if (below == nullptr) {
+      throw error(errc::invalid_argument, "the store below cannot replace a payload where it is; rekey the store of the database itself");
+    }
+    return rekey_entries(*next_, *below, *current(), options);
+  }
+
+  sealed_numbers numbers() const noexcept override {
+    return {.sealed = sealed_.load(), .opened = opened_.load(), .opened_old = opened_old_.load(), .refused = refused_.load()};
+  }
+
+ private:
+  std::shared_ptr<const sealer> current() const {
+    const std::shared_lock lock(mutex_);
+    return sealer_;
+  }
+
+  void open(const sealer& with, entry& e) {
+    try {
+      std::string plain = with.open(e);
+      if (!with.is_current(*e.payload)) opened_old_.fetch_add(1, std::memory_order_relaxed);
+      e.payload = std::move(plain);
+      opened_.fetch_add(1, std::memory_order_relaxed);
+    } catch (const error&) {
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      throw;
+    }
+  }
+
+  std::shared_ptr<store> next_;
+  sealed_options options_;  // without its keys: they are in the sealer, ready for use
+  // 2^32 payloads may be few for a process that lives long: it goes on with an instance of its own.
+  nonce_source nonces_{&random_instance, random_start(), nonce_source::at_the_end::renew};
+  mutable std::shared_mutex mutex_;
+  std::shared_ptr<const sealer> sealer_;
+  std::atomic<std::uint64_t> sealed_{0};
+  std::atomic<std::uint64_t> opened_{0};
+  std::atomic<std::uint64_t> opened_old_{0};
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace
+
+std::shared_ptr<sealed_store> make_sealed(std::shared_ptr<store> next, sealed_options options) {
+  return std::make_shared<sealing_store>(std::move(next), std::move(options));
+}
+
+}  // namespace HOLDFAST_NAMESPACE
