@@ -187,6 +187,18 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
   s.count.text = with(store_query::count, "SELECT COUNT(*) FROM " + table + " WHERE FAILOVER_NAME = ?");
   s.count.parameters = {type::text};
   s.count.results = {type::integer};
+
+  // Whatever the column's own collation says, another payload is another payload.
+  const std::string same = is_mysql(dialect) ? "CAST(PAYLOAD AS BINARY) = CAST(? AS BINARY)" : "PAYLOAD = ?";
+  s.rewrite.text =
+      with(store_query::rewrite, "UPDATE " + table + " SET PAYLOAD = ? WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= " + given +
+                                     " AND AS_OF < " + given + " AND " + same);
+  s.rewrite.parameters = {payload, type::text, type::text, type::time, type::time, payload};
+  const std::string name = dialect == dialect_id::postgresql ? "FAILOVER_NAME COLLATE \"C\"" : "FAILOVER_NAME";
+  s.name_after.text =
+      with(store_query::name_after, "SELECT FAILOVER_NAME FROM " + table + " WHERE " + name + " > ? ORDER BY " + name + " LIMIT 1");
+  s.name_after.parameters = {type::text};
+  s.name_after.results = {type::text};
   return s;
 }
 

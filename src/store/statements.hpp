@@ -23,6 +23,8 @@ struct store_statements {
   sql::statement erase{};         ///< name, key, from, to (as_of in [from, to))
   sql::statement expire{};        ///< before, limit
   sql::statement count{};         ///< name -> count
+  sql::statement rewrite{};       ///< payload, name, key, from, to (as_of in [from, to)), the payload before
+  sql::statement name_after{};    ///< name -> the next name
   bool native = true;             ///< whether `upsert` is worth trying
 };
 
