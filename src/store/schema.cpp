@@ -1,3 +1,6 @@
+#include "store/schema.hpp"
+
+#include "store/lease.hpp"
 #include "store/statements.hpp"
 
 #include <algorithm>
@@ -12,7 +15,11 @@ using sql::dialect_id;
 /// The part behind the last qualifier: what an index may be named after.
 std::string unqualified(const std::string& table) { return table.substr(table.rfind('.') + 1); }
 
-std::vector<std::string> schema_of(sql::dialect_id dialect, const std::string& table, bool bytes) {
+}  // namespace
+
+std::vector<std::string> entries_schema(sql::dialect_id dialect, const std::string& prefix, payload_column payload) {
+  const std::string table = prefix + "FAILOVER_STORE";
+  const bool bytes = payload == payload_column::bytes;
   const std::string index = "IDX_" + unqualified(table) + "_EXPIRE_ON";
   const std::string create = "CREATE TABLE IF NOT EXISTS " + table + " (\n  ";
   const std::string key = "PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
@@ -50,13 +57,12 @@ std::vector<std::string> schema_of(sql::dialect_id dialect, const std::string& t
               "the table can only be created where the dialect is known; create it yourself, as the published text says");
 }
 
-}  // namespace
-
 std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options) {
   std::vector<std::string> all;
   for (const auto& [realm, prefix] : prefixes_of_realms(options)) {
-    std::ranges::move(schema_of(dialect, prefix + "FAILOVER_STORE", options.payload == payload_column::bytes), std::back_inserter(all));
+    std::ranges::move(entries_schema(dialect, prefix, options.payload), std::back_inserter(all));
   }
+  all.push_back(lease_schema(dialect, options.prefix));
   return all;
 }
 

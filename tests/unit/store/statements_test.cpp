@@ -65,7 +65,8 @@ TEST(store_statements, give_each_realm_a_table_of_its_own) {
   const auto prefixes = prefixes_of_realms({.prefix = "APP_", .realms = {{"acme", "ACME_"}, {"zebra; DROP", "zebra."}}});
   EXPECT_EQ(prefixes, (std::map<std::string, std::string>{{"acme", "ACME_APP_"}, {"zebra; DROP", "zebra.APP_"}}))
       << "the tenant's own name is not part of a table's";
-  EXPECT_EQ(store_schema(dialect_id::postgresql, {.realms = {{"a", "A_"}, {"b", "B_"}}}).size(), 4U);
+  EXPECT_EQ(store_schema(dialect_id::postgresql, {.realms = {{"a", "A_"}, {"b", "B_"}}}).size(), 5U)
+      << "two tables with an index each, and one for leases";
   EXPECT_THROW((void)prefixes_of_realms({.realms = {{"a", "x; DROP"}}}), error);
   EXPECT_THROW((void)prefixes_of_realms({.realms = {{"a", "A_"}, {"b", "a_"}}}), error) << "some databases do not tell them apart";
 }

@@ -1,0 +1,338 @@
+// The cleanup on the manual executor and a virtual clock: every race is an order.
+
+#include <holdfast/store/cleanup.hpp>
+
+#include "store/cleaner.hpp"
+#include "support/manual_executor.hpp"
+#include "support/virtual_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// One row of a lease table, by the virtual clock.
+struct lease_row {
+  std::string owner{};
+  timestamp until{};
+  std::uint64_t fence = 0;
+};
+
+class row_lease final : public lease {
+ public:
+  row_lease(std::shared_ptr<lease_row> row, std::shared_ptr<virtual_clock> clock) : row_(std::move(row)), clock_(std::move(clock)) {}
+  attempt acquire(std::string_view owner, std::chrono::microseconds length) override {
+    if (row_->until > clock_->now() && row_->owner != owner) return {.holder = row_->owner};
+    *row_ = {.owner = std::string(owner), .until = clock_->now() + length, .fence = row_->fence + 1};
+    return {.fence = row_->fence, .holder = row_->owner};
+  }
+  bool renew(std::string_view owner, std::uint64_t fence, std::chrono::microseconds length) override {
+    if (row_->owner != owner || row_->fence != fence) return false;
+    row_->until = clock_->now() + length;
+    return true;
+  }
+  void release(std::string_view owner, std::uint64_t fence) override {
+    if (row_->owner == owner && row_->fence == fence) row_->until = {};
+  }
+
+ private:
+  std::shared_ptr<lease_row> row_;
+  std::shared_ptr<virtual_clock> clock_;
+};
+
+/// A store of numbers instead of entries, that can fail and take time.
+class counting_store final : public store {
+ public:
+  std::size_t expired = 0;
+  std::function<void()> before_batch = [] {};
+  std::vector<std::size_t> batches{};
+
+  void put(std::span<const entry>) override {}
+  std::optional<entry> find(place, std::string_view) override { return std::nullopt; }
+  entry_page find_all(place, std::size_t, std::string_view) override { return {}; }
+  bool erase(place, std::string_view, timestamp) override { return false; }
+  std::size_t expire(timestamp, std::size_t limit) override {
+    before_batch();
+    const auto removed = std::min(limit, expired);
+    expired -= removed;
+    batches.push_back(removed);
+    return removed;
+  }
+  std::uint64_t count(place) override { return expired; }
+  store_health health() noexcept override { return {}; }
+};
+
+struct Cleanup : ::testing::Test {
+  std::shared_ptr<virtual_clock> clock = std::make_shared<virtual_clock>();  // 2026-01-01 00:00:00
+  std::shared_ptr<manual_executor> executor = std::make_shared<manual_executor>(clock);
+  std::shared_ptr<counting_store> store = std::make_shared<counting_store>();
+  std::shared_ptr<lease_row> row = std::make_shared<lease_row>();
+  std::shared_ptr<prometheus_registry> registry = make_prometheus_registry();
+  std::vector<std::string> lines{};
+
+  std::shared_ptr<cleaner> make(cleanup_options how = {}) {
+    if (how.jitter == cleanup_options{}.jitter) how.jitter = 0ms;
+    auto log = std::make_shared<const logger>([this](const log_record& record) {
+      lines.push_back(std::string(to_string(record.level)) + " " + std::string(record.fields.empty() ? "" : record.fields[0].value));
+    });
+    auto made = std::make_shared<cleaner>(cleaner_parts{.what = store,
+                                                        .right = std::make_unique<row_lease>(row, clock),
+                                                        .on = executor,
+                                                        .clock = clock,
+                                                        .log = log,
+                                                        .metrics = isolate(registry)},
+                                          how);
+    made->start();
+    return made;
+  }
+};
+
+TEST_F(Cleanup, RunsByItsScheduleAndRemovesInBatches) {
+  const auto cleaner = make({.batch = 10});
+  store->expired = 25;
+  executor->advance(59min);
+  EXPECT_EQ(store->expired, 25U) << "not yet";
+  EXPECT_EQ(cleaner->state().next, clock->now() + 1min);
+  executor->advance(1min);
+  EXPECT_EQ(store->batches, (std::vector<std::size_t>{10, 10, 5, 0}));
+  const auto state = cleaner->state();
+  ASSERT_TRUE(state.last);
+  EXPECT_EQ(state.last->result, cleanup_result::cleaned);
+  EXPECT_EQ(state.last->removed, 25U);
+  EXPECT_EQ(state.last->fence, 1U);
+  EXPECT_EQ(state.last->holder, row->owner);
+  EXPECT_EQ(row->until, timestamp{}) << "given back";
+  EXPECT_EQ(state.next, clock->now() + 1h);
+  store->expired = 3;
+  executor->advance(1h);
+  EXPECT_EQ(cleaner->state().removed, 28U);
+  EXPECT_EQ(cleaner->state().runs, 2U);
+}
+
+TEST_F(Cleanup, ARunIsLimitedAndTheNextGoesOn) {
+  const auto cleaner = make({.batch = 10, .limit = 15});
+  store->expired = 20;
+  EXPECT_EQ(cleaner->run_now().result, cleanup_result::limited);
+  EXPECT_EQ(store->expired, 5U);
+  EXPECT_EQ(cleaner->run_now().result, cleanup_result::cleaned);
+  EXPECT_EQ(store->expired, 0U);
+}
+
+TEST_F(Cleanup, IsLaterByUpToItsJitter) {
+  bool late = false;
+  for (int i = 0; i < 20; ++i) {
+    const auto next = make({.jitter = 10min})->state().next;
+    ASSERT_TRUE(next);
+    EXPECT_GE(*next, clock->now() + 1h);
+    EXPECT_LE(*next, clock->now() + 1h + 10min);
+    late = late || *next != clock->now() + 1h;
+  }
+  EXPECT_TRUE(late);
+}
+
+TEST_F(Cleanup, OfTwoMachinesOneCleans) {
+  const auto one = make({.batch = 1});
+  const auto two = make({.batch = 1});
+  store->expired = 5;
+  executor->advance(1h);
+  EXPECT_EQ(one->state().removed + two->state().removed, 5U);
+  EXPECT_EQ(one->state().skipped + two->state().skipped, 1U);
+  const auto& idle = one->state().skipped == 1 ? one : two;
+  const auto& busy = one->state().skipped == 1 ? two : one;
+  EXPECT_EQ(idle->state().last->result, cleanup_result::held_elsewhere);
+  EXPECT_EQ(idle->state().last->holder, busy->state().last->holder) << "says who";
+  EXPECT_EQ(idle->state().removed, 0U);
+}
+
+TEST_F(Cleanup, InWhateverOrderTheyRunOneCleansAtATime) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const auto one = make({.batch = 1});
+    const auto two = make({.batch = 1});
+    store->expired = 8;
+    store->batches.clear();
+    clock->advance(1h);
+    executor->run_all_shuffled(seed);
+    EXPECT_EQ(store->expired, 0U);
+    // Each run of batches ends with one that found nothing; a second cleaner only comes after it.
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(store->batches.at(i), 1U) << "seed " << seed;
+    executor->clear();
+  }
+}
+
+TEST_F(Cleanup, AHolderThatDiedIsFollowedWhenItsLeaseEnds) {
+  auto died = make({.batch = 1, .lease = 60s});
+  store->expired = 5;
+  clock->advance(1h);
+  executor->run_one();  // the timer
+  executor->run_one();  // the lease
+  executor->run_one();  // a batch
+  EXPECT_EQ(store->expired, 4U);
+  executor->clear();  // kill -9
+  const auto next = make({.batch = 1, .lease = 60s});
+  EXPECT_EQ(next->run_now().result, cleanup_result::held_elsewhere);
+  clock->advance(59s);
+  EXPECT_EQ(next->run_now().result, cleanup_result::held_elsewhere);
+  clock->advance(1s);
+  const auto report = next->run_now();
+  EXPECT_EQ(report.result, cleanup_result::cleaned);
+  EXPECT_EQ(report.removed, 4U);
+  EXPECT_EQ(report.fence, 2U) << "the fence grew";
+}
+
+TEST_F(Cleanup, ASlowHolderRenewsItsLease) {
+  const auto cleaner = make({.batch = 1, .lease = 60s});
+  store->expired = 10;
+  store->before_batch = [&] { clock->advance(25s); };
+  const auto report = cleaner->run_now();
+  EXPECT_EQ(report.result, cleanup_result::cleaned);
+  EXPECT_EQ(report.removed, 10U);
+  EXPECT_EQ(report.duration, 275s);
+}
+
+TEST_F(Cleanup, AHolderThatWasTooSlowStopsWhenAnotherTookOver) {
+  const auto slow = make({.batch = 1, .lease = 60s});
+  const auto quick = make({.batch = 1, .lease = 60s});
+  store->expired = 10;
+  bool stalled = false;
+  store->before_batch = [&] {
+    if (std::exchange(stalled, true)) return;
+    clock->advance(61s);  // as if the machine had slept
+    EXPECT_EQ(quick->run_now().removed, 10U);
+  };
+  const auto report = slow->run_now();
+  EXPECT_EQ(report.result, cleanup_result::cleaned) << "nothing was left to remove";
+  stalled = false;
+  store->expired = 10;
+  store->before_batch = [&] {
+    if (std::exchange(stalled, true)) return;
+    clock->advance(61s);
+    *row = {.owner = "another", .until = clock->now() + 1h, .fence = row->fence + 1};
+  };
+  const auto second = slow->run_now();
+  EXPECT_EQ(second.result, cleanup_result::lost);
+  EXPECT_EQ(second.removed, 1U) << "the batch that it was in, and no other";
+  EXPECT_EQ(row->owner, "another") << "left alone";
+  EXPECT_EQ(slow->state().failures, 1U);
+}
+
+TEST_F(Cleanup, AFailureIsReportedAndTheScheduleGoesOn) {
+  const auto cleaner = make();
+  store->expired = 5;
+  store->before_batch = [] { throw error(errc::unavailable, "the server is down", {.transient = true}); };
+  executor->advance(1h);
+  auto state = cleaner->state();
+  EXPECT_EQ(state.last->result, cleanup_result::failed);
+  EXPECT_EQ(state.last->problem, "the server is down");
+  EXPECT_EQ(row->until, timestamp{}) << "given back, so that another may try";
+  EXPECT_EQ(lines, std::vector<std::string>{"warning failed"});
+  store->before_batch = [] {};
+  executor->advance(1h);
+  EXPECT_EQ(cleaner->state().last->result, cleanup_result::cleaned);
+  EXPECT_EQ(lines.back(), "info cleaned");
+  const auto text = registry->text();
+  EXPECT_NE(text.find("holdfast_cleanup_runs_total{result=\"failed\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("holdfast_cleanup_runs_total{result=\"cleaned\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("holdfast_cleanup_removed_total 5\n"), std::string::npos);
+  EXPECT_NE(text.find("holdfast_cleanup_seconds_count 2\n"), std::string::npos);
+}
+
+TEST_F(Cleanup, CloseEndsARunBetweenTwoBatchesAndGivesTheLeaseBack) {
+  const auto cleaner = make({.batch = 1});
+  store->expired = 5;
+  clock->advance(1h);
+  for (int i = 0; i < 3; ++i) executor->run_one();
+  EXPECT_TRUE(cleaner->state().running);
+  EXPECT_TRUE(cleaner->close(std::chrono::steady_clock::now()));
+  EXPECT_EQ(cleaner->state().last->result, cleanup_result::stopped);
+  EXPECT_EQ(row->until, timestamp{});
+  EXPECT_FALSE(cleaner->state().next);
+  executor->run_all();
+  EXPECT_EQ(store->expired, 4U) << "nothing more";
+  EXPECT_EQ(cleaner->run_now().result, cleanup_result::stopped);
+}
+
+TEST_F(Cleanup, DoesNotRunTwiceAtOnce) {
+  const auto cleaner = make({.batch = 1});
+  store->expired = 5;
+  clock->advance(1h);
+  for (int i = 0; i < 3; ++i) executor->run_one();
+  EXPECT_EQ(cleaner->run_now().result, cleanup_result::running);
+  executor->run_all();
+  EXPECT_EQ(cleaner->state().last->removed, 5U);
+}
+
+TEST_F(Cleanup, OneThatIsGoneDoesNothing) {
+  auto cleaner = make();
+  store->expired = 5;
+  cleaner.reset();
+  executor->advance(2h);
+  EXPECT_EQ(store->expired, 5U);
+  EXPECT_EQ(executor->size(), 0U) << "and leaves no timer";
+}
+
+TEST_F(Cleanup, AClockThatIsSetDoesNotStopIt) {
+  const auto cleaner = make();
+  store->expired = 1;
+  clock->jump(-std::chrono::hours(24 * 30));
+  executor->advance(1h + 1min);
+  EXPECT_EQ(store->expired, 0U) << "the next hour of the new time, not a month later";
+  store->expired = 1;
+  clock->jump(std::chrono::hours(24 * 30) + 30min);
+  executor->advance(1min);
+  EXPECT_EQ(store->expired, 0U) << "its hour has passed";
+}
+
+/// Takes nothing.
+struct full_executor final : executor {
+  bool post(task) override { return false; }
+  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+};
+
+TEST_F(Cleanup, AFullExecutorIsSaidAndOnDemandStillWorks) {
+  auto parts = cleaner_parts{.what = store,
+                             .on = std::make_shared<full_executor>(),
+                             .clock = clock,
+                             .log = std::make_shared<const logger>([this](const log_record& r) { lines.emplace_back(r.message); }),
+                             .metrics = isolate(nullptr)};
+  const auto cleaner = std::make_shared<holdfast::cleaner>(std::move(parts), cleanup_options{});
+  cleaner->start();
+  EXPECT_EQ(lines.size(), 1U);
+  EXPECT_FALSE(cleaner->state().next);
+  store->expired = 3;
+  EXPECT_EQ(cleaner->run_now().removed, 3U);
+}
+
+TEST_F(Cleanup, RefusesOptionsThatCannotHold) {
+  for (const cleanup_options& bad : {cleanup_options{.cron = "hourly"}, cleanup_options{.batch = 0}, cleanup_options{.limit = 0},
+                                     cleanup_options{.jitter = -1ms}, cleanup_options{.lease = 10ms}}) {
+    EXPECT_THROW((void)make(bad), error);
+  }
+}
+
+TEST(CleanupOnMemory, CleansThroughThePublicDoor) {
+  const auto clock = std::make_shared<virtual_clock>();
+  const auto executor = std::make_shared<manual_executor>(clock);
+  const auto db = open("memory:", {.clock = clock, .executor = executor});
+  const auto store = db.store();
+  const entry e{.name = "n", .key = "k", .as_of = clock->now(), .expire_on = clock->now() + 30min, .payload = "x", .payload_class = "c"};
+  store->put({&e, 1});
+  cleanup cleaner(db, store, {.jitter = 0ms});
+  executor->advance(1h);
+  EXPECT_FALSE(store->find("n", "k"));
+  EXPECT_EQ(cleaner.state().removed, 1U);
+  EXPECT_TRUE(cleaner.close(std::chrono::steady_clock::now()));
+  EXPECT_THROW(cleanup(db, nullptr), error);
+}
+
+}  // namespace
+}  // namespace holdfast::test
