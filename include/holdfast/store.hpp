@@ -106,19 +106,14 @@ class HOLDFAST_API store {
 
   /// Asks the database; never throws.
   [[nodiscard]] virtual store_health health() noexcept = 0;
+
+  /// Whether operations may wait for something outside this process: a server, a disk. Who must not wait then calls from another thread.
+  [[nodiscard]] virtual bool waits() const noexcept { return true; }
 };
 
 /// Limits of the published table.
 inline constexpr std::size_t max_name_length = 50;    ///< characters of FAILOVER_NAME
 inline constexpr std::size_t max_key_length = 256;    ///< characters of FAILOVER_KEY
 inline constexpr std::size_t max_class_length = 256;  ///< characters of PAYLOAD_CLASS
-
-struct memory_store_options {
-  std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
-  std::shared_ptr<const holdfast::clock> clock{};                ///< the machine's unless given
-};
-
-/// A plain store in memory: for tests, and as the model of every other. It is not bounded.
-[[nodiscard]] HOLDFAST_API std::shared_ptr<store> make_memory_store(memory_store_options options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

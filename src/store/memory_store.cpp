@@ -1,11 +1,8 @@
-#include <holdfast/store.hpp>
+#include <holdfast/store/memory.hpp>
 
 #include "store/checks.hpp"
+#include "store/memory_table.hpp"
 
-#include <map>
-#include <mutex>
-#include <set>
-#include <tuple>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -16,114 +13,66 @@ holdfast::peer store::peer() const noexcept { return holdfast::peer::none; }
 
 namespace {
 
-/// The model of a store: as simple as the contract allows.
-class memory_store final : public store {
+/// The skin over the table: what a store promises about texts, versions and expiries.
+class bounded_memory_store final : public memory_store {
  public:
-  explicit memory_store(memory_store_options options) : options_(std::move(options)) {
+  explicit bounded_memory_store(memory_store_options options) : options_(std::move(options)), table_(options_) {
     check_skew(options_.max_skew);
     if (!options_.clock) options_.clock = system_clock();
   }
 
   void put(std::span<const entry> given) override {
     const auto now = options_.clock->now();
-    const auto horizon = skew_horizon(now, options_.max_skew);
-    const auto chosen = to_be_written(given, now, horizon);
-    const std::scoped_lock lock(mutex_);
-    for (const entry* each : chosen) {
-      const auto found = entries_.find(identity_of(place(*each), each->key));
-      if (found == entries_.end()) {
-        add(*each);
-      } else if (each->as_of >= found->second.as_of || found->second.as_of > horizon) {
-        remove(found);
-        add(*each);
-      }
+    const memory_write how{.now = now, .horizon = skew_horizon(now, options_.max_skew)};
+    if (given.size() == 1) {
+      check_entry(given.front());
+      if (given.front().expire_on < now) return;
+      table_.check_size(given.front());
+      table_.put(given.front(), how);
+      return;
     }
+    const auto chosen = to_be_written(given, now, how.horizon);
+    for (const entry* each : chosen) table_.check_size(*each);
+    for (const entry* each : chosen) table_.put(*each, how);
   }
 
   std::optional<entry> find(place where, std::string_view key) override {
     check_name(where.name);
     check_key(key);
-    const std::scoped_lock lock(mutex_);
-    const auto found = entries_.find(identity_of(where, key));
-    if (found == entries_.end()) return std::nullopt;
-    return found->second;
+    return table_.find(where, key);
   }
 
   entry_page find_all(place where, std::size_t limit, std::string_view after) override {
     check_name(where.name);
-    entry_page page;
-    const std::scoped_lock lock(mutex_);
-    auto at = entries_.upper_bound(identity_of(where, after));
-    for (; at != entries_.end() && is_in(*at, where); ++at) {
-      if (page.entries.size() == limit) {
-        if (limit != 0) page.next = page.entries.back().key;
-        break;
-      }
-      page.entries.push_back(at->second);
-    }
-    return page;
+    return table_.find_all(where, limit, after);
   }
 
   bool erase(place where, std::string_view key, timestamp as_of) override {
     check_name(where.name);
     check_key(key);
-    const std::scoped_lock lock(mutex_);
-    const auto found = entries_.find(identity_of(where, key));
-    if (found == entries_.end() || found->second.as_of != as_of) return false;
-    remove(found);
-    return true;
+    return table_.erase(where, key, as_of);
   }
 
-  std::size_t expire(timestamp before, std::size_t limit) override {
-    const std::scoped_lock lock(mutex_);
-    std::size_t removed = 0;
-    while (removed < limit && !by_expiry_.empty() && by_expiry_.begin()->first < before) {
-      remove(entries_.find(by_expiry_.begin()->second));
-      ++removed;
-    }
-    return removed;
-  }
+  std::size_t expire(timestamp before, std::size_t limit) override { return table_.expire(before, limit); }
 
   std::uint64_t count(place where) override {
     check_name(where.name);
-    const std::scoped_lock lock(mutex_);
-    std::uint64_t number = 0;
-    for (auto at = entries_.lower_bound(identity_of(where, {})); at != entries_.end() && is_in(*at, where); ++at) ++number;
-    return number;
+    return table_.count(where);
   }
 
   store_health health() noexcept override { return {.available = true}; }
 
+  numbers stats() const override { return table_.stats(); }
+
  private:
-  using identity = std::tuple<std::string, std::string, std::string>;  // realm, name, key
-  using entries = std::map<identity, entry>;
-
-  static identity identity_of(place where, std::string_view key) {
-    return {std::string(where.realm), std::string(where.name), std::string(key)};
-  }
-  static bool is_in(const entries::value_type& each, place where) {
-    return each.second.name == where.name && each.second.realm == where.realm;
-  }
-
-  void add(const entry& e) {
-    const auto id = identity_of(place(e), e.key);
-    auto& kept = entries_.insert_or_assign(id, e).first->second;
-    if (kept.tombstone()) kept.payload_class.clear();
-    by_expiry_.insert({e.expire_on, id});
-  }
-  void remove(entries::iterator at) {
-    by_expiry_.erase({at->second.expire_on, at->first});
-    entries_.erase(at);
-  }
-
   memory_store_options options_;
-  std::mutex mutex_;
-  entries entries_;
-  std::set<std::pair<timestamp, identity>> by_expiry_;
+  memory_table table_;
 };
 
 }  // namespace
 
-std::shared_ptr<store> make_memory_store(memory_store_options options) { return std::make_shared<memory_store>(std::move(options)); }
+std::shared_ptr<memory_store> make_memory_store(memory_store_options options) {
+  return std::make_shared<bounded_memory_store>(std::move(options));
+}
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,7 +1,9 @@
 #include <holdfast/database.hpp>
+#include <holdfast/store/memory.hpp>
 
 #include "contract/store_contract.hpp"
 #include "support/mariadb_server.hpp"
+#include "support/model_store.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -12,6 +14,12 @@
 
 namespace holdfast::test {
 namespace {
+
+struct as_the_model {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+    return std::make_shared<model_store>(model_store_options{.clock = std::move(at)});
+  }
+};
 
 struct in_memory {
   static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_memory_store({.clock = std::move(at)}); }
@@ -36,6 +44,7 @@ struct on_server {
   }
 };
 
+INSTANTIATE_TYPED_TEST_SUITE_P(model, StoreContract, as_the_model);
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, StoreContract, in_memory);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, StoreContract, on_sqlite);
 INSTANTIATE_TYPED_TEST_SUITE_P(postgresql, StoreContract, on_server<postgres_server>);
