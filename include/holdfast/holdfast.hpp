@@ -14,4 +14,5 @@
 #include <holdfast/payload.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
+#include <holdfast/store/memory.hpp>
 #include <holdfast/version.hpp>

@@ -1,4 +1,5 @@
 #include <holdfast/database.hpp>
+#include <holdfast/store/memory.hpp>
 
 #include "sql/database.hpp"
 #include "store/checks.hpp"
