@@ -46,12 +46,19 @@ struct database_options {
 };
 
 /// The names of the statements that a store sends, for `store_options::replace_query`.
-enum class store_query : std::uint8_t { upsert, insert, update, find, find_all, erase, expire, count };
+enum class store_query : std::uint8_t { upsert, insert, update, find, find_all, erase, expire, count, rewrite, name_after };
 
 /// What the payload column holds.
 enum class payload_column : std::uint8_t {
   text,  ///< TEXT and alike: JSON, readable by other programs; no NUL bytes
   bytes  ///< BYTEA, BLOB: anything
+};
+
+/// Whether a store looks at its table and its server when it is opened (a few small questions, once); see store/probe.hpp.
+enum class start_probe : std::uint8_t {
+  off,    ///< it does not
+  warn,   ///< logs what is not as it should be, and refuses a table on which entries would be lost or mixed up
+  strict  ///< refuses whatever deserves a warning
 };
 
 struct store_options {
@@ -68,6 +75,7 @@ struct store_options {
   /// The tenants' realms, each with what stands in front of the prefix: `ACME_` for a table of its own, `acme.` for a schema of its own.
   /// Nothing here means no tenants; else an entry's realm must be one of these.
   std::map<std::string, std::string, std::less<>> realms{};
+  start_probe probe = start_probe::warn;  ///< `warn` does not look where `replace_query` is given: the table may be another
   /// Replaces any statement, of each realm: given the standard text, returns the one to send (same parameters, same columns). `upsert` is given the
   /// statement up to its rows on SQLite and MySQL, where rows and guard follow; `find_all` is asked twice, for the first page and the next.
   std::function<std::string(store_query which, const std::string& standard)> replace_query{};
@@ -84,7 +92,8 @@ class HOLDFAST_API database {
   /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone). A missing table is an error of the first operation.
+  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone), and errc::missing_object or errc::unsupported_type
+  /// for a table that the probe refuses. A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
   /// Which dialect is spoken; asks once.

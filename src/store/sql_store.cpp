@@ -1,9 +1,11 @@
 #include <holdfast/database.hpp>
 #include <holdfast/store/memory.hpp>
+#include <holdfast/store/sealed.hpp>
 
 #include "sql/database.hpp"
 #include "store/checks.hpp"
 #include "store/java_peer.hpp"
+#include "store/probe_start.hpp"
 #include "store/realm_statements.hpp"
 
 #include <algorithm>
@@ -31,7 +33,7 @@ constexpr auto refusal_lasts = 60s;
 timestamp just_after(timestamp when) { return when == timestamp::max() ? when : when + 1us; }
 
 /// Entries in the columns of a database. Written once; what differs between databases is in store_statements.
-class sql_store final : public store {
+class sql_store final : public store, public rewritable_store {
  public:
   sql_store(std::shared_ptr<database::state> on, store_options options)
       : on_(std::move(on)),
@@ -42,6 +44,7 @@ class sql_store final : public store {
     check_skew(options_.max_skew);
     check_peer(on_->ask_dialect(), options_);
     if (options_.create_schema) create_schema();
+    probing::at_start(*on_, options_);
   }
 
   void put(std::span<const entry> given) override {
@@ -51,7 +54,7 @@ class sql_store final : public store {
     for (const entry* each : entries) {
       (void)say_.in(each->realm);
       if (options_.peer == holdfast::peer::java) check_for_java(*each);
-      if (options_.payload == payload_column::text) refuse_binary(*each);
+      if (options_.payload == payload_column::text && each->payload) refuse_binary(each->name, each->key, *each->payload);
     }
     if (entries.empty()) return;
     // Safe to repeat, even when it is not known whether it happened: a row is only replaced by one that is not older.
@@ -135,6 +138,40 @@ class sql_store final : public store {
 
   [[nodiscard]] holdfast::peer peer() const noexcept override { return options_.peer; }
 
+  std::size_t rewrite(std::span<const rewriting> entries) override {
+    if (entries.empty()) return 0;
+    for (const auto& each : entries) {
+      if (options_.payload == payload_column::text) refuse_binary(each.was.name, each.was.key, each.payload);
+    }
+    // Safe to repeat: what was replaced is not there any more to be replaced again. It is counted as not there, then, and looked at again.
+    return repeat([&] {
+      const auto lease = on_->pool->writer();
+      std::size_t replaced = 0;
+      lease->begin();
+      try {
+        for (const auto& each : entries) {
+          const sql::parameter parameters[]{payload_of(each.payload), std::string_view(each.was.name), std::string_view(each.was.key),
+                                            each.was.as_of,           just_after(each.was.as_of),      payload_of(each.was)};
+          replaced += lease->execute(say_.in(each.was.realm).rewrite, parameters).affected;
+        }
+        lease->commit();
+      } catch (...) {
+        lease->rollback();
+        throw;
+      }
+      return replaced;
+    });
+  }
+
+  std::optional<std::string> name_after(std::string_view name, std::string_view realm) override {
+    const auto& say = say_.in(realm);
+    const sql::parameter parameters[]{name};
+    auto found = repeat([&] { return on_->pool->reader()->execute(say.name_after, parameters); });
+    if (found.rows.empty()) return std::nullopt;
+    auto* next = std::get_if<std::string>(&found.rows.at(0, 0));
+    return next != nullptr ? std::optional(std::move(*next)) : std::nullopt;
+  }
+
   store_health health() noexcept override {
     store_health result;
     try {
@@ -214,18 +251,18 @@ class sql_store final : public store {
     }
   }
 
-  static void refuse_binary(const entry& e) {
-    if (e.payload && e.payload->find('\0') != std::string::npos) {
+  static void refuse_binary(const std::string& name, const std::string& key, std::string_view payload) {
+    if (payload.find('\0') != std::string_view::npos) {
       throw error(errc::invalid_argument, "the payload contains a NUL byte, which a text column cannot hold; choose payload_column::bytes",
-                  {.path = e.name + "/" + e.key});
+                  {.path = name + "/" + key});
     }
   }
 
-  [[nodiscard]] sql::parameter payload_of(const entry& e) const {
-    if (!e.payload) return {};
-    if (options_.payload == payload_column::bytes) return std::as_bytes(std::span(*e.payload));
-    return std::string_view(*e.payload);
+  [[nodiscard]] sql::parameter payload_of(const std::string& payload) const {
+    if (options_.payload == payload_column::bytes) return std::as_bytes(std::span(payload));
+    return std::string_view(payload);
   }
+  [[nodiscard]] sql::parameter payload_of(const entry& e) const { return e.payload ? payload_of(*e.payload) : sql::parameter(); }
   static sql::parameter class_of(const entry& e) {
     if (!e.payload) return {};
     return std::string_view(e.payload_class);

@@ -74,7 +74,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 // postmaster.pid: 1 the process, 7 key and id of its shared memory, 8 its state.
 bool is_ready(const std::filesystem::path& data, pid_t pid) {
   const auto lines = lines_of(data / "postmaster.pid");
-  return lines.size() >= 8 && std::atoi(lines[0].c_str()) == pid && lines[7].starts_with("ready");
+  return lines.size() >= 8 && std::atoi(lines[0].c_str()) == pid && (lines[7].starts_with("ready") || lines[7].starts_with("standby"));
 }
 
 // After a kill -9 the server leaves its file, and a small segment of shared memory of which a machine has only so many.
