@@ -15,4 +15,5 @@
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/store/memory.hpp>
+#include <holdfast/store/probe.hpp>
 #include <holdfast/version.hpp>
