@@ -4,6 +4,8 @@
 
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
+#include "support/redis_cluster.hpp"
+#include "support/redis_server.hpp"
 #include "support/server_registry.hpp"
 
 #include <fcntl.h>
@@ -56,9 +58,15 @@ int keep(const std::filesystem::path& directory) {
   registry.set_keeper(self);
 
   auto mariadb = std::async(std::launch::async, [] { return std::make_unique<mariadb_server>(); });
+  auto redis_nodes = std::async(std::launch::async, [] { return std::make_unique<redis_cluster>(); });
   const auto postgres = std::make_unique<postgres_server>();
+  const auto redis = std::make_unique<redis_server>();
   const auto maria = mariadb.get();
-  registry.publish({{std::string(postgres->kind), postgres->port()}, {std::string(maria->kind), maria->port()}});
+  const auto cluster = redis_nodes.get();
+  registry.publish({{std::string(postgres->kind), postgres->port()},
+                    {std::string(maria->kind), maria->port()},
+                    {std::string(redis->kind), redis->port()},
+                    {std::string(cluster->kind), cluster->port()}});
   std::clog << "ready after " << std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin).count() << " ms"
             << std::endl;
 

@@ -1,0 +1,306 @@
+#include <holdfast/redis.hpp>
+
+#include "redis/client_state.hpp"
+#include "redis/probe.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::redis {
+
+namespace {
+
+/// Counts a call for as long as it runs.
+class running_call {
+ public:
+  running_call(counters& in, std::size_t commands) : in_(in) {
+    ++in_.calls;
+    in_.commands += commands;
+    in_.in_flight += 1;
+  }
+  running_call(const running_call&) = delete;
+  running_call& operator=(const running_call&) = delete;
+  ~running_call() {
+    in_.in_flight += -1;
+    in_.add_latency(steady::now() - began_);
+  }
+  [[nodiscard]] steady::time_point began() const noexcept { return began_; }
+
+ private:
+  counters& in_;
+  steady::time_point began_ = steady::now();
+};
+
+constexpr std::size_t standalone_attempts = 2;
+
+}  // namespace
+
+client::state::state(settings from)
+    : settings_(std::move(from)),
+      tls_(settings_.tls ? std::make_unique<const tls_context>(settings_.how.tls) : nullptr),
+      process_(::getpid()),
+      counters_(settings_.how.metrics),
+      log_(settings_.how.log) {
+  if (settings_.cluster)
+    topology_.emplace(
+        settings_, [this](const std::string& node, steady::time_point deadline) { return ask_slots(node, deadline); }, counters_);
+}
+
+void client::state::check_process() const {
+  if (::getpid() != process_)
+    throw error(errc::invalid_argument,
+                "this Redis client was made before fork, and its connections belong to the parent; make a new one in the child");
+}
+
+std::shared_ptr<node_pool> client::state::pool_of(const std::string& node) {
+  const std::scoped_lock lock(mutex_);
+  auto& found = pools_[node];
+  if (!found) found = std::make_shared<node_pool>(node, settings_, tls_.get(), counters_);
+  return found;
+}
+
+reply client::state::ask_slots(const std::string& node, steady::time_point deadline) {
+  const command question = command("CLUSTER").arg("SLOTS").idempotent();
+  delivery what({&question, 1}, {.attempts = 1, .fixed_node = node});
+  std::vector<batch> only{{.node = &node, .chains = {0}}};
+  send(what, only, deadline);
+  static_cast<void>(what.end_round());
+  auto answer = std::move(what.take().front());
+  if (answer.is_error() && answer.problem().transient()) throw error(answer.problem());
+  return answer;
+}
+
+double client::state::jitter() {
+  const std::scoped_lock lock(mutex_);
+  return std::uniform_real_distribution<double>(0.5, 1.0)(random_);
+}
+
+/// Who gets what. A slot that nobody serves fails here, to be tried again.
+std::vector<client::state::batch> client::state::split(delivery& what, const slot_map* map) {
+  std::vector<batch> batches;
+  std::vector<std::size_t> homeless;
+  std::optional<std::size_t> anywhere;
+  for (const auto index : what.waiting()) {
+    const chain& c = what.at(index);
+    const std::string* node = nullptr;
+    if (!c.target.empty()) {
+      node = &c.target;
+    } else if (map == nullptr) {
+      node = &settings_.seeds.front();
+    } else if (c.slot) {
+      node = map->master_of(*c.slot);
+    } else {
+      // Any master that has slots; the same one for the whole pipeline.
+      if (!anywhere) {
+        const std::scoped_lock lock(mutex_);
+        anywhere = random_() % map->nodes().size();
+        while (!map->nodes()[*anywhere].master && *anywhere > 0) --*anywhere;
+      }
+      node = &map->nodes()[*anywhere].address;
+    }
+    if (node == nullptr) {
+      homeless.push_back(index);
+      continue;
+    }
+    const auto found = std::find_if(batches.begin(), batches.end(), [&](const batch& b) { return b.node == node || *b.node == *node; });
+    if (found != batches.end()) {
+      found->chains.push_back(index);
+    } else {
+      batches.push_back({.node = node});
+      batches.back().chains.reserve(map == nullptr ? what.waiting().size() : what.waiting().size() / 2 + 1);
+      batches.back().chains.push_back(index);
+    }
+  }
+  for (const auto index : homeless) {
+    what.interrupted(index, {}, false,
+                     error(errc::unavailable, "no node of the Cluster serves the slot " + std::to_string(what.at(index).slot.value_or(0)),
+                           {.backend_code = "CLUSTERDOWN", .transient = true}),
+                     {});
+  }
+  return batches;
+}
+
+/// One round to each node, at the same time.
+void client::state::send(delivery& what, std::vector<batch>& batches, steady::time_point deadline) {
+  // Everybody takes connections in the same order, so that nobody waits in a circle.
+  std::sort(batches.begin(), batches.end(), [](const batch& a, const batch& b) { return *a.node < *b.node; });
+  std::vector<node_pool::lease> leases;
+  std::vector<flight> flights;
+  leases.reserve(batches.size());
+  flights.reserve(batches.size());
+  for (const auto& each : batches) {
+    try {
+      leases.push_back(node_pool::acquire(pool_of(*each.node), deadline));
+    } catch (const error& failed) {
+      if (topology_) topology_->suspect(*each.node);
+      log_.write_limited("redis.connect", log_level::warning, failed.what());
+      const std::string node = *each.node;  // it may be the chain's own, which is about to change
+      for (const auto index : each.chains) what.interrupted(index, {}, false, failed, node);
+      continue;
+    }
+    flight& made = flights.emplace_back(what, *each.node, leases.back()->scripts());
+    for (const auto index : each.chains) made.add(index);
+  }
+  std::vector<leg> legs(flights.size());
+  for (std::size_t i = 0; i < legs.size(); ++i) legs[i] = {.over = &*leases[i], .what = &flights[i]};
+  carry(legs, deadline);
+  for (std::size_t i = 0; i < legs.size(); ++i) {
+    if (legs[i].problem) {
+      if (topology_) topology_->suspect(leases[i]->address());
+      log_.write_limited("redis.lost", log_level::warning, legs[i].problem->what());
+    }
+    counters_.whole_scripts += flights[i].whole_scripts();
+    flights[i].land(legs[i].problem ? &*legs[i].problem : nullptr);
+  }
+}
+
+/// Nodes that left the Cluster: their connections are closed.
+void client::state::close_strangers(const slot_map& map) {
+  std::vector<std::shared_ptr<node_pool>> gone;
+  const std::scoped_lock lock(mutex_);
+  const auto refreshes = counters_.refreshes.read();
+  if (std::exchange(refreshes_seen_, refreshes) == refreshes) return;
+  for (auto each = pools_.begin(); each != pools_.end();) {
+    const auto is_it = [&](const node& n) { return n.address == each->first; };
+    const bool known = std::any_of(map.nodes().begin(), map.nodes().end(), is_it) ||
+                       std::find(settings_.seeds.begin(), settings_.seeds.end(), each->first) != settings_.seeds.end();
+    if (known) {
+      ++each;
+      continue;
+    }
+    gone.push_back(std::move(each->second));
+    each = pools_.erase(each);
+  }
+}
+
+void client::state::round(delivery& what, steady::time_point deadline) {
+  std::shared_ptr<const slot_map> map;
+  if (topology_) {
+    try {
+      map = topology_->current(deadline);
+      close_strangers(*map);
+    } catch (const error& failed) {
+      for (const auto index : what.waiting()) what.interrupted(index, {}, false, failed, {});
+      return;
+    }
+  }
+  auto batches = split(what, map.get());
+  send(what, batches, deadline);
+}
+
+std::vector<reply> client::state::run(std::span<const command> commands, const call_options& how) {
+  check_process();
+  if (commands.empty()) return {};
+  const running_call timer(counters_, commands.size());
+  const auto timeout = how.timeout.count() > 0 ? how.timeout : settings_.how.timeout;
+  const auto deadline = timer.began() + timeout;
+  delivery what(
+      commands,
+      {.cluster = settings_.cluster, .attempts = settings_.cluster ? settings_.how.attempts : standalone_attempts, .fixed_node = how.node});
+  while (!what.waiting().empty()) {
+    round(what, deadline);
+    const auto next = what.end_round();
+    if (topology_) {
+      for (const auto& each : next.moved) topology_->learn(each.slot, each.address);
+      if (next.refresh) topology_->set_stale();
+    }
+    if (what.waiting().empty()) break;
+    auto pause = next.pause;
+    if (pause.count() > 0) pause = std::chrono::duration_cast<std::chrono::microseconds>(pause * jitter());
+    if (steady::now() + pause >= deadline) {
+      what.give_up(error(errc::timeout, "Redis did not answer within " + std::to_string(timeout.count()) + " ms", {.transient = true}));
+      break;
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+  }
+  auto replies = what.take();
+  add_up(what, replies);
+  return replies;
+}
+
+void client::state::add_up(const delivery& what, const std::vector<reply>& replies) noexcept {
+  const auto& c = what.counts();
+  counters_.moved += c.moved;
+  counters_.asked += c.asked;
+  counters_.retried += c.retried;
+  counters_.resent += c.resent;
+  counters_.in_doubt += c.in_doubt;
+  for (const auto& each : replies) {
+    if (each.is_error()) ++counters_.errors[static_cast<std::size_t>(each.problem().code())];
+  }
+}
+
+std::vector<node> client::state::nodes() {
+  check_process();
+  if (!topology_) return {{.address = settings_.seeds.front(), .slots = slot_map::slots}};
+  return topology_->ask_again(steady::now() + settings_.how.timeout)->nodes();
+}
+
+client::client(std::string_view url, options how) : state_(std::make_shared<state>(read_settings(url, std::move(how)))) {}
+
+reply client::call(const command& what, const call_options& how) const {
+  auto replies = state_->run({&what, 1}, how);
+  replies.front().checked();
+  return std::move(replies.front());
+}
+
+std::vector<reply> client::pipeline(std::span<const command> what, const call_options& how) const { return state_->run(what, how); }
+
+bool client::is_cluster() const noexcept { return state_->configured().cluster; }
+
+std::vector<node> client::nodes() const { return state_->nodes(); }
+
+std::vector<server_report> client::probe() const {
+  std::vector<server_report> reports;
+  for (const auto& each : nodes()) reports.push_back(probe(each.address));
+  return reports;
+}
+
+server_report client::probe(const std::string& node) const {
+  const auto questions = probe_questions(is_cluster());
+  const auto began = steady::now();
+  auto replies = pipeline(questions, {.node = node});
+  server_report report = read_probe(replies);
+  report.address = node;
+  std::vector<steady::duration> trips{steady::now() - began};
+  for (int i = 0; i < 9; ++i) {
+    const auto start = steady::now();
+    call(command("PING").idempotent(), {.node = node});
+    trips.push_back(steady::now() - start);
+  }
+  std::nth_element(trips.begin(), trips.begin() + 5, trips.end());
+  report.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(trips[5]);
+  return report;
+}
+
+std::optional<error> client::health() const noexcept {
+  try {
+    call(command("PING").idempotent());
+    return std::nullopt;
+  } catch (const error& failed) {
+    return failed;
+  } catch (const std::exception&) {
+    return error(errc::unavailable, "not enough memory to ask Redis how it is");
+  }
+}
+
+numbers client::count() const noexcept { return state_->count(); }
+
+std::uint64_t numbers::errors_of(errc code) const noexcept { return errors[static_cast<std::size_t>(code)]; }
+
+std::chrono::microseconds numbers::latency_at(double part) const noexcept {
+  std::uint64_t all = 0;
+  for (const auto each : latency) all += each;
+  double left = part * static_cast<double>(all);
+  std::size_t bucket = 0;
+  for (; bucket + 1 < latency.size(); ++bucket) {
+    left -= static_cast<double>(latency[bucket]);
+    if (left <= 0) break;
+  }
+  return std::chrono::microseconds(std::int64_t{1} << bucket);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::redis

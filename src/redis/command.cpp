@@ -1,0 +1,117 @@
+#include <holdfast/redis.hpp>
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <charconv>
+
+namespace HOLDFAST_NAMESPACE::redis {
+
+namespace {
+
+std::string sha1_of(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr) != 1 || size != 20)
+    throw error(errc::internal, "OpenSSL computes no SHA-1; Redis names scripts by it");
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) {
+    hex += digits[digest[i] >> 4U];
+    hex += digits[digest[i] & 15U];
+  }
+  return hex;
+}
+
+/// `*3\r\n`, `$11\r\n`.
+void append_count(std::string& to, char kind, std::size_t count) {
+  std::array<char, 24> room{};
+  room[0] = kind;
+  char* end = std::to_chars(room.data() + 1, room.data() + room.size() - 2, count).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  to.append(room.data(), end);
+}
+
+void append_text(std::string& to, std::string_view text) {
+  append_count(to, '$', text.size());
+  to.append(text);
+  to.append("\r\n", 2);
+}
+
+}  // namespace
+
+script::script(std::string text) {
+  std::string hash = sha1_of(text);
+  state_ = std::make_shared<const state>(state{std::move(text), std::move(hash)});
+}
+
+command::command(std::string_view name) {
+  if (name.empty() || name.find_first_of(" \r\n\t") != std::string_view::npos)
+    throw error(errc::invalid_argument, "a Redis command begins with one word; pass the others with arg() and key()");
+  append(name);
+}
+
+command::command(const script& what) : script_(what.state_) {}
+
+void command::append(std::string_view text) {
+  append_text(body_, text);
+  ++count_;
+}
+
+command& command::key(std::string_view name) & {
+  if (script_ && key_count_ != count_) throw error(errc::invalid_argument, "the keys of a script come before its other arguments");
+  append(name);
+  const place here{.at = body_.size() - 2 - name.size(), .length = name.size()};
+  if (key_count_++ == 0) first_key_ = here;
+  else more_keys_.push_back(here);
+  return *this;
+}
+
+command& command::arg(std::string_view text) & {
+  append(text);
+  return *this;
+}
+
+command& command::idempotent(bool yes) & noexcept {
+  idempotent_ = yes;
+  return *this;
+}
+
+command& command::after_previous(bool yes) & noexcept {
+  after_previous_ = yes;
+  return *this;
+}
+
+std::string_view command::key_at(std::size_t index) const noexcept {
+  const place& where = index == 0 ? first_key_ : more_keys_[index - 1];
+  return std::string_view(body_).substr(where.at, where.length);
+}
+
+void command::write(std::string& to, bool whole) const {
+  if (!script_) {
+    append_count(to, '*', count_);
+    to.append(body_);
+    return;
+  }
+  append_count(to, '*', count_ + 3);
+  if (whole) {
+    append_text(to, "EVAL");
+    append_text(to, script_->text);
+  } else {
+    append_text(to, "EVALSHA");
+    append_text(to, script_->sha1);
+  }
+  append_text(to, std::to_string(key_count_));
+  to.append(body_);
+}
+
+command wait_for_replicas(std::size_t replicas, std::chrono::milliseconds longest) {
+  return command("WAIT").arg(replicas).arg(longest.count()).after_previous();
+}
+
+command wait_for_disk(std::size_t here, std::size_t replicas, std::chrono::milliseconds longest) {
+  return command("WAITAOF").arg(here).arg(replicas).arg(longest.count()).after_previous();
+}
+
+}  // namespace HOLDFAST_NAMESPACE::redis

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <holdfast/redis.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::redis {
+
+/// What a URL and the options say together.
+struct settings {
+  bool cluster = false;
+  bool tls = false;
+  std::vector<std::string> seeds{};  ///< addresses; one, unless it is a Cluster
+  unsigned database = 0;
+  options how{};  ///< user, password and TLS filled in
+};
+
+/// Throws errc::invalid_argument; the message never contains the password.
+[[nodiscard]] HOLDFAST_API settings read_settings(std::string_view url, options how);
+
+}  // namespace HOLDFAST_NAMESPACE::redis

@@ -1,0 +1,327 @@
+// The client against a real server: what it sends, what comes back, who is let in.
+
+#include <holdfast/redis.hpp>
+
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+using redis::client;
+using redis::command;
+
+error problem_of(const client& with, const command& what, redis::call_options how = {}) {
+  try {
+    with.call(what, how);
+  } catch (const error& thrown) {
+    return thrown;
+  }
+  ADD_FAILURE() << "it did not fail";
+  return {errc::internal, "it did not fail"};
+}
+
+class RedisClient : public testing::Test {
+ protected:
+  const redis_endpoint& server = shared_server<redis_server>();
+  const std::string prefix = server.unique_prefix("client");
+  client redis{server.url()};
+
+  std::string key(std::string_view name) const { return prefix + std::string(name); }
+};
+
+TEST_F(RedisClient, CallsAndReadsEveryKindOfReply) {
+  EXPECT_EQ(redis.call(command("SET").key(key("a")).arg("1")).text(), "OK");
+  EXPECT_EQ(redis.call(command("GET").key(key("a"))).text(), "1");
+  EXPECT_TRUE(redis.call(command("GET").key(key("nothing"))).is_nil());
+  EXPECT_EQ(redis.call(command("INCRBY").key(key("a")).arg(41)).integer(), 42);
+  const std::string bytes("\0\r\n\xff{}", 6);
+  redis.call(command("SET").key(key(bytes)).arg(bytes));
+  EXPECT_EQ(redis.call(command("GET").key(key(bytes))).text(), bytes);
+  const auto list = redis.call(command("MGET").key(key("a")).key(key("nothing"))).elements();
+  EXPECT_EQ(list[0].text(), "42");
+  EXPECT_TRUE(list[1].is_nil());
+  const std::string large(5'000'000, 'x');
+  redis.call(command("SET").key(key("large")).arg(large));
+  EXPECT_EQ(redis.call(command("GET").key(key("large"))).text(), large);
+  redis.call(command("DEL").key(key("large")));
+}
+
+TEST_F(RedisClient, RefusalsAreClassed) {
+  redis.call(command("SET").key(key("a")).arg("x"));
+  EXPECT_EQ(problem_of(redis, command("LPUSH").key(key("a")).arg("1")).backend_code(), "WRONGTYPE");
+  EXPECT_EQ(problem_of(redis, command("INCR").key(key("a"))).code(), errc::invalid_argument);
+  EXPECT_EQ(problem_of(redis, command("NOSUCHCOMMAND")).code(), errc::grammar);
+  EXPECT_EQ(problem_of(redis, command("GET")).code(), errc::grammar);
+  EXPECT_EQ(redis.count().errors_of(errc::grammar), 2U);
+  EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
+  EXPECT_EQ(redis.count().connected, 1U);  // none of that cost the connection
+}
+
+TEST_F(RedisClient, PipelineKeepsOrderAndGoesOnAfterARefusal) {
+  std::vector<command> commands;
+  for (int i = 0; i < 10'000; ++i) {
+    commands.push_back(i % 100 == 7 ? command("NOSUCHCOMMAND") : command("ECHO").arg(i));
+  }
+  const auto replies = redis.pipeline(commands);
+  ASSERT_EQ(replies.size(), commands.size());
+  for (int i = 0; i < 10'000; ++i) {
+    const auto& each = replies[static_cast<std::size_t>(i)];
+    if (i % 100 == 7) ASSERT_TRUE(each.is_error());
+    else ASSERT_EQ(each.text(), std::to_string(i));
+  }
+  EXPECT_TRUE(redis.pipeline({}).empty());
+}
+
+TEST_F(RedisClient, PipelineLargerThanAllBuffersDoesNotLockUp) {
+  // 64 MB out and 64 MB back: whoever only writes before it reads stands still here.
+  const std::string text(64 * 1024, 'y');
+  const std::vector<command> commands(1'000, command("ECHO").arg(text));
+  const auto replies = redis.pipeline(commands, {.timeout = 60s});
+  for (const auto& each : replies) ASSERT_EQ(each.text(), text);
+}
+
+TEST_F(RedisClient, ScriptsTravelByHashAndSurviveScriptFlush) {
+  const redis::script add("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+  const auto one = [&] { return command(add).key(key("n")).arg(1); };
+  EXPECT_EQ(redis.call(one()).integer(), 1);
+  EXPECT_EQ(redis.call(one()).integer(), 2);
+  EXPECT_EQ(redis.count().whole_scripts, 1U);
+  // Between others, in a pipeline, after the server forgot: each runs once, each reply is its own.
+  redis.call(command("SCRIPT").arg("FLUSH"));
+  const std::vector<command> commands{command("ECHO").arg("a"), one(), command("ECHO").arg("b"), one(), one()};
+  const auto replies = redis.pipeline(commands);
+  EXPECT_EQ(replies[0].text(), "a");
+  EXPECT_EQ(replies[2].text(), "b");
+  EXPECT_EQ(replies[1].integer() + replies[3].integer() + replies[4].integer(), 3 + 4 + 5);
+  EXPECT_EQ(redis.call(command("GET").key(key("n"))).text(), "5");
+  const redis::script wrong("this is not Lua");
+  EXPECT_EQ(problem_of(redis, command(wrong)).code(), errc::grammar);
+}
+
+TEST_F(RedisClient, WaitAnswersForTheCommandBeforeIt) {
+  const std::vector<command> commands{command("SET").key(key("a")).arg("1"), redis::wait_for_replicas(0, 100ms),
+                                      command("SET").key(key("b")).arg("1"), redis::wait_for_replicas(1, 1ms)};
+  const auto replies = redis.pipeline(commands);
+  EXPECT_EQ(replies[0].text(), "OK");
+  EXPECT_EQ(replies[1].integer(), 0);
+  EXPECT_EQ(replies[3].integer(), 0);
+}
+
+TEST_F(RedisClient, ManyThreadsShareFewConnections) {
+  const client few(server.url(), {.timeout = 60s, .connections = 3});
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 300; ++i) {
+          const std::string text = std::to_string(t) + ':' + std::to_string(i);
+          if (few.call(command("ECHO").arg(text)).text() != text) ++wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_LE(few.count().connected, 3U);
+  EXPECT_EQ(few.count().open, few.count().connected);
+  EXPECT_EQ(few.count().calls, 2'400U);
+  EXPECT_EQ(few.count().in_flight, 0U);
+}
+
+TEST_F(RedisClient, FullPoolIsATimeoutThatIsNotInDoubt) {
+  const client one(server.url(), {.connections = 1});
+  std::jthread blocker([&] { one.call(command("BLPOP").key(key("nothing")).arg("30"), {.timeout = 30s}); });
+  ASSERT_TRUE(eventually([&] { return server.run({"CLIENT", "LIST"}).find("cmd=blpop") != std::string::npos; }));
+  const auto problem = problem_of(one, command("INCR").key(key("n")), {.timeout = 50ms});
+  EXPECT_EQ(problem.code(), errc::timeout);
+  EXPECT_TRUE(problem.transient());
+  EXPECT_FALSE(problem.in_doubt());
+  server.run({"LPUSH", key("nothing"), "x"});
+}
+
+TEST_F(RedisClient, ConnectionsThatTheServerClosedAreNotUsed) {
+  for (int i = 0; i < 20; ++i) {
+    const auto id = redis.call(command("CLIENT").arg("ID")).integer();
+    server.run({"CLIENT", "KILL", "ID", std::to_string(id)});
+    // Not idempotent: had it been sent over the dead connection, it would be in doubt.
+    EXPECT_EQ(redis.call(command("INCR").key(key("n"))).integer(), i + 1);
+  }
+  EXPECT_EQ(redis.count().in_doubt, 0U);
+  EXPECT_EQ(redis.count().lost, 20U);
+}
+
+TEST_F(RedisClient, ReplyBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
+  const client small(server.url(), {.max_reply = 10'000});
+  small.call(command("SET").key(key("big")).arg(std::string(20'000, 'x')));
+  EXPECT_EQ(problem_of(small, command("GET").key(key("big"))).code(), errc::too_large);
+  EXPECT_EQ(small.call(command("PING")).text(), "PONG");
+  const redis::script deep("local t = {1} for i = 1, 20 do t = {t} end return t");
+  EXPECT_EQ(problem_of(small, command(deep)).code(), errc::too_deep);
+  EXPECT_EQ(small.call(command("PING")).text(), "PONG");
+}
+
+TEST_F(RedisClient, ForkedChildIsRefused) {
+  EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int result = 1;
+    try {
+      redis.call(command("PING"));
+    } catch (const error& refused) {
+      result = refused.code() == errc::invalid_argument ? 0 : 2;
+    }
+    ::_exit(result);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
+}
+
+TEST_F(RedisClient, TellsASinkWhatItCounts) {
+  const auto registry = make_prometheus_registry();
+  const client counted(server.url(), {.metrics = registry});
+  counted.call(command("PING"));
+  problem_of(counted, command("NOSUCHCOMMAND"));
+  const auto text = registry->text();
+  EXPECT_NE(text.find("holdfast_redis_calls_total 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_redis_errors_total{code=\"grammar\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_redis_call_seconds_count 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_redis_connections 1"), std::string::npos) << text;
+}
+
+TEST_F(RedisClient, ProbeSaysWhatTheServerIs) {
+  const auto reports = redis.probe();
+  ASSERT_EQ(reports.size(), 1U);
+  EXPECT_EQ(reports[0].role, "master");
+  EXPECT_EQ(reports[0].mode, "standalone");
+  EXPECT_TRUE(reports[0].aof);
+  EXPECT_EQ(reports[0].appendfsync, "always");
+  EXPECT_EQ(reports[0].eviction, "noeviction");
+  EXPECT_GT(reports[0].round_trip.count(), 0);
+  EXPECT_FALSE(reports[0].version.empty());
+  EXPECT_FALSE(redis.health().has_value());
+  EXPECT_EQ(redis.nodes().at(0).address, server.address());
+}
+
+TEST_F(RedisClient, StandaloneServerIsNoCluster) {
+  const client wrong("redis+cluster://" + server.address());
+  const auto problem = problem_of(wrong, command("GET").key("a"));
+  EXPECT_EQ(problem.code(), errc::invalid_argument);
+  EXPECT_NE(problem.message().find("redis://"), std::string::npos);
+}
+
+TEST(RedisConnect, NobodyThereIsUnavailableAndNotInDoubt) {
+  const client nobody("redis://127.0.0.1:1");
+  const auto problem = problem_of(nobody, command("INCR").key("a"));
+  EXPECT_EQ(problem.code(), errc::unavailable);
+  EXPECT_TRUE(problem.transient());
+  EXPECT_FALSE(problem.in_doubt());
+  EXPECT_TRUE(nobody.health().has_value());
+  const client no_socket("redis+unix:///nowhere/redis.sock");
+  EXPECT_EQ(problem_of(no_socket, command("PING")).code(), errc::unavailable);
+  const client no_host("redis://no-such-host.invalid");
+  EXPECT_EQ(problem_of(no_host, command("PING")).code(), errc::unavailable);
+}
+
+TEST(RedisConnect, UnixSocketAndDatabase) {
+  redis_server server;
+  const client by_path("redis+unix://" + server.socket_path() + "?db=5");
+  by_path.call(command("SET").key("a").arg("1"));
+  EXPECT_EQ(server.run({"-n", "5", "GET", "a"}), "1");
+  const client by_port(server.url() + "/5");
+  EXPECT_EQ(by_port.call(command("GET").key("a")).text(), "1");
+  EXPECT_NE(server.run({"CLIENT", "LIST"}).find("name=holdfast"), std::string::npos);
+  const client too_high(server.url() + "/99");
+  EXPECT_EQ(problem_of(too_high, command("PING")).code(), errc::invalid_argument);
+}
+
+TEST(RedisConnect, PasswordsAndUsers) {
+  redis_server server({.settings = {"requirepass secret"}});
+  server.set_client_words({"--no-auth-warning", "-a", "secret"});
+  server.run({"ACL", "SETUSER", "app", "on", ">p:w@", "~app:*", "+get", "+set", "+ping"});
+  const auto url = [&](const std::string& credentials) { return "redis://" + credentials + server.address(); };
+  EXPECT_EQ(client(url(":secret@")).call(command("PING")).text(), "PONG");
+  EXPECT_EQ(client(url("default:secret@")).call(command("PING")).text(), "PONG");
+  EXPECT_EQ(client(server.url(), {.password = "secret"}).call(command("PING")).text(), "PONG");
+  for (const auto& bad : {url(""), url(":wrong@"), url("nobody:secret@")}) {
+    const auto problem = problem_of(client(bad), command("PING"));
+    EXPECT_EQ(problem.code(), errc::permission);
+    EXPECT_FALSE(problem.transient());
+    EXPECT_EQ(problem.message().find("wrong"), std::string::npos);
+  }
+  // A user without the right to name its connection is let in all the same.
+  const client app(url("app:p%3Aw%40@"));
+  app.call(command("SET").key("app:a").arg("1"));
+  EXPECT_EQ(problem_of(app, command("GET").key("other")).backend_code(), "NOPERM");
+  const temporary_directory place("password");
+  const auto file = place.path() / "password";
+  std::ofstream(file) << "secret\n";
+  EXPECT_EQ(client(server.url(), {.password_file = file.string()}).call(command("PING")).text(), "PONG");
+}
+
+TEST(RedisConnect, TlsIsCheckedByDefault) {
+  const temporary_directory place("tls", "redis");
+  const auto files = make_certificates(place.path());
+  const temporary_directory other_place("tls");
+  const auto others = make_certificates(other_place.path());
+  const auto settings = [&](const std::string& clients) {
+    return std::vector<std::string>{"port 0",
+                                    "tls-port {port}",
+                                    "tls-cert-file " + files.server.string(),
+                                    "tls-key-file " + files.server_key.string(),
+                                    "tls-ca-cert-file " + files.authority.string(),
+                                    "tls-auth-clients " + clients};
+  };
+  redis_server server({.settings = settings("no")});
+  const auto url = "rediss://" + server.address();
+  const auto trusted = url + "?tls_ca=" + files.authority.string();
+  const client good(trusted);
+  EXPECT_EQ(good.call(command("PING")).text(), "PONG");
+  const std::string large(3'000'000, 'x');
+  const std::vector<command> commands(5, command("ECHO").arg(large));
+  for (const auto& each : good.pipeline(commands, {.timeout = 60s})) EXPECT_EQ(each.text(), large);
+  EXPECT_EQ(
+      client("rediss://localhost:" + std::to_string(server.port()) + "?tls_ca=" + files.authority.string()).call(command("PING")).text(),
+      "PONG");
+  EXPECT_EQ(client(url + "?tls_verify=0").call(command("PING")).text(), "PONG");
+
+  const auto refused = [](const std::string& with) {
+    const auto problem = problem_of(client(with), command("INCR").key("a"));
+    EXPECT_EQ(problem.code(), errc::permission) << problem.what();
+    EXPECT_FALSE(problem.in_doubt());
+  };
+  refused(url);                                           // nobody vouches for it
+  refused(url + "?tls_ca=" + others.authority.string());  // somebody else does
+  refused(trusted + "&tls_name=another.example");         // it is another one's
+  EXPECT_THROW(client(url + "?tls_ca=/no/such/file"), error);
+  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string()), error);
+  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + others.client_key.string()), error);
+  // Without TLS it is no Redis that we understand; and TLS to a server without it is none either.
+  EXPECT_TRUE(problem_of(client(server.url()), command("PING")).code() != errc::internal);
+  EXPECT_EQ(problem_of(client("rediss://" + shared_server<redis_server>().address()), command("PING")).code(), errc::unavailable);
+
+  redis_server strict({.settings = settings("yes")});
+  const auto strict_url = "rediss://" + strict.address() + "?tls_ca=" + files.authority.string();
+  EXPECT_EQ(problem_of(client(strict_url), command("PING")).code(), errc::unavailable);
+  const auto with = strict_url + "&tls_cert=" + files.client.string() + "&tls_key=" + files.client_key.string();
+  EXPECT_EQ(client(with).call(command("PING")).text(), "PONG");
+}
+
+}  // namespace

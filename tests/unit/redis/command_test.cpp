@@ -1,0 +1,105 @@
+#include <holdfast/redis.hpp>
+
+#include <gtest/gtest.h>
+#include <hiredis/hiredis.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using redis::command;
+
+std::string written(const command& what, bool whole = false) {
+  std::string bytes;
+  what.write(bytes, whole);
+  return bytes;
+}
+
+std::string by_hiredis(const std::vector<std::string>& words) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> sizes;
+  for (const auto& each : words) {
+    texts.push_back(each.data());
+    sizes.push_back(each.size());
+  }
+  char* made = nullptr;
+  const int size = redisFormatCommandArgv(&made, static_cast<int>(words.size()), texts.data(), sizes.data());
+  std::string bytes(made, static_cast<std::size_t>(size));
+  redisFreeCommand(made);
+  return bytes;
+}
+
+TEST(RedisCommand, IsWrittenAsHiredisWritesIt) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2'000; ++round) {
+    std::vector<std::string> words{"SET"};
+    command made("SET");
+    for (auto count = random() % 12; count > 0; --count) {
+      std::string word(random() % (round % 50 == 0 ? 100'000 : 40), '\0');
+      for (auto& each : word) each = static_cast<char>(random());
+      if (random() % 2 == 0) made.key(word);
+      else made.arg(word);
+      words.push_back(word);
+    }
+    ASSERT_EQ(written(made), by_hiredis(words));
+  }
+}
+
+TEST(RedisCommand, NumbersAreText) {
+  EXPECT_EQ(written(command("INCRBY").key("k").arg(-5)), by_hiredis({"INCRBY", "k", "-5"}));
+  EXPECT_EQ(written(command("X").arg(std::uint64_t{18446744073709551615U})), by_hiredis({"X", "18446744073709551615"}));
+  EXPECT_EQ(written(redis::wait_for_replicas(2, std::chrono::seconds(1))), by_hiredis({"WAIT", "2", "1000"}));
+  EXPECT_EQ(written(redis::wait_for_disk(1, 2, std::chrono::milliseconds(5))), by_hiredis({"WAITAOF", "1", "2", "5"}));
+  EXPECT_TRUE(redis::wait_for_replicas(1, {}).is_after_previous());
+}
+
+TEST(RedisCommand, ScriptTravelsByItsHashOrWhole) {
+  const redis::script body("return 1");
+  EXPECT_EQ(body.sha1(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");  // as SCRIPT LOAD says
+  const auto made = command(body).key("a").key("b").arg("c");
+  EXPECT_EQ(written(made), by_hiredis({"EVALSHA", body.sha1(), "2", "a", "b", "c"}));
+  EXPECT_EQ(written(made, true), by_hiredis({"EVAL", "return 1", "2", "a", "b", "c"}));
+  EXPECT_EQ(made.keys(), 2U);
+  EXPECT_EQ(made.key_at(0), "a");
+  EXPECT_EQ(made.key_at(1), "b");
+}
+
+TEST(RedisCommand, RefusesWhatCannotBeMeant) {
+  EXPECT_THROW(command(""), error);
+  EXPECT_THROW(command("GET a"), error);
+  const redis::script body("return 1");
+  EXPECT_THROW(command(body).arg("x").key("k"), error);
+}
+
+TEST(RedisReply, TellsWhatItIsAndThrowsWhatItHolds) {
+  EXPECT_TRUE(redis::reply().is_nil());
+  EXPECT_EQ(redis::reply(std::int64_t{5}).integer(), 5);
+  EXPECT_EQ(redis::reply(std::string("a\0b", 3)).text(), std::string("a\0b", 3));
+  EXPECT_THROW((void)redis::reply().text(), error);
+  EXPECT_THROW((void)redis::reply(std::int64_t{5}).elements(), error);
+  EXPECT_THROW((void)redis::reply(std::int64_t{5}).problem(), error);
+  const redis::reply bad(error(errc::permission, "no", {.backend_code = "NOPERM"}));
+  try {
+    (void)bad.integer();
+    FAIL();
+  } catch (const error& thrown) {
+    EXPECT_EQ(thrown.code(), errc::permission);
+    EXPECT_EQ(thrown.backend_code(), "NOPERM");
+  }
+  EXPECT_EQ(redis::reply(redis::reply::list{redis::reply(std::int64_t{1}), redis::reply()}),
+            redis::reply(redis::reply::list{redis::reply(std::int64_t{1}), redis::reply()}));
+}
+
+TEST(RedisNumbers, LatencyIsAnUpperBound) {
+  redis::numbers n;
+  n.latency[3] = 98;
+  n.latency[10] = 2;
+  EXPECT_EQ(n.latency_at(0.5).count(), 8);
+  EXPECT_EQ(n.latency_at(0.99).count(), 1024);
+  EXPECT_EQ(redis::numbers().latency_at(0.5).count(), 1);
+}
+
+}  // namespace

@@ -1,0 +1,97 @@
+#include "redis/reply_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using redis::reply;
+using redis::reply_reader;
+
+constexpr std::size_t limit = 1 << 20;
+
+errc code_of(std::string_view bytes, std::size_t most = limit) {
+  reply_reader reader(most);
+  try {
+    reader.feed(bytes);
+    while (reader.next()) continue;
+  } catch (const error& refused) {
+    return refused.code();
+  }
+  ADD_FAILURE() << "was not refused: " << bytes.substr(0, 50);
+  return errc::internal;
+}
+
+TEST(RedisReplyReader, ReadsEveryKindByteByByte) {
+  using namespace std::string_view_literals;
+  const auto bytes =
+      "+OK\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*-1\r\n*3\r\n:1\r\n*0\r\n*2\r\n$0\r\n\r\n-WRONGTYPE no\r\n-ERR unknown command 'x'\r\n"sv;
+  for (const std::size_t step : {std::size_t{1}, std::size_t{2}, std::size_t{7}, bytes.size()}) {
+    reply_reader reader(limit);
+    std::vector<reply> got;
+    for (std::size_t at = 0; at < bytes.size(); at += step) {
+      reader.feed(bytes.substr(at, step));
+      while (auto each = reader.next()) got.push_back(std::move(*each));
+    }
+    EXPECT_TRUE(reader.empty());
+    ASSERT_EQ(got.size(), 7U);
+    EXPECT_EQ(got[0].text(), "OK");
+    EXPECT_EQ(got[1].integer(), -7);
+    EXPECT_EQ(got[2].text(), "a\0b"sv);
+    EXPECT_TRUE(got[3].is_nil());
+    EXPECT_TRUE(got[4].is_nil());
+    ASSERT_EQ(got[5].elements().size(), 3U);
+    EXPECT_EQ(got[5].elements()[0].integer(), 1);
+    EXPECT_TRUE(got[5].elements()[1].elements().empty());
+    EXPECT_EQ(got[5].elements()[2].elements()[0].text(), "");
+    EXPECT_EQ(got[5].elements()[2].elements()[1].problem().backend_code(), "WRONGTYPE");
+    EXPECT_EQ(got[6].problem().code(), errc::grammar);
+  }
+}
+
+TEST(RedisReplyReader, MillionsOfNestedListsAreAnError) {
+  std::string deep;
+  for (int i = 0; i < 3'000'000; ++i) deep += "*1\r\n";
+  EXPECT_EQ(code_of(deep), errc::too_deep);
+  std::string seven;
+  for (int i = 0; i < 7; ++i) seven += "*1\r\n";
+  reply_reader reader(limit);
+  reader.feed(seven + ":1\r\n");
+  EXPECT_TRUE(reader.next().has_value());
+}
+
+TEST(RedisReplyReader, OversizeIsAnErrorBeforeItTakesMemory) {
+  EXPECT_EQ(code_of("*2147483647\r\n"), errc::too_large);
+  EXPECT_EQ(code_of("$2000000\r\n" + std::string(2'000'000, 'x') + "\r\n"), errc::too_large);
+  // It never ends: refused as soon as more waits than a reply may have.
+  reply_reader reader(1000);
+  reader.feed("$100000\r\n");
+  EXPECT_FALSE(reader.next().has_value());
+  reader.feed(std::string(2'000, 'x'));
+  EXPECT_THROW((void)reader.next(), error);
+  // Many small ones in one list.
+  std::string many = "*10000\r\n";
+  for (int i = 0; i < 10'000; ++i) many += "$1\r\nx\r\n";
+  EXPECT_EQ(code_of(many, 100'000), errc::too_large);
+}
+
+TEST(RedisReplyReader, LimitIsForEachReply) {
+  reply_reader reader(1000);
+  for (int i = 0; i < 100; ++i) {
+    reader.feed("$900\r\n" + std::string(900, 'x') + "\r\n");
+    ASSERT_TRUE(reader.next().has_value());
+  }
+}
+
+TEST(RedisReplyReader, RefusesWhatIsNotTheProtocol) {
+  EXPECT_EQ(code_of("HTTP/1.1 400 Bad Request\r\n"), errc::malformed);
+  EXPECT_EQ(code_of("$-5\r\n"), errc::malformed);
+  EXPECT_EQ(code_of("*99999999999999999999\r\n"), errc::malformed);
+  EXPECT_EQ(code_of("%1\r\n+a\r\n+b\r\n"), errc::malformed);
+}
+
+}  // namespace
