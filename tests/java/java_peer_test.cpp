@@ -289,8 +289,9 @@ TEST_F(JavaPeer, TimesWithoutAZoneWantOne) {
   east.ask(row("merge", "FR", moment));
   EXPECT_EQ(found(west, "FR")[0]["as_of"], printed(moment + 330min)) << "even two Javas do not agree on it";
 
-  // Refused, with what to do, before anything is written.
-  for (const auto& store : {shared(), open(server.url(name)).store()}) {
+  // Refused, with what to do, before anything is written: when it is opened, and at the first use by a store that did not look then.
+  EXPECT_NE(failure_of([&] { (void)shared(); }).message().find("store_options::zone"), std::string::npos);
+  for (const auto& store : {shared({.probe = start_probe::off}), open(server.url(name)).store({.probe = start_probe::off})}) {
     const auto e = failure_of([&] { store->put(make("DE", moment)); });
     EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
     EXPECT_NE(e.message().find("store_options::zone"), std::string::npos) << e.what();
@@ -350,7 +351,7 @@ TEST_F(JavaPeer, AStatedZoneDoesNotMatterWhereTheColumnsHaveOne) {
   store->put(make("FR", now));
   EXPECT_EQ(store->find("country", keys("FR"))->as_of, now);
   server.run("ALTER TABLE FAILOVER_STORE ALTER COLUMN EXPIRE_ON TYPE TIMESTAMP", name);
-  const auto e = failure_of([&] { (void)shared()->find("country", keys("FR")); });
+  const auto e = failure_of([&] { (void)shared({.probe = start_probe::off})->find("country", keys("FR")); });
   EXPECT_NE(e.message().find("make both TIMESTAMPTZ"), std::string::npos) << e.what();
 }
 
