@@ -1,8 +1,7 @@
 #include "integration/mysql_fixture.hpp"
 #include "sql/mysql_connection.hpp"
-#include "support/child_process.hpp"
+#include "support/certificate.hpp"
 #include "support/cutting_proxy.hpp"
-#include "support/temporary_directory.hpp"
 
 #include <atomic>
 #include <csignal>
@@ -19,22 +18,6 @@ void expect_in_time(std::chrono::milliseconds took, std::chrono::milliseconds li
   EXPECT_LT(took, limit + 250ms);
 }
 
-/// A certificate for 127.0.0.1, signed by itself, where the server can read it.
-class certificate {
- public:
-  certificate() : directory_("tls", "mysql") {
-    const auto made = run_program({.argv = {"openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key(), "-out", file(),
-                                            "-days", "2", "-subj", "/CN=tests", "-addext", "subjectAltName=IP:127.0.0.1"},
-                                   .user = "mysql"});
-    if (!made.status.success()) throw std::runtime_error("openssl: " + made.error);
-  }
-  [[nodiscard]] std::string file() const { return directory_.path() / "server.pem"; }
-  [[nodiscard]] std::string key() const { return directory_.path() / "server.key"; }
-
- private:
-  temporary_directory directory_;
-};
-
 /// A server of its own, which can be frozen; encrypted or not.
 class MysqlHang : public testing::TestWithParam<bool> {
  protected:
@@ -47,7 +30,7 @@ class MysqlHang : public testing::TestWithParam<bool> {
   }
 
   const statement insert_{.text = "INSERT INTO t VALUES (1)"};
-  certificate certificate_{};
+  certificate certificate_{"mysql"};
   mariadb_server server_;
   mysql_options options_;
 };
@@ -156,8 +139,8 @@ TEST_P(MysqlHang, ThreadsDoNotStay) {
 }
 
 TEST(MysqlTls, IsVerifiedOrRefused) {
-  const certificate mine;
-  const certificate other;
+  const certificate mine("mysql");
+  const certificate other("mysql");
   mariadb_server encrypted({.settings = {"ssl-cert=" + mine.file(), "ssl-key=" + mine.key()}, .durable = false});
   auto options = options_for(encrypted.port(), "holdfast");
   options.tls = true;

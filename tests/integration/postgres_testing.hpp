@@ -6,6 +6,8 @@
 #include <holdfast/error.hpp>
 #include <holdfast/sql.hpp>
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -15,18 +17,6 @@
 #include <vector>
 
 namespace holdfast::test {
-
-/// What an action throws; a failure of the test when it throws nothing.
-template <class Action>
-error failure_of(Action action) {
-  try {
-    action();
-  } catch (const error& problem) {
-    return problem;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 /// Every password and every delicate value of these tests is spelled `secret`.
 inline void expect_kind(const error& problem, errc code, bool transient, bool in_doubt) {

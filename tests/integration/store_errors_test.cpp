@@ -3,6 +3,7 @@
 #include <holdfast/database.hpp>
 
 #include "sql/sqlite_connection.hpp"
+#include "support/failure_of.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
@@ -18,17 +19,6 @@ namespace holdfast::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 entry make_entry(std::string payload = "{}") {
   const auto now = system_clock()->now();

@@ -6,6 +6,7 @@
 #include <holdfast/payload.hpp>
 
 #include "java/java_process.hpp"
+#include "support/failure_of.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -36,17 +37,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 /// As Java's Instant prints it, and as it reads it, with nanoseconds added.
 std::string instant(timestamp when, int nanoseconds = 0) {

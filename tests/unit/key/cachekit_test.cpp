@@ -1,6 +1,8 @@
 #include <holdfast/key/cachekit.hpp>
 #include <holdfast/key/interop.hpp>
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,17 +28,7 @@ namespace {
 using namespace holdfast::key;
 using holdfast::errc;
 using holdfast::error;
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
+using holdfast::test::failure_of;
 
 const cachekit_keys get_user({.ns = "test", .module = "__main__", .qualname = "get_user"});
 

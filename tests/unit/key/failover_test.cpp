@@ -1,5 +1,7 @@
 #include <holdfast/key/failover.hpp>
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -31,20 +33,10 @@ namespace {
 using namespace holdfast::key;
 using holdfast::errc;
 using holdfast::error;
+using holdfast::test::failure_of;
 
 const failover_keys exact({.name = "country-by-code"}, {.style = style::exact});
 const failover_keys escaped({.name = "country-by-code"});
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 TEST(FailoverKey, MatchesThePublishedUuids) {
   EXPECT_EQ(exact(), "d2926335-695e-3edd-bccf-67bff3f530c0");

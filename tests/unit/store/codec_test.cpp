@@ -2,6 +2,8 @@
 
 #include <holdfast/nlohmann.hpp>
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -61,17 +63,6 @@ struct holdfast::codec<app::colour> {
 
 namespace holdfast::test {
 namespace {
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 template <class T>
 T there_and_back(const T& value) {

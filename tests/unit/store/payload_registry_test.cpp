@@ -3,6 +3,8 @@
 #include <holdfast/payload.hpp>
 #include <holdfast/store.hpp>
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 #include <list>
@@ -15,17 +17,6 @@ namespace {
 
 struct country {};
 struct person {};
-
-template <class F>
-error failure_of(F f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {errc::internal, "nothing was thrown"};
-}
 
 TEST(PayloadAllowlist, EmptyAllowsNothing) {
   const payload_allowlist none;
