@@ -51,13 +51,18 @@ namespace {
 
 #if HOLDFAST_HAS_SQLITE
 connection_factory sqlite_connector(const url& given, const database_options& options) {
-  refuse_unknown_parameters(given, {"mmap", "synchronous", "vfs"});
+  refuse_unknown_parameters(given, {"mode", "mmap", "synchronous", "vfs"});
   sqlite_options made{.file = (given.has_authority ? "/" : "") + given.path, .statement_timeout = options.statement_timeout};
   if (!given.host.empty()) fail("an SQLite URL has no host: write sqlite:relative/file.db or sqlite:///absolute/file.db");
   if (given.path == ":memory:") fail("every connection would have a database of its own; write memory: instead");
   if (given.path.empty())
     fail("the SQLite URL names no file; write sqlite:answers.db, or memory: for a store that is gone with the process");
   if (const auto found = given.parameters.find("vfs"); found != given.parameters.end()) made.vfs = found->second;
+  if (const auto found = given.parameters.find("mode"); found != given.parameters.end()) {
+    if (found->second != "rw" && found->second != "rwc")
+      fail("mode must be rw, which opens only what is there, or rwc, which makes it, too");
+    made.create = found->second == "rwc";
+  }
   if (const auto found = given.parameters.find("synchronous"); found != given.parameters.end()) {
     if (found->second == "full") made.synchronous = sqlite_options::durability::full;
     else if (found->second == "normal") made.synchronous = sqlite_options::durability::normal;

@@ -1,8 +1,10 @@
 #include "sql/sqlite_connection.hpp"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <list>
 #include <string_view>
 #include <thread>
@@ -70,11 +72,13 @@ error to_error(int extended, const std::string& message) {
 
 class sqlite_connection final : public connection {
  public:
-  explicit sqlite_connection(const sqlite_options& options) : longest_(options.statement_timeout) {
-    const int opened = sqlite3_open_v2(options.file.c_str(), &db_,
-                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                                       options.vfs.empty() ? nullptr : options.vfs.c_str());
+  explicit sqlite_connection(const sqlite_options& options) : longest_(options.statement_timeout), owner_(getpid()) {
+    const int opened =
+        sqlite3_open_v2(options.file.c_str(), &db_,
+                        SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                        options.vfs.empty() ? nullptr : options.vfs.c_str());
     try {
+      if (opened != SQLITE_OK && !options.create) refuse_missing(options.file);
       if (opened != SQLITE_OK) fail(opened);
       sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
       sqlite3_progress_handler(db_, 10'000, &sqlite_connection::out_of_time, this);
@@ -94,7 +98,8 @@ class sqlite_connection final : public connection {
   ~sqlite_connection() override {
     kept_.clear();
     by_text_.clear();
-    sqlite3_close_v2(db_);
+    // In a child process the file, its locks and its log are the parent's: closing would touch them. The memory is let go.
+    if (getpid() == owner_) sqlite3_close_v2(db_);
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
@@ -160,7 +165,18 @@ class sqlite_connection final : public connection {
  private:
   static constexpr std::size_t most_kept = 128;
 
-  void start_clock() noexcept { deadline_ = steady::now() + longest_; }
+  /// Every call begins here.
+  void start_clock() {
+    if (getpid() != owner_)
+      throw error(errc::invalid_argument, "the connection was opened by the parent process; open one in this process");
+    deadline_ = steady::now() + longest_;
+  }
+
+  static void refuse_missing(const std::string& file) {
+    std::error_code unknown;
+    if (std::filesystem::exists(file, unknown) || unknown) return;
+    throw error(errc::not_found, "there is no database file '" + file + "'; check its path, or let it be made (--create-schema, mode=rwc)");
+  }
 
   [[noreturn]] void fail(int code, bool in_doubt = false) {
     const std::string message = db_ != nullptr ? sqlite3_errmsg(db_) : "out of memory";
@@ -282,6 +298,7 @@ class sqlite_connection final : public connection {
   std::chrono::milliseconds longest_;
   steady::time_point deadline_{};
   bool broken_ = false;
+  pid_t owner_;
 };
 
 }  // namespace

@@ -1,0 +1,81 @@
+// What only SQLite has: a file that may be missing, and handles that must not cross a fork.
+
+#include <holdfast/database.hpp>
+
+#include "support/failure_of.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+entry one_entry(std::string key) {
+  const auto now = system_clock()->now();
+  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = "{}", .payload_class = "c"};
+}
+
+TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
+  const temporary_directory directory;
+  const auto file = directory.path() / "mistyped.db";
+  const auto url = "sqlite://" + file.string();
+  const auto e = failure_of([&] { (void)open(url + "?mode=rw").store()->find("n", "k"); });
+  EXPECT_EQ(e.code(), errc::not_found) << e.what();
+  EXPECT_NE(e.message().find("mistyped.db"), std::string::npos) << e.what();
+  EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is left behind";
+  (void)open(url + "?mode=rwc").store({.create_schema = true});
+  EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
+  EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(), errc::not_found);
+}
+
+/// Runs in a child process; what it returns is its exit code.
+template <class F>
+int in_child(F work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(SqliteFork, AChildIsRefusedAndLeavesTheParentAlone) {
+  const temporary_directory directory;
+  const auto url = "sqlite://" + (directory.path() / "x.db").string();
+  auto store = open(url).store({.create_schema = true});
+  store->put(one_entry("before"));
+
+  enum : int { refused = 10, other_error, accepted };
+  const auto outcome_of = [](auto action) -> int {
+    try {
+      action();
+      return accepted;
+    } catch (const error& e) {
+      return e.code() == errc::invalid_argument ? refused : other_error;
+    }
+  };
+  EXPECT_EQ(in_child([&] { return outcome_of([&] { (void)store->find("n", "before"); }); }), refused);
+  EXPECT_EQ(in_child([&] { return outcome_of([&] { store->put(one_entry("child")); }); }), refused);
+  EXPECT_EQ(in_child([&] {
+              store.reset();  // the child closes what it got; the file, its locks and its log are the parent's
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(in_child([&] { return outcome_of([&] { open(url).store()->put(one_entry("own")); }); }), accepted) << "with its own handle";
+  store->put(one_entry("after"));
+  EXPECT_TRUE(store->find("n", "before"));
+  EXPECT_TRUE(store->find("n", "after"));
+  EXPECT_FALSE(store->find("n", "child"));
+  EXPECT_TRUE(store->find("n", "own"));
+}
+
+}  // namespace
+}  // namespace holdfast::test
