@@ -22,7 +22,8 @@ void append_digits(std::string& to, std::int64_t number, std::size_t width) {
   to.append(width > text.size() ? width - text.size() : 0, '0').append(text);
 }
 
-/// `2024-01-31T12:00:00.000001Z`. Times beyond what four digits can say are shown as the last, or the first, that they can.
+}  // namespace
+
 std::string iso(timestamp at) {
   at = std::clamp(at, timestamp(sys_days{year{0} / January / 1}), timestamp(sys_days{year{10000} / January / 1}) - microseconds(1));
   const auto day = floor<days>(at);
@@ -44,6 +45,8 @@ std::string iso(timestamp at) {
   append_digits(text, since.count() % 1'000'000, 6);
   return text + 'Z';
 }
+
+namespace {
 
 timestamp read_iso(std::string_view text) {
   std::array<int, 7> parts{};

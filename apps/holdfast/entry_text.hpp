@@ -15,6 +15,9 @@ namespace holdfast::cli {
 /// `90s`, `15m`, `1h`, `7d`. Throws errc::invalid_argument.
 [[nodiscard]] std::chrono::microseconds read_duration(std::string_view text);
 
+/// `2024-01-31T12:00:00.000001Z`. Times beyond what four digits can say are shown as the last, or the first, that they can.
+[[nodiscard]] std::string iso(timestamp at);
+
 /// `{"name","key","as_of","expire_on","payload","payload_class"}`; times in ISO 8601 with microseconds; a payload that is not UTF-8 as
 /// `payload_hex`; `"payload":null` is a tombstone.
 [[nodiscard]] std::string entry_json(const entry& e);

@@ -16,4 +16,7 @@ void add_completion_command(command root);
 /// Part of the key group: many keys from JSON Lines.
 void add_batch_command(command key);
 
+/// Part of the store group: removing what has expired, now or on a schedule.
+void add_clean_command(command store);
+
 }  // namespace holdfast::cli

@@ -5,6 +5,7 @@
 #include "entry_text.hpp"
 #include "groups.hpp"
 #include "input.hpp"
+#include "store_place.hpp"
 #include "text.hpp"
 
 #include <string>
@@ -14,23 +15,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-/// The switches of every command that opens a store.
-struct store_place {
-  option url;
-  option prefix;
-  option create;
-
-  explicit store_place(command& at)
-      : url(at.value("--store", "URL", "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name").required()),
-        prefix(at.value("--prefix", "P", "What the table's name begins with: MYAPP_, SCHEMA.MYAPP_")),
-        create(at.flag("--create-schema", "Create the table and its index if they are not there")) {}
-
-  [[nodiscard]] std::shared_ptr<store> open(console& io) const {
-    const auto log = [&io](const log_record& record) { io.warn(record.message); };
-    return holdfast::open(url.text(), {.log = log}).store({.prefix = prefix.text(), .create_schema = create.given()});
-  }
-};
 
 /// Which entry: the key verbatim, or the arguments of the call it is the key of.
 struct entry_choice {
@@ -152,31 +136,6 @@ void add_rm(command group) {
   });
 }
 
-void add_clean(command group) {
-  command at = group.add("clean", "Remove the entries that have expired");
-  at.examples("holdfast store clean --store sqlite:answers.db");
-  const store_place place(at);
-  const option json = at.flag("--json", "Print one JSON object");
-  at.run([=](console& io) {
-    const auto open = place.open(io);
-    constexpr std::size_t step = 1000;
-    const timestamp now = system_clock()->now();
-    std::uint64_t removed = 0;
-    for (std::size_t last = step; last != 0;) {
-      last = open->expire(now, step);
-      removed += last;
-      if (io.err.is_terminal() && last == step) {
-        io.err << "\rremoved " << grouped(removed);
-        io.err.flush();
-      }
-    }
-    if (io.err.is_terminal() && removed >= step) io.err << "\r";
-    if (json.given()) io.out << "{\"removed\":" << std::to_string(removed) << "}\n";
-    else io.out << "removed " << grouped(removed) << "\n";
-    return exit_fine;
-  });
-}
-
 void add_stats(command group) {
   command at = group.add("stats", "Say how the store is, and how many entries a name has");
   at.examples("holdfast store stats --store sqlite:answers.db --name country --json");
@@ -281,7 +240,7 @@ void add_store_commands(command root) {
   add_get(group);
   add_list(group);
   add_rm(group);
-  add_clean(group);
+  add_clean_command(group);
   add_stats(group);
   add_schema(group);
   add_export(group);

@@ -242,6 +242,11 @@ void cleaner::record() {
   seconds_->observe(std::chrono::duration<double>(report.duration).count());
   if (report.result == cleanup_result::cleaned || report.result == cleanup_result::limited)
     last_success_->set(std::chrono::duration<double>(parts_.clock->now().time_since_epoch()).count());
+  try {
+    if (how_.on_run) how_.on_run(report);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // Whoever listens must not end the schedule.
+  }
 
   if (!parts_.log->listened() || (!bad && report.removed == 0)) return;
   const auto removed = std::to_string(report.removed);

@@ -11,22 +11,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE {
-
-struct cleanup_options {
-  std::string cron = "0 0 * * * *";                            ///< when: second minute hour day-of-month month day-of-week, UTC; hourly
-  std::chrono::milliseconds jitter = std::chrono::minutes(1);  ///< each run is later by up to this, so that machines do not ask all at once
-  std::size_t batch = 1000;                                    ///< entries that are removed before others get their turn
-  std::size_t limit = 1'000'000;                               ///< entries that one run removes; the next run goes on
-  std::chrono::milliseconds lease = std::chrono::minutes(1);   ///< a machine that died is followed by another after this; 0 means no lease
-  std::string prefix{};                                        ///< of the lease's table {prefix}HOLDFAST_LEASE: the store's own
-  std::string owner{};  ///< what others see as the holder of the lease; host and process unless given
-};
 
 /// How a run ended.
 enum class cleanup_result : std::uint8_t {
@@ -49,6 +40,18 @@ struct cleanup_report {
   std::string holder{};     ///< who holds or held the lease; empty without a lease
   std::uint64_t fence = 0;  ///< of the lease that this run held; 0 when it held none
   std::string problem{};    ///< why it failed, in one line
+};
+
+struct cleanup_options {
+  std::string cron = "0 0 * * * *";                            ///< when: second minute hour day-of-month month day-of-week, UTC; hourly
+  std::chrono::milliseconds jitter = std::chrono::minutes(1);  ///< each run is later by up to this, so that machines do not ask all at once
+  std::size_t batch = 1000;                                    ///< entries that are removed before others get their turn
+  std::size_t limit = 1'000'000;                               ///< entries that one run removes; the next run goes on
+  std::chrono::milliseconds lease = std::chrono::minutes(1);   ///< a machine that died is followed by another after this; 0 means no lease
+  std::string prefix{};                                        ///< of the lease's table {prefix}HOLDFAST_LEASE: the store's own
+  std::string owner{};  ///< what others see as the holder of the lease; host and process unless given
+  /// Told of every run when it has ended, on the thread that ran it; what it throws is dropped.
+  std::function<void(const cleanup_report&)> on_run{};
 };
 
 /// How a cleanup is.

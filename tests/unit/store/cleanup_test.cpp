@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -117,6 +118,18 @@ TEST_F(Cleanup, RunsByItsScheduleAndRemovesInBatches) {
   executor->advance(1h);
   EXPECT_EQ(cleaner->state().removed, 28U);
   EXPECT_EQ(cleaner->state().runs, 2U);
+}
+
+TEST_F(Cleanup, TellsOfEveryRunToOneWhoMayThrow) {
+  std::vector<std::size_t> told;
+  const auto cleaner = make({.on_run = [&](const cleanup_report& report) {
+    told.push_back(report.removed);
+    throw std::runtime_error("a listener's fault");
+  }});
+  store->expired = 2;
+  executor->advance(2h);
+  EXPECT_EQ(told, (std::vector<std::size_t>{2, 0}));
+  EXPECT_EQ(cleaner->state().failures, 0U);
 }
 
 TEST_F(Cleanup, ARunIsLimitedAndTheNextGoesOn) {
