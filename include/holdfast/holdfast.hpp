@@ -8,10 +8,12 @@
 #include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
 #include <holdfast/executor.hpp>
+#include <holdfast/failover.hpp>
 #include <holdfast/key.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/payload.hpp>
+#include <holdfast/result.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/store/memory.hpp>

@@ -22,6 +22,7 @@ class faulty_store final : public store {
 
   hook before{};  ///< what it throws: nothing happened
   hook after{};   ///< what it throws: it happened
+  bool waiting = true;  ///< what waits() says
 
   void put(std::span<const entry> entries) override {
     around(operation::put, entries, [&] {
@@ -46,6 +47,7 @@ class faulty_store final : public store {
     return around(operation::count, {}, [&] { return behind_->count(where); });
   }
   store_health health() noexcept override { return behind_->health(); }
+  [[nodiscard]] bool waits() const noexcept override { return waiting; }
 
  private:
   template <class Work>

@@ -1,0 +1,14 @@
+#pragma once
+
+/// \file
+/// Protected calls: the last good answer when the upstream fails. docs/failover.md explains it.
+
+#include <holdfast/failover/answer.hpp>
+#include <holdfast/failover/call_context.hpp>
+#include <holdfast/failover/classify.hpp>
+#include <holdfast/failover/engine.hpp>
+#include <holdfast/failover/expiry.hpp>
+#include <holdfast/failover/hooks.hpp>
+#include <holdfast/failover/options.hpp>
+#include <holdfast/failover/point.hpp>
+#include <holdfast/failover/status.hpp>

@@ -1,0 +1,195 @@
+#include "failover/engine_core.hpp"
+
+#include "failover/point_core.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail {
+
+namespace {
+
+engine_options checked(const std::shared_ptr<store>& on, engine_options options) {
+  std::vector<std::string> problems;
+  if (!on) problems.emplace_back("it needs a store");
+  if (options.threads == 0) problems.emplace_back("threads must be at least 1");
+  if (options.queue == 0) problems.emplace_back("queue must be at least 1");
+  if (options.read_deadline.count() <= 0) problems.emplace_back("read_deadline must be more than nothing");
+  if (options.max_payload == 0) problems.emplace_back("max_payload must be at least 1");
+  if (options.max_points == 0) problems.emplace_back("max_points must be at least 1");
+  if (options.max_skew.count() < 0) problems.emplace_back("max_skew must not be negative");
+  if (options.report_every.count() < 0) problems.emplace_back("report_every must not be negative");
+  if (options.linger.count() < 0) problems.emplace_back("linger must not be negative");
+  for (const auto& [name, policy] : options.expiry_policies) {
+    if (name.empty() || !policy) problems.emplace_back("an expiry policy has no name or is empty");
+  }
+  for (const auto& each : options.propagate) {
+    if (!each) problems.emplace_back("a context propagator is empty");
+  }
+  try {
+    (void)key::failover_keys({.name = "any"}, {.style = options.key_style, .hash = options.hash, .secret = options.secret});
+  } catch (const error& e) {
+    problems.emplace_back(e.message());
+  }
+  if (!problems.empty()) {
+    std::string all = "the engine cannot be made: ";
+    for (const auto& each : problems) {
+      if (&each != &problems.front()) all.append("; ");
+      all.append(each);
+    }
+    throw error(errc::invalid_argument, all, {.path = "engine"});
+  }
+  return options;
+}
+
+std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const engine_options& options) {
+  // In memory a put costs less than queueing it; and one queue is enough.
+  if (!options.write_behind || !on->waits() || std::dynamic_pointer_cast<write_behind>(on))
+    return std::dynamic_pointer_cast<write_behind>(on);
+  return make_write_behind(on, {.full = when_full::drop_oldest,  // a caller never waits for a store
+                                .max_skew = options.max_skew,
+                                .linger = options.linger,
+                                .clock = options.clock,
+                                .log = options.log,
+                                .metrics = options.metrics});
+}
+
+}  // namespace
+
+engine_core::engine_core(std::shared_ptr<store> on, engine_options given)
+    : options(checked(on, std::move(given))),
+      machine_clock(!options.clock),
+      clock(options.clock ? options.clock : system_clock()),
+      log(options.log, {.clock = clock}),
+      metrics(isolate(options.metrics)),
+      through(std::move(on)),
+      behind(queue_for(through, options)),
+      front(behind ? behind : through),
+      reads_wait(front->waits()),
+      recents(options.recents) {
+  metrics->gauge("holdfast_failover_points", {}, "points that are registered")->set(0);
+}
+
+engine_core::~engine_core() = default;
+
+timestamp engine_core::stamp(timestamp now) noexcept {
+  auto last = last_.load(std::memory_order_relaxed);
+  for (;;) {
+    // Set back by more than any store believes: whoever stays in that future writes what others must overwrite, and serves what has long
+    // expired. So the clock is followed, and what is known about the future is forgotten.
+    const bool back = last != timestamp::min() && last - now > options.max_skew;
+    const auto next = back ? now : std::max(now, last == timestamp::min() ? now : last + std::chrono::microseconds(1));
+    if (!last_.compare_exchange_weak(last, next, std::memory_order_relaxed)) continue;
+    if (back) {
+      recents.clear();
+      log.write_limited("clock", log_level::warning, "the clock was set back; answers are stamped with its new time");
+    }
+    return next;
+  }
+}
+
+executor& engine_core::pool(std::shared_ptr<thread_pool>& which, const char* name) {
+  const std::scoped_lock lock(pools_mutex_);
+  if (!which) {
+    which = make_thread_pool(
+        {.threads = options.threads, .queue = options.queue, .timers = options.queue, .name = name, .linger = {}, .log = options.log});
+  }
+  return *which;
+}
+
+executor& engine_core::calls() {
+  auto* known = calls_.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    known = options.executor ? options.executor.get() : &pool(calls_pool_, "hf-calls");
+    calls_.store(known, std::memory_order_release);
+  }
+  return *known;
+}
+
+executor& engine_core::reads() {
+  auto* known = reads_.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    if (options.read_executor) known = options.read_executor.get();
+    else known = options.executor ? options.executor.get() : &pool(reads_pool_, "hf-reads");
+    reads_.store(known, std::memory_order_release);
+  }
+  return *known;
+}
+
+executor::task engine_core::in_this_context(executor::task work) const {
+  // The first is the outermost, so the last is put around the work first.
+  for (auto each = options.propagate.rbegin(); each != options.propagate.rend(); ++each) {
+    try {
+      auto within = (*each)();
+      if (!within) continue;
+      work = [within = std::move(within), inner = std::move(work)] { within(inner); };
+    } catch (...) {
+      log.write_limited("propagate", log_level::error, "a context propagator threw; work goes on without that context");
+    }
+  }
+  return work;
+}
+
+void engine_core::pause(std::chrono::microseconds time) const {
+  if (time.count() <= 0) return;
+  const auto deadline = clock->steady() + time;
+  const auto token = stop.get_token();
+  std::unique_lock lock(pause_mutex_);
+  const auto never = [] { return false; };
+  if (machine_clock) {
+    (void)pause_.wait_until(lock, token, deadline, never);
+    return;
+  }
+  const auto real_deadline = std::chrono::steady_clock::now() + time;
+  while (clock->steady() < deadline && std::chrono::steady_clock::now() < real_deadline && !token.stop_requested())
+    (void)pause_.wait_for(lock, token, std::chrono::milliseconds(1), never);
+}
+
+std::vector<std::shared_ptr<point_core>> engine_core::all_points() const {
+  const std::shared_lock lock(points_mutex);
+  std::vector<std::shared_ptr<point_core>> all;
+  all.reserve(points.size());
+  for (const auto& each : points) all.push_back(each.second);
+  return all;
+}
+
+close_report engine_core::close(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::steady_clock;
+  closed.store(true, std::memory_order_release);
+  stop.request_stop();
+  // The deadline is the clock's; a clock that stands still must not make us wait for ever.
+  const auto time = std::max(deadline - clock->steady(), steady_clock::duration::zero());
+  const auto real_deadline = steady_clock::now() + time;
+  // Calls get three quarters of the time, so that hung ones leave some for writing.
+  const auto calls_until = real_deadline - time / 4;
+  const auto all = all_points();
+  const auto any_running = [&] { return std::any_of(all.begin(), all.end(), [](const auto& each) { return each->running() != 0; }); };
+  while (any_running() && steady_clock::now() < calls_until) std::this_thread::sleep_for(std::chrono::microseconds(500));
+
+  close_report report;
+  for (const auto& each : all) {
+    if (const auto calls = each->running(); calls != 0) report.still_running.push_back({.point = each->name, .calls = calls});
+  }
+  if (behind && behind != through) {
+    const auto written = behind->close(deadline);
+    report.unsaved = written.unsaved + written.in_flight;
+    report.lost = written.failed + written.dropped;
+  } else if (behind) {
+    const auto written = behind->flush(deadline);
+    report.unsaved = written.unsaved + written.in_flight;
+    report.lost = written.failed + written.dropped;
+  }
+  std::shared_ptr<thread_pool> calls_pool;
+  std::shared_ptr<thread_pool> reads_pool;
+  {
+    const std::scoped_lock lock(pools_mutex_);
+    calls_pool = calls_pool_;
+    reads_pool = reads_pool_;
+  }
+  if (calls_pool) (void)calls_pool->close(real_deadline);
+  if (reads_pool) (void)reads_pool->close(real_deadline);
+  return report;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail

@@ -1,0 +1,117 @@
+// How the engine is: health, and what is said and shown from time to time.
+
+#include "failover/point_core.hpp"
+
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail {
+
+point_status point_core::status() const {
+  return {.name = name,
+          .domain = options.domain,
+          .effective_name = effective_name,
+          .expiry = options.expiry.text(),
+          .payload_class = payload_class,
+          .enabled = options.enabled,
+          .breaker = breaker ? breaker->state(engine.clock->steady()) : breaker_state::closed,
+          .running = running(),
+          .numbers = tallies.numbers()};
+}
+
+engine_health engine_core::health() noexcept {
+  engine_health result;
+  try {
+    const auto all = all_points();
+    result.points = all.size();
+    for (const auto& each : all) result.running += each->running();
+    result.regressions_possible = recents.evicted();
+    result.sink_failures = log.failures() + metrics->failures();
+    if (behind) {
+      const auto numbers = behind->numbers();
+      result.unsaved = numbers.pending;
+      result.oldest_unsaved = numbers.oldest;
+      if (numbers.stalled) result.problem = "writes have been failing for some time";
+    }
+    if (!reads_wait) {
+      result.store = front->health();
+    } else {
+      struct errand {
+        std::mutex mutex{};
+        std::condition_variable done{};
+        std::optional<store_health> how{};
+      };
+      const auto job = std::make_shared<errand>();
+      const auto deadline = clock->steady() + options.read_deadline;
+      const bool posted = reads().post([job, from = front] {
+        auto how = from->health();
+        const std::scoped_lock lock(job->mutex);
+        job->how = std::move(how);
+        job->done.notify_all();
+      });
+      std::unique_lock lock(job->mutex);
+      if (posted && wait(lock, job->done, deadline, [&] { return job->how.has_value(); })) result.store = *job->how;
+      else result.store.problem = posted ? "the store did not answer within the read deadline" : "no thread is free to ask the store";
+    }
+    if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
+    result.healthy = result.store.available && result.problem.empty();
+  } catch (const std::exception& e) {
+    result.healthy = false;
+    try {
+      result.problem = e.what();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+      // No memory for the words; unhealthy it is.
+    }
+  }
+  return result;
+}
+
+void engine_core::report() {
+  for (const auto& each : all_points()) {
+    const auto status = each->status();
+    if (each->meters) each->meters->gauges(status.breaker, status.numbers, status.running);
+    if (!log.listened()) continue;
+    const auto& n = status.numbers;
+    const std::array<std::string, 8> texts{std::to_string(n.started),      std::to_string(n.live),        std::to_string(n.stale),
+                                           std::to_string(n.substituted),  std::to_string(n.failed),      std::to_string(n.stored),
+                                           std::to_string(n.store_failed), std::to_string(status.running)};
+    log.write(log_level::info, "failover report",
+              {{"name", status.name},
+               {"domain", status.effective_name},
+               {"expiry", status.expiry},
+               {"breaker", to_string(status.breaker)},
+               {"calls", texts[0]},
+               {"live", texts[1]},
+               {"stale", texts[2]},
+               {"substituted", texts[3]},
+               {"failed", texts[4]},
+               {"stored", texts[5]},
+               {"store_failed", texts[6]},
+               {"running", texts[7]}});
+  }
+  if (!options.metrics) return;
+  const auto how = health();
+  metrics->gauge("holdfast_failover_healthy", {}, "1 when the store answers and writes get through")->set(how.healthy ? 1 : 0);
+  metrics->gauge("holdfast_failover_unsaved", {}, "writes that wait")->set(static_cast<double>(how.unsaved));
+  metrics->gauge("holdfast_failover_oldest_unsaved_seconds", {}, "how long the oldest write has waited")
+      ->set(std::chrono::duration<double>(how.oldest_unsaved).count());
+  metrics->gauge("holdfast_failover_regressions_possible", {}, "keys that the table of recent ones had no room for")
+      ->set(static_cast<double>(how.regressions_possible));
+  metrics->gauge("holdfast_failover_sink_failures", {}, "times that the log or metrics sink threw")
+      ->set(static_cast<double>(how.sink_failures));
+}
+
+void engine_core::report_later() {
+  if (options.report_every.count() == 0 || closed.load(std::memory_order_acquire)) return;
+  (void)calls().post_at(clock->steady() + options.report_every, [self = weak_from_this()] {
+    const auto core = self.lock();
+    if (!core || core->closed.load(std::memory_order_acquire)) return;
+    try {
+      core->report();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+      // The next one may do better.
+    }
+    core->report_later();
+  });
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail
