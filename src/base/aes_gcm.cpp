@@ -6,17 +6,17 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <array>
-#include <mutex>
+#include <atomic>
 #include <utility>
-#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
 constexpr std::size_t usual_nonce = 12;
-constexpr std::size_t most_spares = 16;  // more than ever run at once; others are freed
+constexpr std::size_t most_spares = 8;  // what more run at once is made anew, and freed
 
 const unsigned char* octets(std::span<const std::byte> bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
 unsigned char* octets(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
@@ -57,15 +57,21 @@ struct aes_gcm::context {
   std::size_t nonce_size = usual_nonce;
 };
 
-/// To look a cipher up and to schedule a key takes longer than to encrypt a small payload: contexts are kept and used again.
+/// To look a cipher up and to schedule a key takes longer than to encrypt a small payload: contexts are kept and used again. Each place holds
+/// one or none, and is emptied and filled by an exchange: nobody waits, not even for a thread that a fork left behind.
 struct aes_gcm::spares {
-  std::mutex mutex{};
-  std::vector<std::unique_ptr<context>> kept{};
+  spares() = default;
+  spares(const spares&) = delete;
+  spares& operator=(const spares&) = delete;
+  ~spares() {
+    for (auto& each : places) delete each.load();
+  }
+
   context first{};  // copied, never run
+  std::array<std::atomic<context*>, most_spares> places{};
 };
 
 aes_gcm::aes_gcm(std::span<const std::byte> key) : spares_(std::make_unique<spares>()) {
-  spares_->kept.reserve(most_spares);
   require(EVP_CipherInit_ex(spares_->first.with, cipher_of(key.size()), nullptr, octets(key), nullptr, 1) == 1);
 }
 
@@ -73,10 +79,9 @@ aes_gcm::~aes_gcm() = default;
 
 aes_gcm::run aes_gcm::start(std::span<const std::byte> nonce, std::span<const std::byte> associated, bool seals) const {
   std::unique_ptr<context> taken;
-  // Whoever finds it locked makes a context of its own: nobody waits, not even for a thread that a fork left behind.
-  if (const std::unique_lock lock(spares_->mutex, std::try_to_lock); lock.owns_lock() && !spares_->kept.empty()) {
-    taken = std::move(spares_->kept.back());
-    spares_->kept.pop_back();
+  for (auto& each : spares_->places) {
+    taken.reset(each.exchange(nullptr, std::memory_order_acquire));
+    if (taken) break;
   }
   if (!taken) {
     taken = std::make_unique<context>();
@@ -102,8 +107,12 @@ aes_gcm::run aes_gcm::open(std::span<const std::byte> nonce, std::span<const std
 }
 
 void aes_gcm::give_back(std::unique_ptr<context> spare) const noexcept {
-  const std::unique_lock lock(spares_->mutex, std::try_to_lock);
-  if (lock.owns_lock() && spares_->kept.size() < most_spares) spares_->kept.push_back(std::move(spare));  // there is room: it was reserved
+  for (auto& each : spares_->places) {
+    context* none = nullptr;
+    if (!each.compare_exchange_strong(none, spare.get(), std::memory_order_release, std::memory_order_relaxed)) continue;
+    (void)spare.release();
+    return;
+  }
 }
 
 aes_gcm::run::run(const aes_gcm& of, std::unique_ptr<context> taken) : of_(of), held_(std::move(taken)) {}

@@ -1,5 +1,6 @@
 #include "base/base64.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -33,52 +34,62 @@ struct decoded {
 
 #if HOLDFAST_BASE64_VECTORS
 
-/// Every byte. The functions with a mask are used because those without make g++ 12 warn about a variable of its own.
+/// Every byte. Functions with a mask are used even so, because those without make g++ 12 warn about a variable of its own.
 constexpr std::uint64_t all = UINT64_MAX;
+constexpr std::uint64_t first_of_64(std::size_t count) { return count >= 64 ? all : (std::uint64_t{1} << count) - 1; }
+
+constexpr std::array<std::uint8_t, 64> make_together() {
+  std::array<std::uint8_t, 64> order{};
+  for (std::size_t i = 0; i < 64; ++i) {
+    constexpr std::size_t within[4]{1, 0, 2, 1};
+    order[i] = static_cast<std::uint8_t>(i / 4 * 3 + within[i % 4]);
+  }
+  return order;
+}
+constexpr std::array<std::uint8_t, 64> make_apart() {
+  std::array<std::uint8_t, 64> order{};
+  for (std::size_t i = 0; i < 48; ++i) order[i] = static_cast<std::uint8_t>(i / 3 * 4 + 2 - i % 3);
+  return order;
+}
+alignas(64) constexpr auto together_of_64 = make_together();
+alignas(64) constexpr auto apart_of_64 = make_apart();
 
 /// 48 bytes become 64 characters with three instructions: bring the three bytes of each four digits together, cut out six bits eight
-/// times, look up. Each loads 64 bytes, so the last 16 must be there.
+/// times, look up. Reads and writes whole groups only, and nothing beyond them.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) std::size_t encode_by_64(const std::byte* from, std::size_t size,
                                                                                 char* to) noexcept {
-  alignas(64) std::uint8_t order[64];
-  for (unsigned i = 0; i < 16; ++i) {
-    const auto first = static_cast<std::uint8_t>(3 * i);
-    order[4 * i] = static_cast<std::uint8_t>(first + 1);
-    order[4 * i + 1] = first;
-    order[4 * i + 2] = static_cast<std::uint8_t>(first + 2);
-    order[4 * i + 3] = static_cast<std::uint8_t>(first + 1);
-  }
-  const __m512i together = _mm512_load_si512(order);
+  const __m512i together = _mm512_load_si512(together_of_64.data());
   const __m512i shifts = _mm512_set1_epi64(0x3036242a1016040a);
   const __m512i letters = _mm512_loadu_si512(alphabet.data());
   std::size_t done = 0;
-  for (; size - done >= 64; done += 48, to += 64) {
-    const __m512i bytes = _mm512_maskz_permutexvar_epi8(all, together, _mm512_loadu_si512(from + done));
+  while (size - done >= 3) {
+    const std::size_t now = std::min<std::size_t>(48, (size - done) / 3 * 3);
+    const __m512i bytes = _mm512_maskz_permutexvar_epi8(all, together, _mm512_maskz_loadu_epi8(first_of_64(now), from + done));
     const __m512i sixes = _mm512_maskz_multishift_epi64_epi8(all, shifts, bytes);
-    _mm512_storeu_si512(to, _mm512_maskz_permutexvar_epi8(all, sixes, letters));
+    _mm512_mask_storeu_epi8(to, first_of_64(now / 3 * 4), _mm512_maskz_permutexvar_epi8(all, sixes, letters));
+    done += now;
+    to += 64;
   }
   return done;
 }
 
-/// 64 characters become 48 bytes; each stores only those.
+/// 64 characters become 48 bytes. The text has whole groups only.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) decoded decode_by_64(std::string_view from, std::byte* to) noexcept {
-  alignas(64) std::uint8_t order[64]{};
-  for (unsigned i = 0; i < 48; ++i) order[i] = static_cast<std::uint8_t>(i / 3 * 4 + 2 - i % 3);
-  const __m512i apart = _mm512_load_si512(order);
+  const __m512i apart = _mm512_load_si512(apart_of_64.data());
   const __m512i low = _mm512_loadu_si512(digits.data());
   const __m512i high = _mm512_loadu_si512(digits.data() + 64);
-  constexpr __mmask64 bytes_of_64 = 0xffff'ffff'ffff;
+  const __m512i blank = _mm512_set1_epi8('A');
   __m512i bad = _mm512_setzero_si512();
-  std::size_t done = 0;
-  for (; from.size() - done >= 64; done += 64, to += 48) {
-    const __m512i text = _mm512_loadu_si512(from.data() + done);
+  for (std::size_t done = 0; done < from.size(); done += 64, to += 48) {
+    const std::size_t now = std::min<std::size_t>(64, from.size() - done);
+    const __m512i text = _mm512_mask_loadu_epi8(blank, first_of_64(now), from.data() + done);
     const __m512i sixes = _mm512_permutex2var_epi8(low, text, high);
     bad = _mm512_or_si512(bad, _mm512_or_si512(text, sixes));  // beyond ASCII, or no digit
     const __m512i twelves = _mm512_maddubs_epi16(sixes, _mm512_set1_epi32(0x01400140));
     const __m512i words = _mm512_madd_epi16(twelves, _mm512_set1_epi32(0x00011000));
-    _mm512_mask_storeu_epi8(to, bytes_of_64, _mm512_maskz_permutexvar_epi8(all, apart, words));
+    _mm512_mask_storeu_epi8(to, first_of_64(now / 4 * 3), _mm512_maskz_permutexvar_epi8(all, apart, words));
   }
-  return {done, _mm512_movepi8_mask(bad) == 0};
+  return {from.size(), _mm512_movepi8_mask(bad) == 0};
 }
 
 /// The same by halves, for processors without those instructions: 24 bytes become 32 characters.

@@ -9,7 +9,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
 
-#include <unistd.h>
+#include "base/process_mark.hpp"
 
 #include <array>
 #include <atomic>
@@ -63,14 +63,14 @@ class nonce_source {
   struct series {
     series(instance_id random_id, std::uint32_t first, series* inherited) : id(random_id), counter(first), before(inherited) {}
     const instance_id id;
-    const pid_t owner = ::getpid();
+    const process_mark mine{};
     std::atomic<std::uint64_t> counter;
     series* const before;
   };
 
   series& of_this_process() {
     series* latest = series_.load(std::memory_order_acquire);
-    return latest->owner == ::getpid() ? *latest : after(latest);
+    return latest->mine.inherited() ? after(latest) : *latest;
   }
 
   series& after(series* latest) {

@@ -88,30 +88,35 @@ std::string sealed_text(std::string_view id, std::span<const std::byte> header, 
   fail(errc::malformed, "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it", of);
 }
 
-/// The other way. Nothing when the tag does not fit. `nonce_at` is where in the header the nonce is, which goes on to its end.
-std::optional<std::string> opened_text(const entry& from, std::string_view text, const aes_gcm& cipher, std::size_t header,
-                                       std::size_t nonce_at, std::span<const std::byte> associated) {
+/// Where in the header of an envelope the nonce is: from there to its end.
+struct header_shape {
+  std::size_t size;
+  std::size_t nonce_at;
+};
+
+/// The other way, in place: plaintext takes less room than its envelope, and is written behind what is being read. `text` is part of the
+/// payload. False when the tag does not fit. If it is false or throws, the payload is worth nothing any more.
+bool open_text(entry& e, std::string_view text, const aes_gcm& cipher, header_shape header, std::span<const std::byte> associated) {
   constexpr std::size_t tag = aes_gcm::tag_size;
   const auto size = decoded_base64_size(text);
-  if (!size || *size < header + tag) fail_damaged(from);
+  if (!size || *size < header.size + tag) fail_damaged(e);
   std::array<std::byte, 64 + piece + tag> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before it is read
-  std::string plain(*size - header - tag, '\0');
-  auto* to = reinterpret_cast<std::byte*>(plain.data());
+  std::string& payload = e.payload.value();
+  auto* to = reinterpret_cast<std::byte*>(payload.data());
 
-  // As much as is wanted of the text, but no more than the rest is, becomes bytes behind those that are held already.
   std::size_t held = 0;
   const auto take = [&](std::size_t characters) {
     const auto part = text.substr(0, characters);
     text.remove_prefix(part.size());
-    if (!decode_base64(part, room.data() + held) || (!text.empty() && part.back() == '=')) fail_damaged(from);
+    if (!decode_base64(part, room.data() + held) || (!text.empty() && part.back() == '=')) fail_damaged(e);
     held += decoded_base64_size(part).value_or(0);
   };
-  // The first time as much ciphertext comes along as makes whole groups of Base64 and whole blocks of AES.
-  std::size_t first = header + tag;
+  // The first time as much ciphertext comes along as makes whole groups of Base64 and whole blocks of AES; or all, if it fits.
+  std::size_t first = header.size + tag;
   while (first % 3 != 0) first += 16;
-  take(base64_size(first));
-  auto run = cipher.open(std::span<const std::byte>(room).subspan(nonce_at, header - nonce_at), associated);
-  std::size_t done = header;
+  take(*size <= piece ? text.size() : base64_size(first));
+  auto run = cipher.open(std::span<const std::byte>(room).subspan(header.nonce_at, header.size - header.nonce_at), associated);
+  std::size_t done = header.size;
   for (;;) {
     // The last bytes may be the tag: they are held back.
     const std::size_t ready = held - done - tag;
@@ -123,9 +128,8 @@ std::optional<std::string> opened_text(const entry& from, std::string_view text,
     if (text.empty()) break;
     take(base64_size(piece));
   }
-  if (run.verify(std::span<const std::byte, tag>(room.data(), tag))) return plain;
-  wipe(std::as_writable_bytes(std::span(plain)));
-  return std::nullopt;
+  payload.resize(*size - header.size - tag);
+  return run.verify(std::span<const std::byte, tag>(room.data(), tag));
 }
 
 }  // namespace
@@ -140,9 +144,9 @@ std::optional<envelope_parts> envelope_of(std::string_view payload) {
   return envelope_parts{.id = id, .text = payload.substr(colon + 1, payload.size() - colon - 2)};
 }
 
-sealer::sealer(const sealing_ring& keys, const rules& how, nonce_source& nonces)
-    : java_(how.peer == peer::java),
-      read_java_(how.read_java || how.peer == peer::java),
+sealer::sealer(const sealing_ring& keys, const sealed_options& how, peer with, nonce_source& nonces)
+    : java_(with == peer::java),
+      read_java_(how.read_java || java_),
       read_base64_(how.read_base64),
       read_plaintext_(how.read_plaintext),
       nonces_(nonces) {
@@ -150,9 +154,9 @@ sealer::sealer(const sealing_ring& keys, const rules& how, nonce_source& nonces)
   if (keys.empty()) refuse("the key ring is empty; give it a current key");
   const bool java_is_current = keys.keys().front().first == sealing_ring::java_id;
   if (java_ && !java_is_current)
-    refuse("with peer = java the current key must have the id aesgcm, the only one that the Java library knows");
+    refuse("the table is shared with the Java library: the current key must have the id aesgcm, the only one that it knows");
   if (!java_ && java_is_current)
-    refuse("the key aesgcm is the Java library's: share the table with peer = java, or make another key the current one");
+    refuse("the key aesgcm is the Java library's; share the table (store_options::peer), or make another key the current one");
   for (const auto& [id, key] : keys.keys()) {
     if (id == sealing_ring::java_id && !read_java_)
       refuse("the key aesgcm opens only what the Java library sealed; allow it with read_java, or remove the key");
@@ -180,13 +184,15 @@ std::string sealer::seal(const entry& plain) const {
   return sealed_text(key.id, header, key.cipher.seal(once, bound_to(plain).bytes()), payload);
 }
 
-bool sealer::is_current(std::string_view payload) const {
-  const auto parts = envelope_of(payload);
-  return parts && parts->id == keys_.front()->id && (java_ || parts->text.starts_with(magic_text));
+bool sealer::is_current(std::string_view payload) const noexcept {
+  const std::string& id = keys_.front()->id;
+  if (!payload.starts_with(opening) || !payload.substr(opening.size()).starts_with(id)) return false;
+  payload.remove_prefix(opening.size() + id.size());
+  return payload.starts_with(':') && (java_ || payload.substr(1).starts_with(magic_text));
 }
 
-std::string sealer::open(const entry& sealed) const {
-  const std::string& payload = sealed.payload.value();
+void sealer::open(entry& sealed) const {
+  std::string& payload = sealed.payload.value();
   std::optional<envelope_parts> parts;
   try {
     parts = envelope_of(payload);
@@ -194,43 +200,53 @@ std::string sealer::open(const entry& sealed) const {
     fail_damaged(sealed);
   }
   if (!parts) {
-    if (read_plaintext_) return payload;
+    if (read_plaintext_) return;
     fail(errc::permission,
          "the payload is not encrypted, and this store requires it; to migrate a table, allow read_plaintext and rekey it", sealed);
   }
-  if (parts->text.size() > 2 * aes_gcm::max_size) fail(errc::too_large, "the sealed payload is too large", sealed);
   const auto [id, text] = *parts;
+  if (text.size() > 2 * aes_gcm::max_size) fail(errc::too_large, "the sealed payload is too large", sealed);
   if (id == base64_id) {
-    if (!read_base64_)
+    if (!read_base64_) {
       fail(errc::permission, "the payload is in Base64, which is no encryption; to migrate a table, allow read_base64 and rekey it",
            sealed);
+    }
     const auto size = decoded_base64_size(text);
     std::string plain(size.value_or(0), '\0');
     if (!size || !decode_base64(text, reinterpret_cast<std::byte*>(plain.data()))) fail_damaged(sealed);
-    return plain;
+    payload = std::move(plain);
+    return;
   }
-  const named_key* key = key_of(id);
   if (id == sealing_ring::java_id && !read_java_) {
     fail(errc::permission, "the payload was sealed by the Java library, which does not bind it to its row; allow it with read_java",
          sealed);
   }
+  const named_key* const key = key_of(id);
   if (key == nullptr) {
     const bool printable = id.size() <= sealing_ring::max_id_length && std::ranges::all_of(id, [](char c) { return c > ' ' && c <= '~'; });
     if (id.empty() || !printable) fail_damaged(sealed);
     fail(errc::not_found, "the payload was sealed with the key '" + std::string(id) + "', which is not in the key ring; add it", sealed);
   }
-  std::optional<std::string> plain;
-  if (id == sealing_ring::java_id) {
-    plain = opened_text(sealed, text, key->cipher, java_nonce, 0, {});
-  } else {
-    if (!text.starts_with(magic_text))
-      fail(errc::malformed, "the payload was not sealed by this library, although it names a key of its ring", sealed);
-    plain = opened_text(sealed, text, key->cipher, magic.size() + sizeof(nonce), magic.size(), bound_to(sealed).bytes());
+  bool good = false;
+  try {
+    if (id == sealing_ring::java_id) {
+      good = open_text(sealed, text, key->cipher, {.size = java_nonce, .nonce_at = 0}, {});
+    } else {
+      if (!text.starts_with(magic_text)) {
+        fail(errc::malformed, "the payload was not sealed by this library, although it names a key of its ring", sealed);
+      }
+      const bound_to row(sealed);
+      good = open_text(sealed, text, key->cipher, {.size = magic.size() + sizeof(nonce), .nonce_at = magic.size()}, row.bytes());
+    }
+  } catch (...) {
+    wipe(std::as_writable_bytes(std::span(payload)));
+    throw;
   }
-  if (plain) return *std::move(plain);
+  if (good) return;
+  wipe(std::as_writable_bytes(std::span(payload)));
   fail(errc::tampered,
        "the sealed payload does not fit: it was changed, belongs to another row, or was sealed with another key than the ring has as '" +
-           std::string(id) + "'",
+           key->id + "'",
        sealed);
 }
 

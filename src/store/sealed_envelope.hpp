@@ -35,18 +35,15 @@ struct envelope_parts {
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API sealer {
  public:
-  /// What may be read, and what is written; the ring is empty here.
-  using rules = sealed_options;
-
-  /// Throws as make_sealed. `nonces` outlives it.
-  sealer(const sealing_ring& keys, const rules& how, nonce_source& nonces);
+  /// The ring in the options is not looked at. Throws as make_sealed. `nonces` outlives it.
+  sealer(const sealing_ring& keys, const sealed_options& how, peer with, nonce_source& nonces);
 
   /// Of an entry with a payload. Throws errc::too_large beyond 1 GiB.
   [[nodiscard]] std::string seal(const entry& plain) const;
-  /// Of an entry with a payload. Throws as sealed_store says.
-  [[nodiscard]] std::string open(const entry& sealed) const;
+  /// Of an entry with a payload, in place. Throws as sealed_store says; the payload is worth nothing then.
+  void open(entry& sealed) const;
   /// Whether it says that it is sealed as `seal` would do it. Nothing is decrypted.
-  [[nodiscard]] bool is_current(std::string_view payload) const;
+  [[nodiscard]] bool is_current(std::string_view payload) const noexcept;
 
  private:
   struct named_key {

@@ -110,7 +110,7 @@ class rekeying {
         return std::nullopt;
       }
       entry plain = was;
-      plain.payload = with_.open(was);
+      with_.open(plain);
       std::string sealed = with_.seal(plain);
       return rewriting{.was = std::move(was), .payload = std::move(sealed)};
     } catch (const error& e) {

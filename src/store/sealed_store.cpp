@@ -5,10 +5,10 @@
 #include "store/sealed_envelope.hpp"
 #include "store/sealed_rekey.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <shared_mutex>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -40,29 +40,24 @@ class sealing_store final : public sealed_store {
   }
 
   void use(sealing_ring keys) override {
-    auto fresh = std::make_shared<const sealer>(keys, options_, nonces_);
+    auto fresh = std::make_shared<const sealer>(keys, options_, next_->peer(), nonces_);
     const std::scoped_lock lock(mutex_);
     sealer_ = std::move(fresh);
   }
 
   void put(std::span<const entry> entries) override {
-    const auto with = current();
-    std::vector<entry> sealed;
-    sealed.reserve(entries.size());
-    std::uint64_t count = 0;
-    for (const entry& each : entries) {
-      entry& made = sealed.emplace_back(entry{.name = each.name,
-                                              .key = each.key,
-                                              .as_of = each.as_of,
-                                              .expire_on = each.expire_on,
-                                              .payload_class = each.payload_class,
-                                              .realm = each.realm});
-      if (each.tombstone()) continue;
-      made.payload = with->seal(each);
-      ++count;
+    if (entries.size() == 1) {
+      const entry sealed = seal(*current(), entries.front());
+      next_->put(sealed);
+    } else {
+      const auto with = current();
+      std::vector<entry> sealed;
+      sealed.reserve(entries.size());
+      for (const entry& each : entries) sealed.push_back(seal(*with, each));
+      next_->put(sealed);
     }
-    next_->put(sealed);
-    sealed_.fetch_add(count, std::memory_order_relaxed);
+    const auto payloads = std::ranges::count_if(entries, [](const entry& each) { return !each.tombstone(); });
+    sealed_.fetch_add(static_cast<std::uint64_t>(payloads), std::memory_order_relaxed);
   }
 
   std::optional<entry> find(place where, std::string_view key) override {
@@ -90,6 +85,8 @@ class sealing_store final : public sealed_store {
   std::size_t expire(timestamp before, std::size_t limit) override { return next_->expire(before, limit); }
   std::uint64_t count(place where) override { return next_->count(where); }
 
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
+
   store_health health() noexcept override {
     auto result = next_->health();
     result.unreadable += refused_.load(std::memory_order_relaxed);
@@ -110,15 +107,26 @@ class sealing_store final : public sealed_store {
 
  private:
   std::shared_ptr<const sealer> current() const {
-    const std::shared_lock lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     return sealer_;
+  }
+
+  static entry seal(const sealer& with, const entry& plain) {
+    entry made{.name = plain.name,
+               .key = plain.key,
+               .as_of = plain.as_of,
+               .expire_on = plain.expire_on,
+               .payload_class = plain.payload_class,
+               .realm = plain.realm};
+    if (!plain.tombstone()) made.payload = with.seal(plain);
+    return made;
   }
 
   void open(const sealer& with, entry& e) {
     try {
-      std::string plain = with.open(e);
-      if (!with.is_current(*e.payload)) opened_old_.fetch_add(1, std::memory_order_relaxed);
-      e.payload = std::move(plain);
+      const bool old = !with.is_current(e.payload.value());
+      with.open(e);
+      if (old) opened_old_.fetch_add(1, std::memory_order_relaxed);
       opened_.fetch_add(1, std::memory_order_relaxed);
     } catch (const error&) {
       refused_.fetch_add(1, std::memory_order_relaxed);
@@ -130,7 +138,7 @@ class sealing_store final : public sealed_store {
   sealed_options options_;  // without its keys: they are in the sealer, ready for use
   // 2^32 payloads may be few for a process that lives long: it goes on with an instance of its own.
   nonce_source nonces_{&random_instance, random_start(), nonce_source::at_the_end::renew};
-  mutable std::shared_mutex mutex_;
+  mutable std::mutex mutex_;
   std::shared_ptr<const sealer> sealer_;
   std::atomic<std::uint64_t> sealed_{0};
   std::atomic<std::uint64_t> opened_{0};

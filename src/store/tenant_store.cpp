@@ -81,6 +81,7 @@ class realm_store final : public tenant_store {
   bool erase(place where, std::string_view key, timestamp as_of) override { return next_->erase(in_realm(where), key, as_of); }
   std::size_t expire(timestamp before, std::size_t limit) override { return next_->expire(before, limit); }
   std::uint64_t count(place where) override { return next_->count(in_realm(where)); }
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
   store_health health() noexcept override { return next_->health(); }
 
   tenant_numbers numbers() const noexcept override { return {.unknown = unknown_.load(), .missing = missing_.load()}; }

@@ -90,11 +90,10 @@ class HOLDFAST_API sealing_ring {
   std::vector<std::pair<std::string, sealing_key>> keys_{};
 };
 
+/// What is written is `ENC(<key id>:<Base64>)`, bound to its row. Where the store below shares its table with the Java library
+/// (store_options::peer), it is `ENC(aesgcm:<Base64>)` as the Java library reads and writes it, bound to nothing; then the current key must be `aesgcm`.
 struct sealed_options {
-  sealing_ring keys{};  ///< at least one
-  /// `java`: what is written is `ENC(aesgcm:<Base64>)`, as the Java library reads it, which is not bound to its row. The current key must be
-  /// `aesgcm`. Otherwise it is `ENC(<key id>:<Base64>)`, bound to its row.
-  holdfast::peer peer = holdfast::peer::none;
+  sealing_ring keys{};          ///< at least one
   bool read_java = false;       ///< also open what the Java library sealed with the key `aesgcm`: rows that could have been swapped
   bool read_base64 = false;     ///< also read the Java library's `ENC(b64:...)`, which is no encryption
   bool read_plaintext = false;  ///< also read what is not sealed at all: while a table is being migrated, and no longer
