@@ -29,7 +29,8 @@ TEST(RedisFixture, ClusterFailsOverAndMovesSlots) {
   redis_cluster cluster;
   const auto owner = cluster.master_of(12182);  // foo
   cluster.node(owner).run({"SET", "foo", "bar"});
-  EXPECT_EQ(cluster.fail_over(owner), cluster.master_of(12182));
+  const auto heir = cluster.fail_over(owner);
+  EXPECT_EQ(heir, cluster.master_of(12182));
   cluster.wait_until_well();
   const auto from = cluster.master_of(12182);
   const std::size_t to = cluster.master_of(0) == from ? cluster.master_of(8000) : cluster.master_of(0);

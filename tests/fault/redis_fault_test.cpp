@@ -1,0 +1,291 @@
+// A Redis that dies, freezes, forgets and is cut off: no reply is ever taken for another's, and doubt is told from failure.
+
+#include <holdfast/redis.hpp>
+
+#include "support/cutting_proxy.hpp"
+#include "support/eventually.hpp"
+#include "support/redis_server.hpp"
+#include "support/shared_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::chrono_literals;
+using redis::client;
+using redis::command;
+
+/// Every way to fail that may happen here can pass.
+void expect_passing(const error& problem) {
+  EXPECT_TRUE(problem.transient()) << problem.what();
+  EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout) << problem.what();
+}
+
+/// Five counters, one pipeline, and a cut after so many bytes: what was answered was done, what was not sent was not.
+void cut_pipeline(const redis_endpoint& server, flow where, std::uint64_t bytes) {
+  const auto prefix = server.unique_prefix("cut");
+  cutting_proxy proxy(server.port());
+  const client through(redis_endpoint::url_through(proxy.port()), {.timeout = 20s});
+  ASSERT_EQ(through.call(command("PING")).text(), "PONG");
+  std::vector<command> commands;
+  for (int i = 0; i < 5; ++i) commands.push_back(command("SETRANGE").key(prefix + std::to_string(i)).arg(0).arg("12345"));
+  std::string sent;
+  for (const auto& each : commands) each.write(sent);
+  if (where == flow::to_server && bytes >= sent.size()) return;
+  proxy.cut_after(where, bytes);
+  const auto replies = through.pipeline(commands);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const bool there = server.run({"EXISTS", prefix + std::to_string(i)}) == "1";
+    if (!replies[i].is_error()) {
+      EXPECT_EQ(replies[i].integer(), 5);
+      EXPECT_TRUE(there);
+    } else {
+      expect_passing(replies[i].problem());
+      EXPECT_TRUE(replies[i].problem().in_doubt() || !there) << bytes;
+    }
+  }
+  EXPECT_EQ(through.call(command("ECHO").arg("after")).text(), "after");
+}
+
+TEST(RedisFault, CutAnywhereInTheReplies) {
+  const auto& server = shared_server<redis_server>();
+  // Five replies `:5\r\n`: 20 bytes.
+  for (std::uint64_t bytes = 0; bytes < 20; ++bytes) cut_pipeline(server, flow::to_client, bytes);
+}
+
+TEST(RedisFault, CutAnywhereInTheCommands) {
+  const auto& server = shared_server<redis_server>();
+  for (std::uint64_t bytes = 0; bytes < 350; bytes += 13) cut_pipeline(server, flow::to_server, bytes);
+}
+
+TEST(RedisFault, IdempotentCommandsSurviveACut) {
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = server.unique_prefix("resend");
+  cutting_proxy proxy(server.port());
+  const client through(redis_endpoint::url_through(proxy.port()), {.timeout = 20s});
+  std::vector<command> commands;
+  for (int i = 0; i < 20; ++i) {
+    commands.push_back(command("SET").key(prefix + std::to_string(i)).arg(i).idempotent());
+    commands.push_back(command("GET").key(prefix + std::to_string(i)).idempotent());
+  }
+  ASSERT_EQ(through.call(command("PING")).text(), "PONG");
+  for (std::uint64_t bytes = 0; bytes < 200; bytes += 17) {
+    proxy.cut_after(flow::to_client, bytes);
+    const auto replies = through.pipeline(commands);
+    for (std::size_t i = 0; i < replies.size(); ++i) EXPECT_EQ(replies[i].text(), i % 2 == 0 ? "OK" : std::to_string(i / 2));
+  }
+  EXPECT_GT(through.count().resent, 0U);
+  EXPECT_EQ(through.count().in_doubt, 0U);
+}
+
+TEST(RedisFault, LateReplyIsNobodyElses) {
+  const auto& server = shared_server<redis_server>();
+  cutting_proxy proxy(server.port());
+  const client through(redis_endpoint::url_through(proxy.port()), {.connections = 1});
+  EXPECT_EQ(through.call(command("ECHO").arg("first")).text(), "first");
+  proxy.hold(flow::to_client);
+  try {
+    through.call(command("ECHO").arg("late"), {.timeout = 100ms});
+    FAIL();
+  } catch (const error& late) {
+    EXPECT_EQ(late.code(), errc::timeout);
+    EXPECT_TRUE(late.in_doubt());
+  }
+  proxy.hold(flow::to_client, false);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(through.call(command("ECHO").arg(i)).text(), std::to_string(i));
+}
+
+TEST(RedisFault, FrozenServerIsATimeout) {
+  redis_server server;
+  const client redis(server.url(), {.connect_timeout = 300ms});
+  EXPECT_EQ(redis.call(command("INCR").key("n")).integer(), 1);
+  server.pause();
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    redis.call(command("INCR").key("n"), {.timeout = 300ms});
+    FAIL();
+  } catch (const error& frozen) {
+    EXPECT_EQ(frozen.code(), errc::timeout);
+    EXPECT_TRUE(frozen.in_doubt());  // it is in the server's hands
+  }
+  try {
+    redis.call(command("INCR").key("n"), {.timeout = 300ms});
+    FAIL();
+  } catch (const error& frozen) {
+    EXPECT_EQ(frozen.code(), errc::timeout);
+    EXPECT_FALSE(frozen.in_doubt());  // a new connection: the server never said hello
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 20s);
+  server.resume();
+  EXPECT_TRUE(eventually([&] { return !redis.health(); }));
+  EXPECT_EQ(redis.call(command("GET").key("n")).text(), "2");
+}
+
+TEST(RedisFault, KilledServerLosesNothingItAcknowledged) {
+  redis_server server;
+  const client redis(server.url());
+  std::atomic<bool> stop = false;
+  std::atomic<std::int64_t> acknowledged = 0;
+  std::atomic<int> doubts = 0;
+  std::atomic<int> failures = 0;
+  {
+    std::jthread load([&] {
+      std::int64_t least = 0;  // done for sure
+      std::int64_t most = 0;   // done perhaps
+      while (!stop) {
+        try {
+          const auto now = redis.call(command("INCR").key("n")).integer();
+          EXPECT_GT(now, least);
+          EXPECT_LE(now, most + 1);
+          least = most = now;
+          acknowledged = now;
+        } catch (const error& problem) {
+          expect_passing(problem);
+          ++failures;
+          if (problem.in_doubt()) {
+            ++most;
+            ++doubts;
+          }
+        }
+      }
+    });
+    for (int round = 0; round < 5; ++round) {
+      const auto before = acknowledged.load();
+      ASSERT_TRUE(eventually([&] { return acknowledged > before + 100; }));
+      server.kill9();
+      ASSERT_TRUE(eventually([&, seen = failures.load()] { return failures > seen; }));
+      server.start();
+    }
+    const auto before = acknowledged.load();
+    EXPECT_TRUE(eventually([&] { return acknowledged > before + 10; }));
+    stop = true;
+  }
+  EXPECT_LE(doubts, 10);
+  EXPECT_GE(std::stoll(server.run({"GET", "n"})), acknowledged.load());
+}
+
+TEST(RedisFault, ClientKillUnderLoadMixesNothingUp) {
+  redis_server server({.durable = false});
+  const client redis(server.url());
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0;
+  std::atomic<int> done = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; !stop; ++i) {
+          std::vector<command> commands;
+          for (int k = 0; k < 10; ++k)
+            commands.push_back(command("ECHO").arg(std::to_string(t) + '.' + std::to_string(i) + '.' + std::to_string(k)));
+          const auto replies = redis.pipeline(commands);
+          for (int k = 0; k < 10; ++k) {
+            const auto& each = replies[static_cast<std::size_t>(k)];
+            if (each.is_error()) expect_passing(each.problem());
+            else if (each.text() != std::to_string(t) + '.' + std::to_string(i) + '.' + std::to_string(k)) ++wrong;
+            else ++done;
+          }
+        }
+      });
+    }
+    for (int round = 0; round < 30; ++round) {
+      server.run({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+      ASSERT_TRUE(eventually([&, before = done.load()] { return done > before + 100; }));
+    }
+    stop = true;
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(redis.count().lost, 0U);
+}
+
+TEST(RedisFault, ScriptFlushUnderLoadFailsNothing) {
+  redis_server server({.durable = false});
+  const client redis(server.url(), {.timeout = 30s});
+  const redis::script count("return redis.call('INCR', KEYS[1])");
+  const redis::script echo("return ARGV[1]");
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0;
+  std::vector<std::int64_t> sums(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < sums.size(); ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; !stop; ++i) {
+          std::vector<command> commands;
+          for (int k = 0; k < 20; ++k) {
+            commands.push_back(command(echo).arg(std::to_string(i * 100 + k)));
+            commands.push_back(command(count).key("n" + std::to_string(t)));
+          }
+          const auto replies = redis.pipeline(commands);
+          for (int k = 0; k < 20; ++k) {
+            const auto& said = replies[static_cast<std::size_t>(2 * k)];
+            if (!said.is_text() || said.text() != std::to_string(i * 100 + k)) ++wrong;
+            if (!replies[static_cast<std::size_t>(2 * k + 1)].is_integer()) ++wrong;
+          }
+          sums[t] += 20;
+        }
+      });
+    }
+    for (int round = 0; round < 50; ++round) server.run({"SCRIPT", "FLUSH"});
+    stop = true;
+  }
+  EXPECT_EQ(wrong, 0);
+  // Each ran exactly once.
+  for (std::size_t t = 0; t < sums.size(); ++t)
+    EXPECT_EQ(redis.call(command("GET").key("n" + std::to_string(t))).text(), std::to_string(sums[t]));
+  EXPECT_GT(redis.count().whole_scripts, 6U);
+}
+
+TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
+  // The default action would end this program.
+  const auto before = std::signal(SIGPIPE, SIG_DFL);
+  const temporary_directory place("tls", "redis");
+  const auto files = make_certificates(place.path());
+  redis_server secure(
+      {.settings = {"port 0", "tls-port {port}", "tls-cert-file " + files.server.string(), "tls-key-file " + files.server_key.string(),
+                    "tls-ca-cert-file " + files.authority.string(), "tls-auth-clients no"}});
+  const std::vector<command> commands(200, command("ECHO").arg(std::string(100'000, 'x')));
+  for (const bool tls : {false, true}) {
+    cutting_proxy proxy(tls ? secure.port() : shared_server<redis_server>().port());
+    const client through(tls ? "rediss://127.0.0.1:" + std::to_string(proxy.port()) + "?tls_ca=" + files.authority.string()
+                             : redis_endpoint::url_through(proxy.port()));
+    EXPECT_EQ(through.call(command("PING")).text(), "PONG");
+    for (const auto how : {ending::reset, ending::finish}) {
+      proxy.cut_after(flow::to_server, 1'000'000, how);
+      const auto replies = through.pipeline(commands);
+      EXPECT_TRUE(std::any_of(replies.begin(), replies.end(), [](const auto& each) { return each.is_error(); }));
+    }
+    EXPECT_EQ(through.call(command("PING")).text(), "PONG");
+  }
+  std::signal(SIGPIPE, before);
+}
+
+TEST(RedisFault, FullMemoryIsTransientAndNotInDoubt) {
+  redis_server server({.settings = {"maxmemory 3mb", "maxmemory-policy noeviction"}, .durable = false});
+  const client redis(server.url());
+  const std::string text(100'000, 'x');
+  for (int i = 0; i < 1'000; ++i) {
+    try {
+      redis.call(command("SET").key(std::to_string(i)).arg(text));
+    } catch (const error& full) {
+      EXPECT_EQ(full.code(), errc::unavailable);
+      EXPECT_EQ(full.backend_code(), "OOM");
+      EXPECT_TRUE(full.transient());
+      EXPECT_FALSE(full.in_doubt());
+      return;
+    }
+  }
+  FAIL() << "it never got full";
+}
+
+}  // namespace
