@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "base/utf8.hpp"
 #include "text.hpp"
 
 #include <simdjson.h>
@@ -97,6 +98,14 @@ microseconds read_duration(std::string_view text) {
   }
   throw error(errc::invalid_argument,
               "'" + printable(text.substr(0, 40)) + "' is not a duration; write a number and its unit: 90s, 15m, 1h, 7d");
+}
+
+void check_json(std::string_view text) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element any;
+  const auto wrong = parser.parse(text.data(), text.size()).get(any);
+  if (wrong == simdjson::SUCCESS) return;
+  throw error(errc::malformed, "the payload is not JSON (" + std::string(simdjson::error_message(wrong)) + "); correct it, or say --raw");
 }
 
 std::string entry_json(const entry& e) {

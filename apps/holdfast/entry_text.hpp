@@ -15,6 +15,9 @@ namespace holdfast::cli {
 /// `90s`, `15m`, `1h`, `7d`. Throws errc::invalid_argument.
 [[nodiscard]] std::chrono::microseconds read_duration(std::string_view text);
 
+/// Throws errc::invalid_argument for a text that is not one JSON document.
+void check_json(std::string_view text);
+
 /// `2024-01-31T12:00:00.000001Z`. Times beyond what four digits can say are shown as the last, or the first, that they can.
 [[nodiscard]] std::string iso(timestamp at);
 

@@ -9,12 +9,17 @@ namespace holdfast::cli {
 
 void add_key_commands(command root);
 void add_store_commands(command root);
+void add_redis_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
 
 /// Part of the key group: many keys from JSON Lines.
 void add_batch_command(command key);
+
+/// Parts of the store group: entries from and to JSON Lines; what is wrong with a store.
+void add_transfer_commands(command store);
+void add_doctor_command(command store);
 
 /// Part of the store group: removing what has expired, now or on a schedule.
 void add_clean_command(command store);

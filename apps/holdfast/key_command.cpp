@@ -5,6 +5,7 @@
 #include <holdfast/key/redis.hpp>
 
 #include "arguments.hpp"
+#include "base/utf8.hpp"
 #include "groups.hpp"
 #include "input.hpp"
 #include "text.hpp"

@@ -3,6 +3,7 @@
 
 #include "entry_text.hpp"
 #include "groups.hpp"
+#include "progress.hpp"
 #include "store_place.hpp"
 #include "text.hpp"
 
@@ -23,15 +24,13 @@ exit_code clean_once(console& io, store& what, bool json) {
   constexpr std::size_t step = 1000;
   const timestamp now = system_clock()->now();
   std::uint64_t removed = 0;
+  progress shown(io, "removed", false);
   for (std::size_t last = step; last != 0;) {
     last = what.expire(now, step);
     removed += last;
-    if (io.err.is_terminal() && last == step) {
-      io.err << "\rremoved " << grouped(removed);
-      io.err.flush();
-    }
+    shown.at(removed);
   }
-  if (io.err.is_terminal() && removed >= step) io.err << "\r";
+  shown.end();
   if (json) io.out << "{\"removed\":" << std::to_string(removed) << "}\n";
   else io.out << "removed " << grouped(removed) << "\n";
   return exit_fine;

@@ -2,15 +2,14 @@
 #include <holdfast/key/failover.hpp>
 
 #include "arguments.hpp"
+#include "entry_pages.hpp"
 #include "entry_text.hpp"
 #include "groups.hpp"
-#include "input.hpp"
 #include "store_place.hpp"
 #include "text.hpp"
 
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace holdfast::cli {
 
@@ -38,7 +37,10 @@ struct entry_choice {
 
 void add_put(command group) {
   command at = group.add("put", "Write an entry");
-  at.about("The entry's version is now: it replaces what is there, unless that is newer.");
+  at.about(
+      "The entry's version is now: it replaces what is there. If that is newer, stamped by a clock ahead of ours, the entry is not "
+      "stored:\n"
+      "this is said on stderr, and the exit code is 1. A payload must be JSON, unless --raw is given.");
   at.examples(
       "holdfast store put --store sqlite:answers.db --create-schema --name country --key FR --payload '{\"name\":\"France\"}'\n"
       "holdfast store put --store sqlite:answers.db --name country --args FR --payload '{}' --class app.Country --expire 24h\n"
@@ -46,6 +48,7 @@ void add_put(command group) {
   const store_place place(at);
   const entry_choice which(at);
   const option payload = at.value("--payload", "JSON", "The payload");
+  const option raw = at.flag("--raw", "The payload is any text, not checked to be JSON");
   const option tombstone = at.flag("--tombstone", "Instead of a payload: the answer is that there is nothing");
   const option payload_class = at.value("--class", "C", "What the payload is: app.Country");
   const option expire = at.value("--expire", "TIME", "How long it may be served: 90s, 15m, 1h (default), 7d");
@@ -57,11 +60,16 @@ void add_put(command group) {
     const timestamp now = system_clock()->now();
     entry made{.name = which.name.text(), .key = which.chosen_key(), .as_of = now, .expire_on = now + lasts};
     if (payload.given()) {
+      if (!raw.given()) check_json(payload.text());
       made.payload = payload.text();
       made.payload_class = payload_class.text();
     }
-    place.open(io)->put(made);
-    return exit_fine;
+    const auto open = place.open(io);
+    open->put(made);
+    const auto held = open->find(made.name, made.key);
+    if (!held || held->as_of <= made.as_of) return exit_fine;
+    io.warn("not stored: a newer entry is there, of " + iso(held->as_of) + "; compare the clocks, or remove it with: holdfast store rm");
+    return exit_no;
   });
 }
 
@@ -82,22 +90,6 @@ void add_get(command group) {
     else if (good) io.out << *found->payload << "\n";
     return good ? exit_fine : exit_no;
   });
-}
-
-/// Calls `use` for every entry of a name, page by page.
-template <class F>
-std::size_t each_entry(store& of, const std::string& name, std::uint64_t most, F use) {
-  std::size_t unreadable = 0;
-  std::string after;
-  for (std::uint64_t seen = 0; seen < most;) {
-    const auto page = of.find_all(name, static_cast<std::size_t>(std::min<std::uint64_t>(500, most - seen)), after);
-    for (const entry& each : page.entries) use(each);
-    seen += page.entries.size();
-    unreadable += page.unreadable;
-    if (!page.next) break;
-    after = *page.next;
-  }
-  return unreadable;
 }
 
 void add_list(command group) {
@@ -180,55 +172,6 @@ void add_schema(command group) {
   });
 }
 
-void add_export(command group) {
-  command at = group.add("export", "Print the entries of a name as JSON Lines");
-  at.examples("holdfast store export --store sqlite:answers.db --name country > country.jsonl");
-  const store_place place(at);
-  const option name = at.value("--name", "N", "The effective name").required();
-  at.run([=](console& io) {
-    const auto open = place.open(io);
-    const auto unreadable = each_entry(*open, name.text(), UINT64_MAX, [&](const entry& each) { io.out << entry_json(each) << "\n"; });
-    if (unreadable > 0) io.warn(std::to_string(unreadable) + " rows cannot be read and were left out");
-    return unreadable > 0 ? exit_no : exit_fine;
-  });
-}
-
-void add_import(command group) {
-  command at = group.add("import", "Write entries from JSON Lines");
-  at.about(
-      "Reads what export prints. An entry that is older than what is there, or has expired, is left out, as always. A line that is\n"
-      "not an entry stops the import; what came before it is written.");
-  at.examples("holdfast store import --store postgresql://localhost/app country.jsonl");
-  const store_place place(at);
-  const option file = at.positional("FILE", "Where to read; - or nothing is standard input").file();
-  at.run([=](console& io) {
-    const auto open = place.open(io);
-    const input_file from(file.text("-"));
-    line_reader lines(from, std::size_t{64} << 20U, [] {});
-    entry_reader read;
-    std::vector<entry> batch;
-    std::uint64_t number = 0;
-    const auto flush = [&] {
-      open->put(batch);
-      batch.clear();
-    };
-    std::string_view line;
-    for (auto found = lines.next(line); found != line_reader::found::end; found = lines.next(line)) {
-      ++number;
-      try {
-        if (found == line_reader::found::overlong) throw error(errc::too_large, "the line is longer than 64 MiB");
-        if (!line.empty()) batch.push_back(read(line));
-      } catch (const error& e) {
-        flush();
-        throw error(e.code(), "line " + std::to_string(number) + ": " + e.what());
-      }
-      if (batch.size() == 500) flush();
-    }
-    flush();
-    return exit_fine;
-  });
-}
-
 }  // namespace
 
 void add_store_commands(command root) {
@@ -243,8 +186,8 @@ void add_store_commands(command root) {
   add_clean_command(group);
   add_stats(group);
   add_schema(group);
-  add_export(group);
-  add_import(group);
+  add_transfer_commands(group);
+  add_doctor_command(group);
 }
 
 }  // namespace holdfast::cli

@@ -80,15 +80,6 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-bool is_utf8(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const std::size_t size = character_size(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
-}
-
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   while (!text.empty()) {

@@ -14,9 +14,7 @@ namespace holdfast::cli {
 /// and cannot drive the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-[[nodiscard]] bool is_utf8(std::string_view text) noexcept;
-
-/// A JSON string with its quotes. Ill-formed bytes become U+FFFD: use `is_utf8` where that would lose something.
+/// A JSON string with its quotes. Ill-formed bytes become U+FFFD: use `is_utf8` (base/utf8.hpp) where that would lose something.
 [[nodiscard]] std::string json_string(std::string_view text);
 
 /// A number as JSON, three digits after the point.
