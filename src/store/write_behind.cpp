@@ -49,6 +49,7 @@ class write_behind_store final : public write_behind {
     core_->flush_for_scan();
     return core_->next().count(where);
   }
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return core_->next().peer(); }
   store_health health() noexcept override {
     auto result = core_->next().health();
     try {
@@ -108,7 +109,7 @@ core::core(std::shared_ptr<store> next, write_behind_options options)
       executor_(options_.executor),
       log_to_(options_.log, {.clock = options_.clock}),
       last_written_(options_.refresh_after.count() > 0 ? options_.remembered : 0),
-      random_(std::random_device{}()) {
+      random_(options_.jitter_seed != 0 ? static_cast<std::minstd_rand::result_type>(options_.jitter_seed) : std::random_device{}()) {
   if (!options_.metrics) return;
   const auto sink = isolate(options_.metrics);
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <holdfast/key/failover.hpp>
 #include <holdfast/nlohmann.hpp>
 #include <holdfast/payload.hpp>
+#include <holdfast/store/write_behind.hpp>
 
 #include "java/java_process.hpp"
 #include "support/failure_of.hpp"
@@ -375,6 +376,7 @@ TEST_F(JavaPeer, JavasOwnWritesDoNotKeepNewerWins) {
 TEST_F(JavaPeer, WhatJavaCouldNotUseIsRefused) {
   const auto store = shared({.create_schema = true});
   EXPECT_EQ(store->peer(), peer::java);
+  EXPECT_EQ(make_write_behind(store)->peer(), peer::java) << "a decorator says it too";
   const auto refused = [&](auto change) {
     auto bad = make("FR", now);
     change(bad);
