@@ -14,13 +14,12 @@ namespace {
 /// The innermost scope of each thread. The scopes themselves are the list: nothing is allocated, nothing is left behind.
 thread_local const tenant_scope* innermost = nullptr;
 
-std::string checked_id(std::string id) {
+void check_id(std::string_view id) {
   const auto fail = [](errc code, const std::string& why) { throw error(code, why, {.path = "tenant"}); };
-  if (id.find_first_not_of(" \t\r\n\v\f") == std::string::npos) fail(errc::invalid_argument, "the id of the tenant is blank");
+  if (id.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) fail(errc::invalid_argument, "the id of the tenant is blank");
   if (id.size() > max_tenant_length) fail(errc::too_large, "the id of the tenant is longer than 128 bytes");
   if (!is_utf8(id)) fail(errc::ill_formed_text, "the id of the tenant is not well-formed UTF-8");
-  if (id.find('\0') != std::string::npos) fail(errc::invalid_argument, "the id of the tenant contains a NUL character");
-  return id;
+  if (id.find('\0') != std::string_view::npos) fail(errc::invalid_argument, "the id of the tenant contains a NUL character");
 }
 
 using registry = std::set<std::string, std::less<>>;
@@ -29,7 +28,8 @@ registry checked(const std::vector<std::string>& ids) {
   if (ids.size() > max_tenants) throw error(errc::too_large, "there are more than 10,000 tenants", {.path = "tenants"});
   registry known;
   for (const auto& id : ids) {
-    if (!known.insert(checked_id(id)).second) throw error(errc::duplicate, "the tenant '" + id + "' is there twice", {.path = "tenants"});
+    check_id(id);
+    if (!known.insert(id).second) throw error(errc::duplicate, "the tenant '" + id + "' is there twice", {.path = "tenants"});
   }
   return known;
 }
@@ -131,9 +131,10 @@ class realm_store final : public tenant_store {
 
 }  // namespace
 
-tenant_scope::tenant_scope(std::string tenant) : tenant_(checked_id(std::move(tenant))), before_(std::exchange(innermost, this)) {}
-tenant_scope::tenant_scope(std::optional<std::string> captured)
-    : tenant_(captured ? std::optional(checked_id(*std::move(captured))) : std::nullopt), before_(std::exchange(innermost, this)) {}
+tenant_scope::tenant_scope(std::optional<std::string> tenant) : tenant_(std::move(tenant)), before_(innermost) {
+  if (tenant_) check_id(*tenant_);
+  innermost = this;
+}
 tenant_scope::~tenant_scope() { innermost = before_; }
 
 std::optional<std::string> current_tenant() { return innermost != nullptr ? innermost->tenant_ : std::nullopt; }

@@ -66,6 +66,11 @@ class HOLDFAST_API sealing_ring {
 
   /// Empty: no store can be sealed with it.
   sealing_ring() = default;
+  sealing_ring(const sealing_ring&) = delete;
+  sealing_ring& operator=(const sealing_ring&) = delete;
+  sealing_ring(sealing_ring&&) noexcept = default;
+  sealing_ring& operator=(sealing_ring&&) noexcept = default;
+  ~sealing_ring() = default;
   /// Throws as `add`.
   sealing_ring(std::string current_id, sealing_key current) { add(std::move(current_id), std::move(current)); }
   /// The first key is the current one, each further one only opens. Throws errc::invalid_argument for an id that cannot be, or a key that has

@@ -32,11 +32,10 @@ inline constexpr std::size_t max_tenants = 10'000;
 /// Thread-safety: it belongs to the thread that made it, and must be destroyed there.
 class HOLDFAST_API tenant_scope {
  public:
+  /// A tenant's id; or what `current_tenant()` returned elsewhere, which may be nothing: then nobody is said here either.
   /// Throws errc::invalid_argument for an id that is blank, errc::too_large beyond max_tenant_length, errc::ill_formed_text when it is no
   /// UTF-8. Whether there is such a tenant is the store's business.
-  explicit tenant_scope(std::string tenant);
-  /// What `current_tenant()` returned elsewhere; nothing means that nobody is said here either.
-  explicit tenant_scope(std::optional<std::string> captured);
+  explicit tenant_scope(std::optional<std::string> tenant);
   tenant_scope(const tenant_scope&) = delete;
   tenant_scope& operator=(const tenant_scope&) = delete;
   ~tenant_scope();

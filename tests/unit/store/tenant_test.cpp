@@ -1,0 +1,216 @@
+#include <holdfast/store/tenants.hpp>
+
+#include "support/failure_of.hpp"
+#include "support/model_store.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+entry make(std::string key, std::string payload = "{}") {
+  const auto now = system_clock()->now();
+  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+}
+
+class Tenants : public ::testing::Test {
+ protected:
+  std::shared_ptr<model_store> below_ = std::make_shared<model_store>();
+  std::shared_ptr<tenant_store> store_ = make_tenant_store(below_, {.tenants = {"acme", "globex"}});
+};
+
+TEST_F(Tenants, EachHasItsOwnEntries) {
+  const auto e = make("k", "acme's");
+  {
+    const tenant_scope scope("acme");
+    store_->put(e);
+    EXPECT_EQ(store_->find("n", "k"), e) << "above it there are no realms";
+    EXPECT_EQ(store_->tenant(), "acme");
+  }
+  const tenant_scope scope("globex");
+  EXPECT_EQ(store_->find("n", "k"), std::nullopt);
+  EXPECT_EQ(store_->count("n"), 0U);
+  EXPECT_TRUE(store_->find_all("n", 10).entries.empty());
+  EXPECT_FALSE(store_->erase("n", "k", e.as_of));
+  EXPECT_EQ(below_->find({"n", "acme"}, "k").value().realm, "acme");
+}
+
+TEST_F(Tenants, ScopesNestAndRestore) {
+  EXPECT_EQ(current_tenant(), std::nullopt);
+  {
+    const tenant_scope outer("acme");
+    {
+      const tenant_scope inner("globex");
+      EXPECT_EQ(current_tenant(), "globex");
+      const tenant_scope nobody(std::nullopt);
+      EXPECT_EQ(current_tenant(), std::nullopt);
+      EXPECT_EQ(failure_of([&] { (void)store_->count("n"); }).code(), errc::permission);
+    }
+    EXPECT_EQ(current_tenant(), "acme");
+  }
+  EXPECT_EQ(current_tenant(), std::nullopt);
+}
+
+TEST_F(Tenants, AnExceptionLeavesTheScope) {
+  EXPECT_THROW(
+      {
+        const tenant_scope scope("acme");
+        throw std::runtime_error("upstream");
+      },
+      std::runtime_error);
+  EXPECT_EQ(current_tenant(), std::nullopt);
+}
+
+TEST_F(Tenants, AnotherThreadIsNobodyUntilItIsTold) {
+  const tenant_scope scope("acme");
+  store_->put(make("k"));
+  const auto captured = current_tenant();
+  std::jthread([&] {
+    EXPECT_EQ(current_tenant(), std::nullopt);
+    EXPECT_EQ(failure_of([&] { (void)store_->find("n", "k"); }).code(), errc::permission);
+    const tenant_scope restored(captured);
+    EXPECT_TRUE(store_->find("n", "k").has_value());
+  }).join();
+}
+
+TEST_F(Tenants, TheResolverIsAskedOnTheCallingThreadWhereNoScopeIs) {
+  std::thread::id asked;
+  std::optional<std::string> answer = "acme";
+  const auto store = make_tenant_store(below_, {.tenants = {"acme", "globex"}, .resolve = [&] {
+                                                  asked = std::this_thread::get_id();
+                                                  return answer;
+                                                }});
+  std::jthread([&] {
+    EXPECT_EQ(store->tenant(), "acme");
+    EXPECT_EQ(asked, std::this_thread::get_id());
+  }).join();
+  {
+    asked = {};
+    const tenant_scope scope("globex");
+    EXPECT_EQ(store->tenant(), "globex");
+    EXPECT_EQ(asked, std::thread::id()) << "a scope says it already";
+  }
+  answer = "";
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission) << "an empty answer is none";
+  answer = " ";
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission) << "a blank one is nobody's";
+  answer.reset();
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission);
+  EXPECT_EQ(store->numbers().missing, 2U);
+  EXPECT_EQ(store->numbers().unknown, 1U);
+}
+
+TEST_F(Tenants, TheDefaultStandsInForNobodyButNotForStrangers) {
+  const auto store = make_tenant_store(below_, {.tenants = {"acme", "public"}, .default_tenant = "public"});
+  EXPECT_EQ(store->tenant(), "public");
+  const tenant_scope scope("mallory");
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission);
+}
+
+TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
+  const tenant_scope scope("acme");
+  auto e = make("k");
+  e.realm = "globex";
+  EXPECT_EQ(failure_of([&] { store_->put(e); }).code(), errc::permission);
+  EXPECT_EQ(failure_of([&] { (void)store_->find({"n", "globex"}, "k"); }).code(), errc::permission);
+  EXPECT_EQ(failure_of([&] { (void)store_->find_all({"n", "globex"}, 1); }).code(), errc::permission);
+  EXPECT_EQ(failure_of([&] { (void)store_->count({"n", "globex"}); }).code(), errc::permission);
+  EXPECT_EQ(failure_of([&] { store_->erase({"n", "globex"}, "k", {}); }).code(), errc::permission);
+  e.realm = "acme";
+  store_->put(e);
+  EXPECT_EQ(store_->find({"n", "acme"}, "k"), e) << "what was given comes back";
+  const std::vector<entry> mixed{make("a"), [] {
+                                   auto other = make("b");
+                                   other.realm = "globex";
+                                   return other;
+                                 }()};
+  EXPECT_EQ(failure_of([&] { store_->put(mixed); }).code(), errc::permission);
+  EXPECT_EQ(store_->find("n", "a"), std::nullopt) << "nothing of it was written";
+}
+
+TEST_F(Tenants, ExpiryCoversEveryTenant) {
+  for (const char* who : {"acme", "globex"}) {
+    const tenant_scope scope((std::string(who)));
+    store_->put(make("k"));
+  }
+  EXPECT_EQ(store_->expire(system_clock()->now() + 2h, 10), 2U) << "and needs no scope";
+}
+
+TEST_F(Tenants, BlankAndLongIdsAreRefused) {
+  for (const std::string id : {"", " ", "\t\n"}) {
+    EXPECT_EQ(failure_of([&] { const tenant_scope scope(id); }).code(), errc::invalid_argument);
+    EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", id}}); }).code(), errc::invalid_argument);
+  }
+  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string(129, 'a')); }).code(), errc::too_large);
+  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string("\xff")); }).code(), errc::ill_formed_text);
+  EXPECT_EQ(current_tenant(), std::nullopt) << "a scope that was refused is none";
+}
+
+TEST_F(Tenants, OptionsThatCannotHold) {
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(nullptr, {.tenants = {"a"}}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", "a"}}); }).code(), errc::duplicate);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a"}, .default_tenant = "b"}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = std::vector<std::string>(10'001, "a")}); }).code(),
+            errc::too_large);
+}
+
+TEST_F(Tenants, BothStrategiesNameWhatStandsInFrontOfTheTable) {
+  const std::vector<tenant> tenants{{.id = "acme"}, {.id = "böse; DROP TABLE", .place = "T2"}};
+  EXPECT_EQ(tenant_realms(tenants, tenant_strategy::table_prefix).at("acme"), "acme_");
+  EXPECT_EQ(tenant_realms(tenants, tenant_strategy::table_prefix).at("böse; DROP TABLE"), "T2_");
+  EXPECT_EQ(tenant_realms(tenants, tenant_strategy::schema).at("acme"), "acme.");
+  for (const std::string bad : {"a b", "a.b", "a;b", "a\"b", "é"}) {
+    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = bad}}, tenant_strategy::table_prefix); }).code(), errc::invalid_argument) << bad;
+    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = "x", .place = bad}}, tenant_strategy::schema); }).code(), errc::invalid_argument)
+        << bad;
+  }
+  EXPECT_EQ(failure_of([] { (void)tenant_realms({{.id = "a"}, {.id = "a"}}, tenant_strategy::schema); }).code(), errc::duplicate);
+}
+
+std::size_t resident_kilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      std::size_t size = 0;
+      status >> size;
+      return size;
+    }
+  }
+  return 0;
+}
+
+TEST_F(Tenants, TenThousandInventedIdsAreRefusedAndLeaveNothing) {
+  const auto invent = [this](int from) {
+    std::size_t refused = 0;
+    for (int i = from; i < from + 10'000; ++i) {
+      const tenant_scope scope("invented-" + std::to_string(i));
+      try {
+        (void)store_->find("n", "k");
+      } catch (const error& e) {
+        refused += e.code() == errc::permission ? 1 : 0;
+      }
+      try {
+        store_->put(make("k"));
+      } catch (const error& e) {
+        refused += e.code() == errc::permission ? 1 : 0;
+      }
+    }
+    return refused;
+  };
+  EXPECT_EQ(invent(0), 20'000U);  // whatever is made once, is made
+  const auto before = resident_kilobytes();
+  EXPECT_EQ(invent(10'000), 20'000U);
+  const auto after = resident_kilobytes();
+  EXPECT_LT(after, before + 512) << "kilobytes";
+  EXPECT_EQ(store_->numbers().unknown, 40'000U);
+}
+
+}  // namespace
+}  // namespace holdfast::test
