@@ -144,6 +144,17 @@ TEST(ThreadPool, ATimerDoesNotWaitForABusyThreadWhenAnotherMayBeStarted) {
   hold.open();
 }
 
+TEST(ThreadPool, ATimerThatHangsDoesNotHoldTheNext) {
+  gate hold;
+  const auto pool = make_thread_pool({.threads = 2});
+  ASSERT_TRUE(pool->post_at(in(20ms), hold.task()));
+  std::atomic<bool> ran{false};
+  ASSERT_TRUE(pool->post_at(in(40ms), [&] { ran = true; }));
+  EXPECT_TRUE(eventually([&] { return ran.load(); })) << "another thread waits for it";
+  EXPECT_EQ(hold.inside, 1);
+  hold.open();
+}
+
 TEST(ThreadPool, WorkIsDoneWhileAnotherTimerIsFarAway) {
   const auto pool = make_thread_pool({.threads = 1});
   ASSERT_TRUE(pool->post_at(in(1h), [] {}));

@@ -205,7 +205,10 @@ TEST_F(Cleanup, AHolderThatDiedIsFollowedWhenItsLeaseEnds) {
 TEST_F(Cleanup, ASlowHolderRenewsItsLease) {
   const auto cleaner = make({.batch = 1, .lease = 60s});
   store->expired = 10;
-  store->before_batch = [&] { clock->advance(25s); };
+  store->before_batch = [&] {
+    EXPECT_GT(row->until, clock->now() + 30s) << "never near its end when a batch begins";
+    clock->advance(25s);
+  };
   const auto report = cleaner->run_now();
   EXPECT_EQ(report.result, cleanup_result::cleaned);
   EXPECT_EQ(report.removed, 10U);
