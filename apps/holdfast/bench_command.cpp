@@ -1,6 +1,7 @@
 #include "groups.hpp"
 #include "keys.hpp"
 #include "ratio.hpp"
+#include "redis_bench.hpp"
 #include "store_bench.hpp"
 #include "text.hpp"
 
@@ -69,6 +70,25 @@ void add_store_bench(command group) {
   });
 }
 
+#if HOLDFAST_HAS_REDIS
+void add_redis_bench(command group) {
+  command at = group.add("redis", "The Redis client beside hiredis");
+  at.about(
+      "Works with keys of its own, {holdfast-bench-<process>}:..., and removes them at the end. Ours and the floor run in turn; medians "
+      "are\n"
+      "compared. Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
+  at.examples("holdfast bench redis --redis redis://127.0.0.1:6379\nholdfast bench redis --redis redis+cluster://127.0.0.1:7000 --json");
+  const option url = at.value("--redis", "URL", "The server: redis://host:6379, redis+unix:///path, redis+cluster://host:7000").required();
+  const option json = at.flag("--json", "Print one JSON object");
+  const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
+  at.run([=](console& io) {
+    bench::redis_bench what{.url = url.text()};
+    what.how.rounds = static_cast<std::size_t>(rounds.count(what.how.rounds));
+    return tell(io, json, "redis", bench::measure_redis(what));
+  });
+}
+#endif
+
 }  // namespace
 
 void add_bench_commands(command root) {
@@ -76,6 +96,9 @@ void add_bench_commands(command root) {
   group.examples("holdfast bench keys\nholdfast bench keys --json | jq '.rows[] | select(.holds | not)'");
   add_bench(group, "keys", "Keys beside the raw hash of the same bytes", bench::key_contests);
   add_store_bench(group);
+#if HOLDFAST_HAS_REDIS
+  add_redis_bench(group);
+#endif
 }
 
 }  // namespace holdfast::cli

@@ -21,6 +21,9 @@ void add_batch_command(command key);
 void add_transfer_commands(command store);
 void add_doctor_command(command store);
 
+/// Part of the store group: sealing its payloads anew with the current key.
+void add_rekey_command(command store);
+
 /// Part of the store group: removing what has expired, now or on a schedule.
 void add_clean_command(command store);
 

@@ -28,6 +28,9 @@ class program {
     command root(app_, runs_);
     add_key_commands(root);
     add_store_commands(root);
+#if HOLDFAST_HAS_REDIS
+    add_redis_commands(root);
+#endif
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);

@@ -125,6 +125,11 @@ void redis_cluster::wait_until_well() {
       const auto replicas =
           std::count_if(lines.begin(), lines.end(), [](const line& each) { return each.flags.find("slave") != std::string::npos; });
       if (replicas != static_cast<std::ptrdiff_t>(size() - masters)) return false;
+      // A replica is told to clients when it has received something.
+      const auto told = '\n' + node(i).run({"CLUSTER", "SLOTS"}) + '\n';
+      for (const auto& each : nodes_) {
+        if (each->running() && told.find('\n' + std::to_string(each->port()) + '\n') == std::string::npos) return false;
+      }
       const auto said = node(i).run({"INFO", "replication"});
       if (said.find("role:master") != std::string::npos ? said.find("state=online") == std::string::npos
                                                         : said.find("master_link_status:up") == std::string::npos)

@@ -1,0 +1,135 @@
+// `holdfast redis doctor` and `holdfast bench redis`, against servers that are set up well and badly.
+
+#include <holdfast/redis.hpp>
+
+#include "output.hpp"
+#include "program.hpp"
+#include "support/redis_cluster.hpp"
+#include "support/redis_server.hpp"
+#include "support/shared_server.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+struct answer {
+  int code = -1;
+  std::string out{}, err{};
+};
+
+std::string drain(int descriptor) {
+  std::string text;
+  std::array<char, 4096> room{};
+  for (ssize_t got = 0; (got = ::read(descriptor, room.data(), room.size())) > 0;) text.append(room.data(), static_cast<std::size_t>(got));
+  ::close(descriptor);
+  return text;
+}
+
+/// The command line, in this process. Its output fits into a pipe.
+answer run(std::vector<std::string> words) {
+  std::array<int, 2> out{};
+  std::array<int, 2> err{};
+  EXPECT_EQ(::pipe(out.data()), 0);
+  EXPECT_EQ(::pipe(err.data()), 0);
+  answer made;
+  {
+    cli::output standard(out[1]);
+    cli::output problems(err[1]);
+    made.code = cli::run(std::move(words), standard, problems);
+  }
+  ::close(out[1]);
+  ::close(err[1]);
+  made.out = drain(out[0]);
+  made.err = drain(err[0]);
+  return made;
+}
+
+bool has(const std::string& text, std::string_view what) { return text.find(what) != std::string::npos; }
+
+TEST(RedisDoctor, FindsAGoodServerFit) {
+  const auto& server = shared_server<redis_server>();
+  const auto said = run({"redis", "doctor", server.url()});
+  EXPECT_EQ(said.code, 0) << said.out << said.err;
+  EXPECT_TRUE(has(said.out, server.address()));
+  EXPECT_TRUE(has(said.out, "appendfsync always"));
+  EXPECT_TRUE(said.out.ends_with("\nfit\n")) << said.out;
+  const auto json = run({"redis", "doctor", server.url(), "--json"});
+  EXPECT_EQ(json.code, 0);
+  EXPECT_TRUE(json.out.starts_with("{\"fit\":true,\"servers\":[{\"address\":")) << json.out;
+  EXPECT_EQ(json.out.find('\n'), json.out.size() - 1);
+}
+
+TEST(RedisDoctor, FindsWhatWouldLoseData) {
+  redis_server careless({.settings = {"maxmemory 100mb", "maxmemory-policy allkeys-lru", "requirepass secret"}, .durable = false});
+  const auto said = run({"redis", "doctor", "redis://:secret@" + careless.address()});
+  EXPECT_EQ(said.code, 1) << said.err;
+  EXPECT_TRUE(has(said.out, "bad   it writes no append-only file"));
+  EXPECT_TRUE(has(said.out, "bad   when its memory is full it throws away any key (maxmemory-policy allkeys-lru)"));
+  EXPECT_FALSE(has(said.out + said.err, "secret"));
+  const auto refused = run({"redis", "doctor", "redis://:wrong-secret@" + careless.address()});
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_TRUE(has(refused.err, "WRONGPASS"));
+  EXPECT_FALSE(has(refused.err, "wrong-secret"));
+}
+
+TEST(RedisDoctor, LooksAtEveryNodeOfACluster) {
+  const auto& cluster = shared_server<redis_cluster>();
+  const auto said = run({"redis", "doctor", cluster.url()});
+  EXPECT_EQ(said.code, 1) << said.err;  // the Cluster of the tests keeps nothing
+  std::size_t slots = 0;
+  for (auto at = said.out.find("computes slots as we do"); at != std::string::npos; at = said.out.find("computes slots as we do", at + 1))
+    ++slots;
+  EXPECT_EQ(slots, 6U) << said.out;
+  const auto plain = run({"redis", "doctor", cluster.redis_endpoint::url()});
+  EXPECT_EQ(plain.code, 1);
+  EXPECT_TRUE(has(plain.out, "use redis+cluster://")) << plain.out;
+}
+
+TEST(RedisDoctor, SeesAReplicaAndALostMaster) {
+  redis_server master({.durable = false});
+  redis_server replica({.settings = {"replicaof 127.0.0.1 " + std::to_string(master.port()), "repl-diskless-sync-delay 0"}});
+  const redis::client with(replica.url());
+  master.kill9();
+  const auto said = run({"redis", "doctor", replica.url()});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_TRUE(has(said.out, "it is a replica and takes no writes"));
+  EXPECT_TRUE(has(said.out, "not connected to its master")) << said.out;
+}
+
+TEST(RedisDoctor, SaysInOneLineWhatIsWrong) {
+  const auto nobody = run({"redis", "doctor", "redis://127.0.0.1:1"});
+  EXPECT_EQ(nobody.code, 3);
+  EXPECT_TRUE(has(nobody.err, "cannot connect to Redis at 127.0.0.1:1")) << nobody.err;
+  const auto sentinel = run({"redis", "doctor", "redis+sentinel://127.0.0.1:26379/main"});
+  EXPECT_EQ(sentinel.code, 2);
+  EXPECT_TRUE(has(sentinel.err, "Sentinel is not supported")) << sentinel.err;
+  EXPECT_EQ(run({"redis", "doctor"}).code, 2);
+  EXPECT_EQ(run({"redis"}).code, 2);
+}
+
+TEST(RedisBench, MeasuresBesideHiredisAndLeavesNoKeys) {
+  const auto& server = shared_server<redis_server>();
+  const auto plain = run({"bench", "redis", "--redis", server.url(), "--rounds", "1", "--json"});
+  EXPECT_TRUE(plain.code == 0 || plain.code == 1) << plain.err;  // no bars: they need a quiet machine
+  for (const auto* row : {"redis.set_pipeline", "redis.evalsha_pipeline", "redis.call"}) EXPECT_TRUE(has(plain.out, row)) << plain.out;
+  EXPECT_FALSE(has(plain.out, "cluster"));
+  EXPECT_FALSE(has(server.run({"KEYS", "*holdfast-bench-" + std::to_string(::getpid()) + "*"}), "bench"));
+
+  const auto cluster = run({"bench", "redis", "--redis", shared_server<redis_cluster>().url(), "--rounds", "1"});
+  EXPECT_TRUE(cluster.code == 0 || cluster.code == 1) << cluster.err;
+  for (const auto* row : {"redis.call", "redis.cluster_pipeline", "redis.cluster_call"}) EXPECT_TRUE(has(cluster.out, row)) << cluster.out;
+
+  EXPECT_TRUE(has(run({"bench", "redis"}).err, "--redis"));
+  EXPECT_EQ(run({"bench", "redis", "--redis", "rediss://127.0.0.1"}).code, 2);
+  EXPECT_EQ(run({"bench", "redis", "--redis", "redis://127.0.0.1:1"}).code, 3);
+}
+
+}  // namespace
