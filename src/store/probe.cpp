@@ -27,6 +27,9 @@ using namespace std::chrono;
 using sql::dialect_id;
 using sql::type;
 
+/// A store with a thousand tenants must start, too; the doctor looks at all of them.
+constexpr std::size_t most_tables_at_start = 16;
+
 std::string title_of(const server& of) {
   switch (of.dialect) {
     case dialect_id::postgresql:
@@ -132,8 +135,8 @@ void look_at_table(sql::connection& from, const server& on, const std::string& r
                    const holdfast::clock& ours, const store_options& options, bool try_writing, std::vector<probe_finding>& found) {
   const std::string name = prefix + "FAILOVER_STORE";
   table facts{.name = name};
-  const bool can_ask = on.dialect != dialect_id::unknown;
-  if (can_ask) {
+  const bool known = can_ask(on.dialect);
+  if (known) {
     try {
       facts = ask_table(from, on.dialect, name);
     } catch (const error& e) {
@@ -167,7 +170,7 @@ void look_at_table(sql::connection& from, const server& on, const std::string& r
     try_statements(from, all.in(realm), options, ours.now());
   } catch (const error& e) {
     if (from.broken()) throw;
-    if (can_ask) blame(e, on, facts, cures(facts, on, prefix, options), found);
+    if (known) blame(e, on, facts, cures(facts, on, prefix, options), found);
     else
       found.push_back({.code = "statement",
                        .severity = severity::failing,
@@ -191,10 +194,10 @@ std::string line_of(const probe_finding& f) {
 }  // namespace
 
 probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast::clock& ours, const store_options& options,
-                  bool try_writing) {
+                  bool try_writing, std::size_t most_tables) {
   probe_report report{.dialect = dialect};
   server on{.dialect = dialect};
-  if (dialect != dialect_id::unknown) {
+  if (can_ask(dialect)) {
     on = ask_server(from, dialect);
     report.findings = judge_server(on);
   }
@@ -205,6 +208,7 @@ probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast
     std::move(about_clocks.begin(), about_clocks.end(), std::back_inserter(report.findings));
   }
   for (const auto& [realm, prefix] : prefixes_of_realms(options)) {
+    if (report.tables.size() == most_tables) break;
     report.tables.push_back(prefix + "FAILOVER_STORE");
     look_at_table(from, on, realm, prefix, ours, options, try_writing, report.findings);
   }
@@ -226,11 +230,12 @@ void at_start(database::state& on, const store_options& options) {
   probe_report report;
   try {
     const auto dialect = on.ask_dialect();
+    if (!can_ask(dialect)) return;
     const auto lease = on.pool->reader();
-    report = look(*lease, dialect, *on.options.clock, options, false);
-  } catch (const error& e) {
-    if (options.probe == start_probe::strict || e.code() == errc::invalid_argument) throw;
-    on.say("the store was not probed: " + e.message());
+    report = look(*lease, dialect, *on.options.clock, options, false, most_tables_at_start);
+  } catch (const std::exception& e) {
+    if (options.probe == start_probe::strict) throw;
+    on.say(std::string("the store was not probed: ") + e.what());
     return;
   }
   const auto least = options.probe == start_probe::strict ? severity::warning : severity::wrong;

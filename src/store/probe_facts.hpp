@@ -68,6 +68,9 @@ struct server {
   [[nodiscard]] const setting* find(std::string_view name) const noexcept;
 };
 
+/// Whether there are questions for it.
+[[nodiscard]] bool can_ask(sql::dialect_id dialect) noexcept;
+
 /// Asks the server about itself; and about one table. Nothing is asked that needs more than an ordinary user's rights.
 [[nodiscard]] server ask_server(sql::connection& from, sql::dialect_id dialect);
 [[nodiscard]] table ask_table(sql::connection& from, sql::dialect_id dialect, const std::string& name);
@@ -82,8 +85,8 @@ struct server {
 [[nodiscard]] std::vector<probe_finding> judge_skew(std::chrono::microseconds skew, std::chrono::microseconds within,
                                                     std::chrono::microseconds max_skew);
 
-/// Looks at one store's table and server; `try_writing` runs the store's statements, too, and rolls them back.
+/// Looks at a store's server and tables, at most so many; `try_writing` runs the store's statements, too, and rolls them back.
 [[nodiscard]] probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast::clock& ours, const store_options& options,
-                                bool try_writing);
+                                bool try_writing, std::size_t most_tables = SIZE_MAX);
 
 }  // namespace HOLDFAST_NAMESPACE::probing

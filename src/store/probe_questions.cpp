@@ -119,18 +119,24 @@ SELECT CASE WHEN type = 'table' THEN '' ELSE 'no table' END FROM pragma_table_li
 WHERE name = ?1 COLLATE NOCASE AND schema = coalesce(nullif(?2, ''), 'main') COLLATE NOCASE)sql",
 };
 
-const questions& questions_for(dialect_id dialect) {
+const questions* find_questions(dialect_id dialect) noexcept {
   switch (dialect) {
     case dialect_id::postgresql:
-      return postgresql;
+      return &postgresql;
     case dialect_id::mysql:
     case dialect_id::mariadb:
-      return mysql;
+      return &mysql;
     case dialect_id::sqlite:
-      return sqlite;
+      return &sqlite;
     default:
-      throw error(errc::unsupported_type, "a database of this dialect cannot be probed");
+      return nullptr;
   }
+}
+
+const questions& questions_for(dialect_id dialect) {
+  const auto* const found = find_questions(dialect);
+  if (found == nullptr) throw error(errc::unsupported_type, "a database of this dialect cannot be probed");
+  return *found;
 }
 
 std::string text_at(const sql::rows& from, std::size_t row, std::size_t at) {
@@ -167,6 +173,8 @@ column read_column(const sql::rows& from, std::size_t row) {
 }
 
 }  // namespace
+
+bool can_ask(sql::dialect_id dialect) noexcept { return find_questions(dialect) != nullptr; }
 
 const setting* server::find(std::string_view name) const noexcept {
   const auto found = std::find_if(settings.begin(), settings.end(), [name](const setting& each) { return each.name == name; });
