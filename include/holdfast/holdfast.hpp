@@ -13,6 +13,7 @@
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/payload.hpp>
+#include <holdfast/redis.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>

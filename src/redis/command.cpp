@@ -2,6 +2,7 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -55,6 +56,10 @@ command::command(std::string_view name) {
 command::command(const script& what) : script_(what.state_) {}
 
 void command::append(std::string_view text) {
+  // Room for what usually follows, so that a command costs one piece of memory, or two.
+  constexpr std::size_t usual = 96;
+  constexpr std::size_t frame = 16;
+  if (body_.capacity() < body_.size() + text.size() + frame) body_.reserve(std::max(usual, 2 * body_.size() + text.size() + frame));
   append_text(body_, text);
   ++count_;
 }
