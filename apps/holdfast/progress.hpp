@@ -6,6 +6,7 @@
 #include "command.hpp"
 #include "text.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -22,13 +23,19 @@ class progress {
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;
 
-  void at(std::uint64_t count) {
+  /// With a bar where it is known how many there are.
+  void at(std::uint64_t count, std::uint64_t of = 0) {
     using namespace std::chrono;
     const auto now = steady_clock::now();
     if (!shown_ || now - last_ < milliseconds(200)) return;
     last_ = now;
     line_ = true;
     io_.err << "\r" << done_ << " " << grouped(count);
+    if (of > 0) {
+      constexpr std::uint64_t width = 30;
+      const std::uint64_t part = std::min(count, of) * width / of;
+      io_.err << " of " << grouped(of) << " [" << std::string(part, '#') << std::string(width - part, '.') << "]";
+    }
     io_.err.flush();
   }
 

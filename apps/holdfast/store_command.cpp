@@ -188,6 +188,7 @@ void add_store_commands(command root) {
   add_schema(group);
   add_transfer_commands(group);
   add_doctor_command(group);
+  add_rekey_command(group);
 }
 
 }  // namespace holdfast::cli

@@ -1,0 +1,94 @@
+#include <holdfast/store/compose.hpp>
+
+#include "support/failure_of.hpp"
+#include "support/model_store.hpp"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string a_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+entry make(std::string key, std::string payload = "{}") {
+  const auto now = system_clock()->now();
+  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+}
+
+std::shared_ptr<composed_store> all_of_it(std::shared_ptr<store> base) {
+  return compose(std::move(base))
+      .sealed({.keys = sealing_ring::from_text("k1:" + a_key)})
+      .write_behind()
+      .tiered()
+      .tenants({.tenants = {"acme", "globex"}})
+      .build();
+}
+
+TEST(Compose, AllOfItIsOneStore) {
+  const auto base = std::make_shared<model_store>();
+  const auto store = all_of_it(base);
+  const tenant_scope scope("acme");
+  const auto e = make("k", "secret");
+  store->put(e);
+  EXPECT_EQ(store->find("n", "k"), e);
+  const auto report = store->flush(std::chrono::steady_clock::now() + 10s);
+  EXPECT_TRUE(report.complete());
+  const auto below = base->find({"n", "acme"}, "k");
+  ASSERT_TRUE(below.has_value());
+  EXPECT_TRUE(below->payload.value().starts_with("ENC(k1:"));
+  EXPECT_EQ(store->parts().sealed->numbers().sealed, 1U);
+  EXPECT_EQ(store->parts().write_behind->numbers().written, 1U);
+  EXPECT_GE(store->parts().tiered->stats().fresh, 1U);
+  EXPECT_EQ(store->parts().base, base);
+  EXPECT_TRUE(store->health().available);
+}
+
+TEST(Compose, TheQueueIsOneAndTheRealmsStayApartInIt) {
+  const auto base = std::make_shared<model_store>();
+  const auto store = all_of_it(base);
+  for (const char* who : {"acme", "globex"}) {
+    const tenant_scope scope(who);
+    store->put(make("k", who));
+  }
+  for (const char* who : {"acme", "globex"}) {
+    const tenant_scope scope(who);
+    EXPECT_EQ(store->find("n", "k").value().payload, who);
+    EXPECT_EQ(store->count("n"), 1U);
+  }
+  EXPECT_TRUE(store->close(std::chrono::steady_clock::now() + 10s).complete());
+  EXPECT_EQ(base->count({"n", "acme"}), 1U);
+  EXPECT_EQ(base->count({"n", "globex"}), 1U);
+}
+
+TEST(Compose, EachPartIsOptional) {
+  const auto base = std::make_shared<model_store>();
+  const auto plain = compose(base).build();
+  plain->put(make("k"));
+  EXPECT_TRUE(base->find("n", "k").has_value());
+  EXPECT_TRUE(plain->flush(std::chrono::steady_clock::now()).complete()) << "it is written already";
+  EXPECT_TRUE(plain->close(std::chrono::steady_clock::now()).complete());
+  EXPECT_EQ(plain->parts().sealed, nullptr);
+  const auto with_memory = compose(base).tiered().build();
+  EXPECT_TRUE(with_memory->find("n", "k").has_value());
+}
+
+TEST(Compose, WhatWasQueuedIsThereWhenItGoes) {
+  const auto base = std::make_shared<model_store>();
+  {
+    const auto store = all_of_it(base);
+    const tenant_scope scope("acme");
+    for (int i = 0; i < 100; ++i) store->put(make(std::to_string(i)));
+  }
+  EXPECT_EQ(base->count({"n", "acme"}), 100U);
+}
+
+TEST(Compose, NeedsABase) {
+  EXPECT_EQ(failure_of([] { (void)compose(nullptr).build(); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([] { (void)compose(nullptr).sealed({.keys = sealing_ring::from_text("k1:" + a_key)}); }).code(),
+            errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace holdfast::test
