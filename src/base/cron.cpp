@@ -81,9 +81,10 @@ std::vector<std::string_view> words(std::string_view text) {
 /// A number in digits only: no sign, nothing behind it.
 std::optional<int> digits(std::string_view text) {
   int value = 0;
-  const auto* end = text.data() + text.size();
+  const char* begin = text.data();
+  const char* end = begin + text.size();
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
-  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  const auto [stopped, problem] = std::from_chars(begin, end, value);
   if (problem != std::errc() || stopped != end) return std::nullopt;
   return value;
 }
@@ -166,7 +167,6 @@ std::size_t first_set(const std::bitset<size>& in, std::size_t from) {
 cron cron::parse(std::string_view expression) {
   if (expression.size() > longest) refuse("it is longer than " + std::to_string(longest) + " characters");
   auto parts = words(expression);
-  std::string text;
   if (parts.size() == 1 && parts.front().starts_with('@')) {
     const auto known = std::find_if(macros.begin(), macros.end(), [&](const macro& one) { return one.name == parts.front(); });
     if (known == macros.end())

@@ -58,7 +58,7 @@ class pool_state {
   bool wake_or_start(const std::shared_ptr<pool_state>& self, bool for_timer);
   void work(const std::shared_ptr<pool_state>& self, worker& me) noexcept;
   std::optional<executor::task> next(std::unique_lock<std::mutex>& lock);
-  void run(executor::task what) noexcept;
+  void run(const executor::task& what) noexcept;
   [[nodiscard]] bool is_worker() const;
 
   const thread_pool_options options_;
@@ -179,7 +179,7 @@ void pool_state::work(const std::shared_ptr<pool_state>& self, worker& me) noexc
     // Whoever waited for the timers is about to be busy.
     if (!timers_.empty() && !keeper_) wake_or_start(self, true);
     lock.unlock();
-    run(std::move(*what));
+    run(*what);
     what.reset();
     lock.lock();
     --running_;
@@ -190,8 +190,8 @@ void pool_state::work(const std::shared_ptr<pool_state>& self, worker& me) noexc
   ended_.notify_all();
 }
 
-/// The task's boundary: it ends, and is destroyed, here and outside the lock.
-void pool_state::run(executor::task what) noexcept {
+/// The task's boundary: nothing leaves it.
+void pool_state::run(const executor::task& what) noexcept {
   std::string problem;
   try {
     what();

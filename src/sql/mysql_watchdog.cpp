@@ -1,26 +1,13 @@
 #include "sql/mysql_watchdog.hpp"
 
+#include "base/thread.hpp"
+
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <csignal>
-
 namespace HOLDFAST_NAMESPACE::sql::mysql {
 
-watchdog::watchdog() {
-  // The thread takes no signal of the application: it inherits a mask that blocks them all.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+watchdog::watchdog() : thread_(start_quiet_thread("holdfast-mysql", [this] { run(); })) {}
 
 watchdog::~watchdog() {
   {

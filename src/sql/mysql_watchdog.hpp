@@ -39,7 +39,7 @@ class watchdog {
   bool ending_ = false;
   deadline until_{};
   deadline wakes_ = deadline::max();  ///< when the thread looks again by itself
-  std::thread thread_{};              ///< last: it sees all of the above
+  std::jthread thread_;               ///< last: it sees all of the above
 };
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql
