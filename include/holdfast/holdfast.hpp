@@ -19,4 +19,5 @@
 #include <holdfast/store.hpp>
 #include <holdfast/store/memory.hpp>
 #include <holdfast/store/probe.hpp>
+#include <holdfast/store/tiered.hpp>
 #include <holdfast/version.hpp>

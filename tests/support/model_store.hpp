@@ -26,6 +26,7 @@ class model_store final : public store {
     if (!options_.clock) options_.clock = system_clock();
   }
 
+  using store::put;
   void put(std::span<const entry> given) override {
     const auto now = options_.clock->now();
     const auto horizon = skew_horizon(now, options_.max_skew);
