@@ -44,7 +44,8 @@ struct thread_pool_options {
 /// What came of closing.
 struct executor_close_report {
   std::size_t ran = 0;            ///< tasks that ended between the call and its return
-  std::size_t left = 0;           ///< tasks that will never run: still queued at the deadline, and timers that were not due
+  std::size_t left = 0;           ///< tasks that were still queued at the deadline and will never run
+  std::size_t timers = 0;         ///< timers that were not due and will never run
   std::size_t still_running = 0;  ///< tasks that had not ended at the deadline; their threads were let go and end with them
   bool operator==(const executor_close_report&) const = default;
 };

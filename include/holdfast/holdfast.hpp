@@ -17,6 +17,7 @@
 #include <holdfast/result.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
+#include <holdfast/store/cleanup.hpp>
 #include <holdfast/store/memory.hpp>
 #include <holdfast/store/probe.hpp>
 #include <holdfast/store/tiered.hpp>

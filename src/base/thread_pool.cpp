@@ -236,7 +236,7 @@ executor_close_report pool_state::close(steady::time_point deadline) {
   }
   std::erase_if(timers_, [&](const timer& one) { return !is_due(one); });
   std::make_heap(timers_.begin(), timers_.end(), timer::later);
-  report.left = timers.size();
+  report.timers = timers.size();
   work_.notify_all();
   timer_.notify_all();
 

@@ -88,7 +88,7 @@ TEST(ThreadPool, RefusesWhatItHasNoRoomFor) {
   EXPECT_FALSE(pool->post(nullptr));
   EXPECT_EQ(pool->count().rejected, 3U);
   hold.open();
-  EXPECT_EQ(pool->close(in(20s)).left, 1U) << "the timer that was not due";
+  EXPECT_EQ(pool->close(in(20s)).timers, 1U) << "the one that was not due";
   EXPECT_FALSE(pool->post([] {})) << "closed";
   EXPECT_FALSE(pool->post_at(in(0ms), [] {}));
 }
@@ -173,7 +173,7 @@ TEST(ThreadPool, ReportsWhatAHungTaskLeaves) {
   ASSERT_TRUE(eventually([&] { return hold->inside == 1; }));
   const auto witness = std::make_shared<int>(0);
   ASSERT_TRUE(pool->post([witness] {}));
-  EXPECT_EQ(pool->close(in(20ms)), (executor_close_report{.ran = 0, .left = 1, .still_running = 1}));
+  EXPECT_EQ(pool->close(in(20ms)), (executor_close_report{.ran = 0, .left = 1, .timers = 0, .still_running = 1}));
   EXPECT_EQ(witness.use_count(), 1) << "what will never run is destroyed";
   hold->open();
   EXPECT_EQ(pool->close(in(20s)).still_running, 0U) << "a second call waits for what was running";
@@ -191,6 +191,14 @@ TEST(ThreadPool, AHungTaskDoesNotHangTheDestructorAndIsTold) {
   EXPECT_EQ(said, "left=0 still_running=1 ");
   hold->open();
   EXPECT_TRUE(eventually([&] { return hold.use_count() == 1; })) << "the thread that was let go ends";
+}
+
+TEST(ThreadPool, ADestructorThatLeavesOnlyTimersSaysNothing) {
+  bool said = false;
+  auto pool = make_thread_pool({.threads = 1, .log = [&](const log_record&) { said = true; }});
+  ASSERT_TRUE(pool->post_at(in(1h), [] {}));
+  pool.reset();
+  EXPECT_FALSE(said) << "a schedule that goes on for ever is no work that was lost";
 }
 
 TEST(ThreadPool, MayBeClosedAndDestroyedFromItsOwnTask) {
