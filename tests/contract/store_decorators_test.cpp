@@ -91,7 +91,7 @@ struct realms_on_server {
       // A schema of MySQL is a database of the server: it must have a name of its own.
       for (auto& each : tenants) {
         each.place = name + "_" + each.id;
-        server.run("CREATE SCHEMA IF NOT EXISTS " + each.place, name);
+        server.run("CREATE SCHEMA IF NOT EXISTS " + each.place + (Server::kind == "postgresql" ? " AUTHORIZATION holdfast" : ""), name);
       }
     }
     return open(server.url(name), {.clock = std::move(at)})
