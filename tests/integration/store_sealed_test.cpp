@@ -129,7 +129,9 @@ TYPED_TEST(Rekey, SealsEverythingAnewAndNothingTwice) {
 }
 
 TYPED_TEST(Rekey, GoesOnWhereItWasStopped) {
-  for (int i = 0; i < 250; ++i) this->sealed_->put(make("n", "k" + std::to_string(i)));
+  std::vector<entry> entries;
+  for (int i = 0; i < 250; ++i) entries.push_back(make("n", "k" + std::to_string(i)));
+  this->sealed_->put(entries);
   this->sealed_->use(this->rotated());
   std::stop_source stop;
   const auto first = this->sealed_->rekey({.progress =
