@@ -9,8 +9,8 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-void lose(leg& l, error why) {
-  l.problem = std::move(why);
+void lose(leg& l, const error& why) {
+  l.problem = why;
   l.over->set_broken();
 }
 
@@ -31,9 +31,7 @@ short push(leg& l) {
       case step::wait_write:
         return POLLOUT;
       case step::wait_read:
-        return POLLIN;
-      case step::closed:
-        // Replies that came before it closed are still there to be read; the reader will find the end.
+      case step::closed:  // replies that came before it closed are still there to be read; the reader will find the end
         return POLLIN;
     }
   }
@@ -42,7 +40,7 @@ short push(leg& l) {
 
 /// Reads what has come. Returns what to wait for; 0 when it has all, or will get no more.
 short pull(leg& l) {
-  std::array<char, 32 * 1024> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): read before it is looked at
+  std::array<char, std::size_t{32} * 1024> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): read before it is looked at
   for (;;) {
     const auto done = l.over->io().read(room);
     if (done.what == step::wait_read) return POLLIN;

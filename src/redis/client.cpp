@@ -3,8 +3,6 @@
 #include "redis/client_state.hpp"
 #include "redis/probe.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -41,7 +39,6 @@ constexpr std::size_t standalone_attempts = 2;
 client::state::state(settings from)
     : settings_(std::move(from)),
       tls_(settings_.tls ? std::make_unique<const tls_context>(settings_.how.tls) : nullptr),
-      process_(::getpid()),
       counters_(settings_.how.metrics),
       log_(settings_.how.log) {
   if (settings_.cluster)
@@ -50,7 +47,7 @@ client::state::state(settings from)
 }
 
 void client::state::check_process() const {
-  if (::getpid() != process_)
+  if (process_.inherited())
     throw error(errc::invalid_argument,
                 "this Redis client was made before fork, and its connections belong to the parent; make a new one in the child");
 }
@@ -148,12 +145,15 @@ void client::state::send(delivery& what, std::vector<batch>& batches, steady::ti
   for (std::size_t i = 0; i < legs.size(); ++i) legs[i] = {.over = &*leases[i], .what = &flights[i]};
   carry(legs, deadline);
   for (std::size_t i = 0; i < legs.size(); ++i) {
-    if (legs[i].problem) {
-      if (topology_) topology_->suspect(leases[i]->address());
-      log_.write_limited("redis.lost", log_level::warning, legs[i].problem->what());
-    }
     counters_.whole_scripts += flights[i].whole_scripts();
-    flights[i].land(legs[i].problem ? &*legs[i].problem : nullptr);
+    const auto& problem = legs[i].problem;
+    if (!problem) {
+      flights[i].land(nullptr);
+      continue;
+    }
+    if (topology_) topology_->suspect(leases[i]->address());
+    log_.write_limited("redis.lost", log_level::warning, problem->what());
+    flights[i].land(&*problem);
   }
 }
 

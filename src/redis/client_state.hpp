@@ -2,12 +2,11 @@
 
 #include <holdfast/redis.hpp>
 
+#include "base/process_mark.hpp"
 #include "redis/node_pool.hpp"
 #include "redis/settings.hpp"
 #include "redis/tls.hpp"
 #include "redis/topology.hpp"
-
-#include <sys/types.h>
 
 #include <map>
 #include <memory>
@@ -49,7 +48,7 @@ class client::state {
 
   const settings settings_;
   const std::unique_ptr<const tls_context> tls_;
-  const pid_t process_;
+  const process_mark process_{};
   counters counters_;
   const logger log_;
   std::optional<topology> topology_{};

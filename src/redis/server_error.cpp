@@ -26,6 +26,7 @@ constexpr std::array meanings{
     meaning{"MASTERDOWN", errc::unavailable, true, "try again when it has found its master"},
     meaning{"READONLY", errc::unavailable, true, "connect to the master"},
     meaning{"BUSY", errc::unavailable, true, "a script runs for too long; end it with SCRIPT KILL"},
+    meaning{"UNBLOCKED", errc::unavailable, true, "the server stepped down while the command waited; try again"},
     meaning{"NOREPLICAS", errc::unavailable, true, "try again when enough replicas are connected"},
     meaning{"MISCONF", errc::unavailable, true, "the server cannot write to its disk; look at its log"},
     meaning{"OOM", errc::unavailable, true, "the server's memory is full; make room, or raise maxmemory"},
@@ -69,6 +70,10 @@ error server_error(std::string_view text) {
     if (!known.advice.empty()) message.append("; ").append(known.advice);
     return {known.code, message, std::move(more)};
   }
+  if (text.starts_with("ERR max number of clients reached")) {
+    more.transient = true;
+    return {errc::unavailable, std::string(text) + "; raise maxclients, or use fewer connections", std::move(more)};
+  }
   const auto code = begins(text, {"ERR unknown command", "ERR unknown subcommand", "ERR wrong number of arguments", "ERR syntax error",
                                   "ERR Error compiling script"})
                         ? errc::grammar
@@ -86,7 +91,8 @@ verdict judge(const reply& answer, std::string_view asked) {
   // In full: a script may end with an error of its own that begins with this word, and it has run.
   if (problem.message().starts_with("NOSCRIPT No matching script")) return {.what = verdict::kind::no_script};
   if (!problem.transient() || from_script(problem.message())) return {};
-  if (word == "TRYAGAIN" || word == "CLUSTERDOWN" || word == "LOADING" || word == "MASTERDOWN" || word == "READONLY" || word == "BUSY")
+  if (word == "TRYAGAIN" || word == "CLUSTERDOWN" || word == "LOADING" || word == "MASTERDOWN" || word == "READONLY" || word == "BUSY" ||
+      word == "UNBLOCKED")
     return {.what = verdict::kind::again};
   if (word != "MOVED" && word != "ASK") return {};
 
@@ -96,9 +102,11 @@ verdict judge(const reply& answer, std::string_view asked) {
   text = text.substr(0, text.find(';'));
   verdict found{.what = word == "MOVED" ? verdict::kind::moved : verdict::kind::ask};
   const auto space = text.find(' ');
+  if (space == std::string_view::npos) return {};
+  const auto digits = text.substr(0, space);
   unsigned slot = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + std::min(space, text.size()), slot);
-  if (failed != std::errc{} || space == std::string_view::npos || end != text.data() + space || slot >= 16384) return {};
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), slot);
+  if (failed != std::errc{} || end != digits.data() + digits.size() || slot >= 16384) return {};
   const auto where = read_address(text.substr(space + 1), host_of(asked));
   if (!where) return {};
   found.slot = static_cast<std::uint16_t>(slot);

@@ -27,7 +27,7 @@ std::string last_problem() {
   return reason != nullptr ? reason : "OpenSSL error " + std::to_string(code);
 }
 
-int descriptor_of(BIO* bio) noexcept { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+int descriptor_of(BIO* bio) noexcept { return *static_cast<const int*>(BIO_get_data(bio)); }
 
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
@@ -103,14 +103,15 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
 
 tls_context::~tls_context() { SSL_CTX_free(held_); }
 
-tls_session::tls_session(const tls_context& context, int socket, const std::string& address, steady::time_point deadline) {
+tls_session::tls_session(const tls_context& context, int socket, const std::string& address, steady::time_point deadline)
+    : socket_(socket) {
   const std::unique_ptr<SSL, decltype(&SSL_free)> made(SSL_new(context.get()), &SSL_free);
   BIO* bio = BIO_new(quiet_socket());
   if (!made || bio == nullptr) {
     BIO_free(bio);
     throw std::bad_alloc();
   }
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket)));
+  BIO_set_data(bio, &socket_);
   SSL_set_bio(made.get(), bio, bio);
 
   const std::string name = context.options().server_name.empty() ? std::string(host_of(address)) : context.options().server_name;

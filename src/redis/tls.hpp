@@ -50,6 +50,7 @@ class tls_session {
  private:
   step_result result_of(int returned, std::size_t bytes);
 
+  int socket_;  // of whoever made us; OpenSSL looks here
   SSL* held_ = nullptr;
   std::string why_{};
 };

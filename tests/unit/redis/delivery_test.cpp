@@ -65,6 +65,8 @@ TEST(RedisServerError, ClassesAreThoseOfTheCaller) {
   is("ERR unknown command 'x'", errc::grammar, false);
   is("ERR value is not an integer or out of range", errc::invalid_argument, false);
   is("CROSSSLOT Keys in request don't hash to the same slot", errc::invalid_argument, false);
+  is("ERR max number of clients reached", errc::unavailable, true);
+  is("UNBLOCKED force unblock from blocking operation", errc::unavailable, true);
   is("", errc::invalid_argument, false);
   EXPECT_EQ(server_error("oops").backend_code(), "ERR");
 }
