@@ -15,21 +15,24 @@ bool repeats(const point_core& point) noexcept { return point.retry != nullptr; 
 const key::failover_keys& keys_of(const point_core& point) noexcept { return point.keys; }
 bool varies(const point_core& point) noexcept { return !point.options.vary.empty(); }
 
-std::string varied_key(const point_core& point, std::string raw) {
+std::string vary_text(const point_core& point) {
+  std::string text;
   // Values are escaped, so the last bare `|` is where the arguments end: no two callers share a key.
   for (const auto& dimension : point.options.vary) {
     const auto value = point.engine.options.vary(dimension);
     if (!value) throw error(errc::not_found, "the caller has no '" + dimension + "', which this point varies by");
-    raw += '|';
-    raw += dimension;
-    raw += '=';
+    text += '|';
+    text += dimension;
+    text += '=';
     for (const char c : *value) {
-      if (c == '|' || c == '\\' || c == '=') raw += '\\';
-      raw += c;
+      if (c == '|' || c == '\\' || c == '=') text += '\\';
+      text += c;
     }
   }
-  return point.keys.of_raw(raw);
+  return text;
 }
+
+std::string varied_key(const point_core& point, std::string raw) { return point.keys.of_raw(raw += vary_text(point)); }
 
 void unkeyed(const point_core& point, call_base& call) noexcept {
   call.key.clear();

@@ -49,7 +49,7 @@ std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const 
     return std::dynamic_pointer_cast<write_behind>(on);
   return make_write_behind(on, {.full = when_full::drop_oldest,  // a caller never waits for a store
                                 .max_skew = options.max_skew,
-                                .linger = options.linger,
+                                .linger = {},  // close() has waited already
                                 .clock = options.clock,
                                 .log = options.log,
                                 .metrics = options.metrics});

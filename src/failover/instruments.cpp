@@ -62,6 +62,10 @@ constexpr std::array all_series{
     series{tally::refresh_failed, "holdfast_failover_refreshes_total", "result", "failed", "background refreshes"},
     series{tally::unkeyed, "holdfast_failover_unkeyed_total", "kind", "call", "calls that got no key, and were not protected"},
     series{tally::hook_failed, "holdfast_failover_hook_failures_total", "kind", "hook", "hooks that threw"},
+    series{tally::partial, "holdfast_failover_partial_total", "kind", "answer", "answers of which a slice was missing"},
+    series{tally::unlisted, "holdfast_failover_unlisted_total", "kind", "answer", "lists that were to be recovered and had no manifest"},
+    series{tally::asymmetric, "holdfast_failover_asymmetric_total", "kind", "answer",
+           "live answers with a slice that their splitter would not look for"},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Keeping a live answer: encoded before its caller gets it, so that nobody can change what is stored.
 
 #include "failover/point_core.hpp"
+#include "failover/scatter.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -21,34 +22,29 @@ timestamp point_core::expire_on(const call_base& call, const encoded& what) cons
   return moment < call.now ? moment : std::max(call.from.as_of, moment);
 }
 
-void keep(const point_core& point, call_base& call) noexcept {
-  call.from.from = origin::live;
-  call.from.complete = completeness::yes;
-  if (call.key.empty()) return;
+std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
   auto& engine = point.engine;
-  const auto began = point.meters ? engine.clock->steady() : std::chrono::steady_clock::time_point{};
   bool noted = false;
   try {
     encoded what = call.encode(call.now);
     if (what.kind == result_kind::ignore) {
       point.count(tally::ignored);
       call.keeps_bytes = false;
-      return;
+      return std::nullopt;
     }
     const bool tombstone = what.kind == result_kind::absent;
     call.from.expires = point.expire_on(call, what);
     if (call.keeps_bytes && !tombstone) call.bytes = std::make_shared<const std::string>(what.payload);
     engine.recents.note(point.id_of(call), call.from.as_of);
     noted = true;
-    const auto size = what.payload.size();
-    if (size > point.max_payload) {
+    if (what.payload.size() > point.max_payload) {
       point.count(tally::too_large);
       point.warn("too_large", "an answer is larger than max_payload and was not stored");
-      return;
+      return std::nullopt;
     }
     if (call.from.expires < call.now) {
       point.count(tally::ignored);
-      return;
+      return std::nullopt;
     }
     entry made{.name = point.effective_name,
                .key = call.key,
@@ -61,18 +57,35 @@ void keep(const point_core& point, call_base& call) noexcept {
       made.payload = std::move(what.payload);
       made.payload_class = point.payload_class;
     }
-    point.writes->put(std::span<const entry>(&made, 1));
-    point.count(tally::stored);
-    if (tombstone) point.count(tally::absent);
-    if (point.meters) {
-      point.meters->payload(size);
-      point.meters->store(engine.clock->steady() - began);
-    }
+    return made;
   } catch (...) {
     if (!noted) {
       call.keeps_bytes = false;
       engine.recents.note(point.id_of(call), call.from.as_of);
     }
+    point.count(tally::store_failed);
+    point.warn("store", "an answer could not be stored", std::current_exception());
+    return std::nullopt;
+  }
+}
+
+void keep(const point_core& point, call_base& call) noexcept {
+  call.from.from = origin::live;
+  call.from.complete = completeness::yes;
+  if (auto* many = call.gather()) return keep_slices(point, *many);
+  if (call.key.empty()) return;
+  const auto began = point.meters ? point.engine.clock->steady() : std::chrono::steady_clock::time_point{};
+  const auto row = row_of(point, call);
+  if (!row) return;
+  try {
+    point.writes->put(std::span<const entry>(&*row, 1));
+    point.count(tally::stored);
+    if (row->tombstone()) point.count(tally::absent);
+    if (point.meters) {
+      point.meters->payload(row->payload ? row->payload->size() : 0);
+      point.meters->store(point.engine.clock->steady() - began);
+    }
+  } catch (...) {
     point.count(tally::store_failed);
     point.warn("store", "an answer could not be stored", std::current_exception());
   }
@@ -85,7 +98,8 @@ void answered(const point_core& point, call_base& call) noexcept {
     point.count(tally::hook_failed);
     point.warn("enrich", "the enricher threw; the answer is given as it is", std::current_exception());
   }
-  point.count(tally::live);
+  const auto* many = call.gather();
+  point.count(many != nullptr && many->refused ? tally::failed : tally::live);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail

@@ -52,6 +52,10 @@ class point_core {
     if (!call.realm.empty()) id = id * 0x9E3779B97F4A7C15U ^ std::hash<std::string>{}(call.realm);
     return id;
   }
+  /// The same for the manifest of a list.
+  [[nodiscard]] std::uint64_t manifest_id_of(const call_base& call) const noexcept {
+    return id_of(call) ^ std::hash<std::string>{}(manifest_name);
+  }
 
   engine_core& engine;  // every shared pointer to a point owns its engine
   const std::string name;
@@ -60,10 +64,12 @@ class point_core {
   const key::failover_keys keys;
   const std::string effective_name;
   const std::string payload_class;
+  const std::string manifest_name;  ///< of the rows that say what belongs to a list; empty for other points
   const payload_allowlist allowed;
   const std::uint64_t seed;
   const holdfast::exception_policy policy;
   const std::size_t max_payload;
+  const scatter_options scatter;
   const std::shared_ptr<store> writes;  ///< in front of the queue, or behind it
   const bool guarded;                   ///< there is a breaker or a limit
   const way how;
@@ -74,6 +80,7 @@ class point_core {
   std::unique_ptr<retry_plan> retry{};
   mutable concurrency_limit limit;
   mutable std::atomic<std::uint64_t> late_running{0};  ///< calls whose caller left
+  mutable std::atomic<unsigned> split_checks{0};       ///< live answers whose splitting was checked
 };
 
 /// What a look into the store gave.
@@ -87,6 +94,15 @@ struct reading {
 /// Removes an expired version, wherever that may take long.
 void drop(const std::shared_ptr<point_core>& point, const entry& expired) noexcept;
 
+/// What the point varies by, of this caller, as it is added to a raw key. Throws when a dimension has no value.
+[[nodiscard]] std::string vary_text(const point_core& point);
+/// Why a stored answer may not be served; `live` means that it may, and is in the call.
+[[nodiscard]] tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now) noexcept;
+/// Says in the call where its answer comes from.
+void serve(const point_core& point, call_base& call, const entry& what, timestamp now, cause why) noexcept;
+
+/// The row of a live value; nothing when it is not to be stored, which is counted. Never throws.
+[[nodiscard]] std::optional<entry> row_of(const point_core& point, call_base& call) noexcept;
 /// Encodes and puts a live value, and says so in the call's provenance. Never throws.
 void keep(const point_core& point, call_base& call) noexcept;
 /// A kept call: hooks, numbers.

@@ -2,14 +2,12 @@
 
 #include "failover/exception_type.hpp"
 #include "failover/point_core.hpp"
+#include "failover/scatter.hpp"
 
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail {
 
-namespace {
-
-/// Why a stored answer may not be served; `live` means that it may.
 tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now) noexcept {
   if (now > what.expire_on) {
     drop(point, what);
@@ -49,12 +47,19 @@ void serve(const point_core& point, call_base& call, const entry& what, timestam
   }
 }
 
+namespace {
+
 /// The row, read and judged. What may be served is in the call afterwards.
 bool recover(const std::shared_ptr<point_core>& point, call_base& call, const cause& why, const entry* known,
              std::optional<entry>* believed) {
   if (call.key.empty()) return false;
   auto& engine = point->engine;
   const auto began = point->meters ? engine.clock->steady() : std::chrono::steady_clock::time_point{};
+  if (auto* many = call.gather()) {
+    const bool served = recover_slices(point, *many, why);
+    if (point->meters) point->meters->recover(engine.clock->steady() - began);
+    return served;
+  }
   reading row;
   if (known == nullptr) {
     row = read(point, call);
@@ -123,8 +128,9 @@ void unserved(const point_core& point, call_base& call, const std::exception_ptr
   point.count(tally::substituted);
 }
 
-void invalidate(const point_core& point, const call_base& call) noexcept {
+void invalidate(const point_core& point, call_base& call) noexcept {
   if (call.key.empty()) return;
+  if (auto* many = call.gather()) return invalidate_slices(point, *many);
   try {
     const auto expires = point.expire_on(call, {.kind = result_kind::absent});
     const entry gone{.name = point.effective_name,

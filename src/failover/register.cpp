@@ -2,6 +2,7 @@
 
 #include "base/utf8.hpp"
 #include "failover/exception_type.hpp"
+#include "failover/manifest.hpp"
 #include "failover/point_core.hpp"
 #include "failover/type_name.hpp"
 
@@ -24,6 +25,10 @@ std::shared_ptr<store> store_for(const engine_core& engine, const point_options&
   return options.write_behind.value_or(true) ? engine.front : engine.through;
 }
 
+std::string manifest_name_of(std::string_view name, const point_type& type) {
+  return type.listed ? std::string(name).append(manifest_suffix) : std::string();
+}
+
 class inspection {
  public:
   inspection(const engine_core& engine, std::string_view name, const point_options& options, const point_type& type)
@@ -33,6 +38,7 @@ class inspection {
     check_scope();
     check_around();
     check_class();
+    check_scatter();
   }
 
   void add(std::string problem, errc code = errc::invalid_argument) {
@@ -41,6 +47,11 @@ class inspection {
     problems_.push_back(std::move(problem));
   }
   void compare(const point_core& other) {
+    const auto effective = key::effective_name({name_, options_.domain});
+    if (!other.manifest_name.empty() && other.manifest_name == effective)
+      add("its rows would be among the manifests of '" + other.name + "'; choose another name or domain");
+    if (type_.listed && other.effective_name == manifest_name_of(name_, type_))
+      add("its manifests would be among the rows of '" + other.name + "'; choose another name");
     if (other.effective_name != key::effective_name({name_, options_.domain})) return;
     const auto differs = [&](const char* what, const std::string& theirs, const std::string& ours) {
       add("its " + std::string(what) + " (" + ours + ") is not that of '" + other.name + "' (" + theirs + "), which shares its rows");
@@ -146,6 +157,24 @@ class inspection {
     }
   }
 
+  void check_scatter() {
+    if (!type_.scattered) return;
+    const auto& how = options_.scatter ? *options_.scatter : engine_.options.scatter;
+    if (how.timeout.count() <= 0) add("its scatter.timeout must be more than nothing");
+    if (how.parallel == 0) add("its scatter.parallel must be at least 1");
+    if (how.max_slices == 0) add("its scatter.max_slices must be at least 1");
+    if (options_.soft_expiry) add("a soft_expiry is not for calls that are stored in slices; give it to the single call of the domain");
+    if (options_.single_flight) add("single_flight is not for calls that are stored in slices");
+    if (!type_.ownable) add("a call that is stored in slices needs arguments that can be copied");
+    if (how.unlisted == unlisted::serve && !options_.vary.empty())
+      add("it varies, so scatter.unlisted must be refuse: rows of other callers would be served");
+    if (!type_.listed) return;
+    if (const auto length = count_code_points(manifest_name_of(name_, type_)); length > max_name_length)
+      add("its name with '" + std::string(manifest_suffix) + "', where its manifests are, has " + std::to_string(length) +
+              " characters; the table holds " + std::to_string(max_name_length),
+          errc::too_large);
+  }
+
   const engine_core& engine_;
   const std::string_view name_;
   const point_options& options_;
@@ -197,10 +226,12 @@ point_core::point_core(engine_core& of, std::string its_name, point_options give
       keys(std::move(its_keys)),
       effective_name(keys.effective_name()),
       payload_class(std::move(written_class)),
+      manifest_name(manifest_name_of(name, type)),
       allowed(allowlist_of(type, payload_class)),
       seed(std::hash<std::string>{}(effective_name)),
       policy(options.exception_policy.value_or(of.options.exception_policy)),
       max_payload(options.max_payload != 0 ? options.max_payload : of.options.max_payload),
+      scatter(options.scatter ? *options.scatter : of.options.scatter),
       writes(store_for(of, options)),
       guarded(options.breaker || options.concurrency_limit != 0),
       how(way_for(options)),

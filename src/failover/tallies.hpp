@@ -46,6 +46,9 @@ enum class tally : std::uint8_t {
   refresh_failed,
   unkeyed,
   hook_failed,
+  partial,
+  unlisted,
+  asymmetric,
   count_of_tallies
 };
 inline constexpr std::size_t tally_count = static_cast<std::size_t>(tally::count_of_tallies);

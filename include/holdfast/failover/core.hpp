@@ -25,6 +25,7 @@ namespace HOLDFAST_NAMESPACE::detail {
 
 class point_core;
 class engine_core;
+class gather_base;
 struct rendezvous;
 
 /// A live value as it is stored.
@@ -60,6 +61,8 @@ class HOLDFAST_API call_base {
   virtual void take(call_base& finished) noexcept = 0;
   /// The same call, owning its arguments; null where they cannot be copied.
   [[nodiscard]] virtual std::shared_ptr<call_base> own() = 0;
+  /// Itself, when it consists of others.
+  [[nodiscard]] virtual gather_base* gather() noexcept { return nullptr; }
 
   std::string key{};    ///< of the row; empty: the call is not protected
   std::string realm{};  ///< of the caller's tenant
@@ -91,6 +94,8 @@ struct point_type {
   bool has_unserved = false;
   bool has_recovered = false;
   bool takes_context = false;
+  bool scattered = false;  ///< its answers are stored in slices
+  bool listed = false;     ///< and a manifest says which belong to one
 };
 
 /// Registers a point; throws holdfast::error with all its problems.

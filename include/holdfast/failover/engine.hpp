@@ -5,10 +5,13 @@
 
 #include <holdfast/codec.hpp>
 #include <holdfast/failover/core.hpp>
+#include <holdfast/failover/each.hpp>
 #include <holdfast/failover/hooks.hpp>
+#include <holdfast/failover/list.hpp>
 #include <holdfast/failover/options.hpp>
 #include <holdfast/failover/point.hpp>
 #include <holdfast/failover/signature.hpp>
+#include <holdfast/failover/splitter.hpp>
 #include <holdfast/failover/status.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
@@ -63,6 +66,47 @@ class HOLDFAST_API engine {
     return std::apply([&](const A&... each) { return once(each...); }, args);
   }
 
+  /// Protects a call for many ids: the callable takes them first, as `std::span<const Id>` or `const std::vector<Id>&`, and gives one
+  /// `std::optional<T>` for each, in their order (or pairs, a map, or `holdfast::fetched<T>`). Each item is stored and recovered by itself,
+  /// under the key of a single call of the domain. Hooks see items. Throws as protect.
+  template <class Codec = void, class F>
+  [[nodiscard]] auto protect_each(std::string_view name, const point_options& options, F callable,
+                                  point_hooks<typename detail::each_types<F>::value> hooks = {}) {
+    return bind_each<Codec>(static_cast<typename detail::signature<F>::type*>(nullptr), name, options, std::move(callable),
+                            std::move(hooks));
+  }
+
+  /// Protects a call that gives a list, `std::vector<T>`, and takes no ids. `id` gives the id of an item, by which a single call of the domain
+  /// would ask for it; a tuple where that has several arguments. Hooks see items. Throws as protect.
+  template <class Codec = void, class F, class Id>
+  [[nodiscard]] auto protect_list(std::string_view name, const point_options& options, F callable, Id id,
+                                  point_hooks<typename detail::result_of_point<F>::value_type> hooks = {}) {
+    return bind_list<Codec>(static_cast<typename detail::signature<F>::type*>(nullptr), name, options, std::move(callable), std::move(id),
+                            std::move(hooks));
+  }
+
+  /// Protects a call whose answer is stored in slices of type T, in any shape that the splitter knows. Hooks see slices. Throws as protect,
+  /// and when a function of the splitter is missing.
+  template <class Codec = void, class R, class... A, class T, class... K, class F>
+  [[nodiscard]] split_point<R(A...), T, K...> protect_split(std::string_view name, const point_options& options,
+                                                            splitter<R(A...), T, K...> how, F callable,
+                                                            std::type_identity_t<point_hooks<T>> hooks = {}) {
+    static_assert(std::is_same_v<typename detail::signature<F>::type, R(A...)>,
+                  "holdfast: the splitter is for another signature than that of the callable");
+    if (!how.on_store || !how.merge) throw error(errc::invalid_argument, "a splitter needs on_store and merge", {.path = "splitter"});
+    auto state = std::make_shared<detail::split_state<R(A...), T, K...>>();
+    detail::point_type type = describe<T>(hooks);
+    type.has_arguments = sizeof...(A) > 0;
+    type.ownable = detail::ownable<A...>;
+    type.listed = !how.on_recover;
+    type.takes_context = detail::signature<F>::takes_context;
+    state->how = std::move(how);
+    state->upstream = with_owned<F, R, A...>(std::move(callable));
+    state->values = code<Codec, T>(std::move(hooks));
+    state->values->core = detail::make_point(core_, name, options, std::move(type));
+    return split_point<R(A...), T, K...>(std::move(state));
+  }
+
   /// Every point, in the order of their names.
   [[nodiscard]] std::vector<point_status> points() const;
   /// Asks the store, within the read deadline. Never throws.
@@ -95,14 +139,7 @@ class HOLDFAST_API engine {
       else return Codec{};
     }();
     static_assert(codec_for<decltype(how), T>, "holdfast: this codec is not one for the result of the callable");
-    detail::point_type type{.type = typeid(T), .printed_name = detail::printed_type<T>()};
-    const auto& known = detail::payloads_of(*core_);
-    try {
-      type.registered_name = known.template name_of<T>();
-      type.allowed = known.template allowlist_of<T>();
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
-      // Not registered: the point's own options, or the type, give the name.
-    }
+    detail::point_type type = named_type<T>();
     type.has_arguments = sizeof...(A) > 0;
     type.ownable = detail::ownable<A...>;
     type.may_be_empty = detail::payload_of<R>::optional || static_cast<bool>(hooks.result);
@@ -113,6 +150,96 @@ class HOLDFAST_API engine {
     auto state = std::make_shared<detail::bound_point<F, decltype(how), R, A...>>(std::move(callable), std::move(how), std::move(hooks));
     state->core = make(core_, name, options, std::move(type));
     return point<R(A...)>(std::move(state));
+  }
+
+  template <class T>
+  [[nodiscard]] detail::point_type named_type() const {
+    detail::point_type type{.type = typeid(T), .printed_name = detail::printed_type<T>()};
+    const auto& known = detail::payloads_of(*core_);
+    try {
+      type.registered_name = known.template name_of<T>();
+      type.allowed = known.template allowlist_of<T>();
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+      // Not registered: the point's own options, or the type, give the name.
+    }
+    return type;
+  }
+
+  // Scattered calls.
+  template <class T>
+  [[nodiscard]] detail::point_type describe(const point_hooks<T>& hooks) const {
+    detail::point_type type = named_type<T>();
+    type.scattered = true;
+    type.may_be_empty = true;
+    type.has_default = static_cast<bool>(hooks.default_value);
+    type.has_unserved = static_cast<bool>(hooks.unserved);
+    return type;
+  }
+  template <class Codec, class T>
+  [[nodiscard]] static std::shared_ptr<detail::typed_values<T>> code(point_hooks<T> hooks) {
+    if constexpr (std::is_void_v<Codec>) {
+      using chosen = decltype(default_codec<T>());
+      return std::make_shared<detail::coded_values<T, chosen>>(default_codec<T>(), std::move(hooks));
+    } else {
+      static_assert(codec_for<Codec, T>, "holdfast: this codec is not one for the items of the answer");
+      return std::make_shared<detail::coded_values<T, Codec>>(Codec{}, std::move(hooks));
+    }
+  }
+  /// The callable on a copy of the arguments that a call owns: it may do with them as it likes.
+  template <class F, class R, class... A>
+  [[nodiscard]] static auto with_owned(F callable) {
+    return [callable = std::move(callable)](const call_context& context, const std::tuple<detail::owned_t<A>...>& args) -> R {
+      auto copy = args;
+      return std::apply(
+          [&](auto&... each) -> R {
+            if constexpr (detail::signature<F>::takes_context) return callable(context, detail::given_back<A>(each)...);
+            else return callable(detail::given_back<A>(each)...);
+          },
+          copy);
+    };
+  }
+  template <class Codec, class R, class Ids, class... A, class F>
+  auto bind_each(R (*)(Ids, A...), std::string_view name, const point_options& options, F callable,
+                 point_hooks<typename detail::each_types<F>::value> hooks) {
+    using id = typename detail::each_signature<R(Ids, A...)>::id;
+    using results = detail::results_of<id, std::remove_cvref_t<R>>;
+    using T = typename results::type;
+    auto state = std::make_shared<detail::each_state<id, T, A...>>();
+    detail::point_type type = describe<T>(hooks);
+    type.ownable = detail::ownable<A...>;
+    type.takes_context = detail::signature<F>::takes_context;
+    state->upstream = [callable = std::move(callable)](const call_context& context, const std::vector<id>& ids,
+                                                       const std::tuple<detail::owned_t<A>...>& more) {
+      auto copy = more;
+      return std::apply(
+          [&](auto&... each) {
+            if constexpr (detail::signature<F>::takes_context)
+              return results::in_order(ids, callable(context, ids, detail::given_back<A>(each)...));
+            else return results::in_order(ids, callable(ids, detail::given_back<A>(each)...));
+          },
+          copy);
+    };
+    state->values = code<Codec, T>(std::move(hooks));
+    state->values->core = detail::make_point(core_, name, options, std::move(type));
+    return each_point<id, T, A...>(std::move(state));
+  }
+  template <class Codec, class R, class... A, class F, class Id>
+  auto bind_list(R (*)(A...), std::string_view name, const point_options& options, F callable, Id id,
+                 point_hooks<typename detail::result_of_point<F>::value_type> hooks) {
+    using T = typename detail::result_of_point<F>::value_type;
+    static_assert(std::is_same_v<std::remove_cvref_t<R>, std::vector<T>>, "holdfast: protect_list needs a callable that gives std::vector");
+    using key = std::remove_cvref_t<std::invoke_result_t<const Id&, const T&>>;
+    auto state = std::make_shared<detail::list_state<key, T, A...>>();
+    detail::point_type type = describe<T>(hooks);
+    type.has_arguments = sizeof...(A) > 0;
+    type.ownable = detail::ownable<A...>;
+    type.listed = true;
+    type.takes_context = detail::signature<F>::takes_context;
+    state->upstream = with_owned<F, std::vector<T>, A...>(std::move(callable));
+    state->id_of = std::move(id);
+    state->values = code<Codec, T>(std::move(hooks));
+    state->values->core = detail::make_point(core_, name, options, std::move(type));
+    return list_point<key, T, A...>(std::move(state));
   }
 
   std::shared_ptr<detail::engine_core> core_;

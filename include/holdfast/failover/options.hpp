@@ -8,6 +8,7 @@
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/classify.hpp>
 #include <holdfast/failover/expiry.hpp>
+#include <holdfast/failover/scatter.hpp>
 #include <holdfast/key/failover.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
@@ -81,11 +82,12 @@ struct point_options {
   late_call late = late_call::keep;                              ///< what happens to a call that misses it
   std::optional<retry_options> retry{};                          ///< none unless given
   std::optional<breaker_options> breaker{};                      ///< none unless given
-  std::size_t concurrency_limit = 0;   ///< calls at the same time; one more is answered from the store. 0: no limit
-  bool single_flight = false;          ///< callers with the same key share one call
-  std::optional<bool> write_behind{};  ///< false: the answer is stored before the caller gets it
-  std::size_t max_payload = 0;         ///< bytes; a larger answer is not stored, and counted. 0: the engine's
-  std::string payload_class{};         ///< what is written as PAYLOAD_CLASS; else the registry's name, else the type's
+  std::size_t concurrency_limit = 0;         ///< calls at the same time; one more is answered from the store. 0: no limit
+  bool single_flight = false;                ///< callers with the same key share one call
+  std::optional<bool> write_behind{};        ///< false: the answer is stored before the caller gets it
+  std::size_t max_payload = 0;               ///< bytes; a larger answer is not stored, and counted. 0: the engine's
+  std::string payload_class{};               ///< what is written as PAYLOAD_CLASS; else the registry's name, else the type's
+  std::optional<scatter_options> scatter{};  ///< of calls for many things at once; instead of the engine's
 };
 
 /// Carries a caller's context to another thread: called on the caller's thread, it gives a function that runs work within that context.
@@ -121,6 +123,7 @@ struct engine_options {
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< a clock set back by more is followed; see docs/failover.md
   std::chrono::milliseconds report_every{0};                     ///< one line per point for the log, and fresh gauges; 0: never
   std::chrono::milliseconds linger = std::chrono::seconds(1);    ///< how long the destructor waits for calls and writes
+  scatter_options scatter{};                                     ///< of calls for many things at once, of points that do not say
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -19,7 +19,8 @@ enum class breaker_state : std::uint8_t { closed, half_open, open };
 /// The stable spelling: `closed`, `half_open`, `open`.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(breaker_state state) noexcept;
 
-/// What a point counted since it was registered. Every call that started ended in exactly one of the first nine ways, or is still running.
+/// What a point counted since it was registered. Of calls that are stored in slices, what is stored and what is not found are slices.
+/// Every call that started ended in exactly one of the first nine ways, or is still running.
 struct point_numbers {
   std::uint64_t started = 0;      ///< calls
   std::uint64_t live = 0;         ///< answered by the upstream
@@ -57,6 +58,9 @@ struct point_numbers {
   std::uint64_t refresh_failed = 0;   ///< those that did not, or found no room
   std::uint64_t unkeyed = 0;          ///< calls that got no key, and were not protected
   std::uint64_t hook_failed = 0;      ///< hooks that threw
+  std::uint64_t partial = 0;          ///< answers of which a slice was missing; served or not
+  std::uint64_t unlisted = 0;         ///< lists that were to be recovered and had no manifest
+  std::uint64_t asymmetric = 0;       ///< live answers with a slice that their splitter would not look for
 };
 
 /// One point.

@@ -1,0 +1,315 @@
+// Calls with a deadline: the caller leaves in time, the call owns what it needs, its answer is kept all the same.
+
+#include "support/eventually.hpp"
+#include "unit/failover/fixture.hpp"
+
+#include <condition_variable>
+#include <latch>
+
+namespace holdfast::test {
+namespace {
+
+/// A gate that calls wait at.
+class gate {
+ public:
+  ~gate() { open(); }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    opened_.wait(lock, [&] { return open_; });
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+  [[nodiscard]] int waiting() {
+    const std::scoped_lock lock(mutex_);
+    return waiting_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+  int waiting_ = 0;
+};
+
+class FailoverDeadline : public failover_test {};
+
+TEST_F(FailoverDeadline, AnUpstreamInTimeGivesALiveAnswer) {
+  const auto point = protect("country-by-code", {.deadline = 20s});
+  const auto a = point("FR");
+  EXPECT_TRUE(a.live());
+  EXPECT_EQ(a->name, "France");
+  EXPECT_EQ(row("FR")->payload, "FR|France") << "stored before the caller has it";
+  EXPECT_EQ(status().running, 0U);
+}
+
+TEST_F(FailoverDeadline, AFailureInTimeLeavesAsItIs) {
+  const auto point = protect("country-by-code", {.deadline = 20s});
+  down = true;
+  EXPECT_THROW((void)point("FR"), outage);
+}
+
+TEST_F(FailoverDeadline, ALateUpstreamIsAnsweredForAndItsAnswerIsKept) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.deadline = 50ms});
+  (void)point("FR");
+  clock->advance(1s);
+  const auto started = clock->now();
+  script = [held](const std::string& code) -> country {
+    held->wait();
+    return {code, "late"};
+  };
+  std::optional<answer<country>> got;
+  std::thread caller([&] { got.emplace(point("FR")); });
+  ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
+  clock->advance(50ms);
+  caller.join();
+  EXPECT_EQ((*got)->name, "France");
+  EXPECT_EQ(got->cause().code(), cause_code::late);
+  EXPECT_EQ(status().running, 1U) << "its caller left, it has not ended";
+  EXPECT_EQ(numbers().late, 1U);
+  clock->advance(5s);
+  held->open();
+  ASSERT_TRUE(eventually([&] { return numbers().late_stored == 1; }));
+  EXPECT_EQ(row("FR")->payload, "FR|late");
+  EXPECT_EQ(row("FR")->as_of, started) << "the moment at which it started, not at which it answered";
+  ASSERT_TRUE(eventually([&] { return status().running == 0; }));
+}
+
+TEST_F(FailoverDeadline, WithNothingStoredTheCallerGetsATimeout) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.deadline = 20ms});
+  script = [held](const std::string&) -> country {
+    held->wait();
+    return {};
+  };
+  try {
+    (void)point("FR");
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::timeout);
+    EXPECT_TRUE(e.transient());
+  }
+  held->open();
+}
+
+TEST_F(FailoverDeadline, TheCallOwnsItsArgumentsAndItsCallable) {
+  const auto held = std::make_shared<gate>();
+  const auto seen = std::make_shared<std::string>();
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  {
+    auto point =
+        with().protect("owning", {.deadline = 10ms}, [held, seen, done](std::string_view a, const std::string& b, std::span<const int> c) {
+          held->wait();
+          *seen = std::string(a) + b + std::to_string(c.size());
+          *done = true;
+          return std::string("x");
+        });
+    std::string first = "first ";
+    auto second = std::make_unique<std::string>("second ");
+    auto third = std::make_unique<std::vector<int>>(3, 1);
+    EXPECT_THROW((void)point(first, *second, *third), error);
+    first = "overwritten";
+  }  // point, arguments: gone
+  held->open();
+  ASSERT_TRUE(eventually([&] { return done->load(); }));
+  EXPECT_EQ(*seen, "first second 3");
+}
+
+TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
+  const auto held = std::make_shared<gate>();
+  make({.threads = 1, .queue = 1});
+  const auto fill = protect("fill", {.deadline = 10ms});
+  const auto point = protect("country-by-code", {.deadline = 20s});
+  (void)point("FR");
+  script = [held](const std::string&) -> country {
+    held->wait();
+    return {};
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_THROW((void)fill("x"), error);  // one runs, one waits
+  const auto a = point("FR");
+  EXPECT_EQ(a->name, "France");
+  EXPECT_EQ(a.cause().code(), cause_code::refused);
+  EXPECT_EQ(numbers().full_refused, 1U);
+  held->open();
+}
+
+TEST_F(FailoverDeadline, TheCallableIsToldItsDeadlineAndThatItIsLate) {
+  const auto told = std::make_shared<std::atomic<bool>>(false);
+  auto point =
+      with().protect("told", {.deadline = 30ms, .late = late_call::cancel}, [told](const call_context& context, int) -> std::string {
+        EXPECT_EQ(context.point, "told");
+        EXPECT_TRUE(context.deadline);
+        EXPECT_EQ(context.attempt, 1U);
+        while (!context.stop.stop_requested()) std::this_thread::yield();
+        *told = true;
+        context.throw_if_stopped();
+        return "never";
+      });
+  EXPECT_THROW((void)point(1), error);
+  EXPECT_TRUE(eventually([&] { return told->load(); }));
+}
+
+TEST_F(FailoverDeadline, AHungUpstreamOpensTheBreaker) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.deadline = 10ms, .breaker = breaker_options{.window = 2, .minimum = 2}});
+  script = [held](const std::string&) -> country {
+    held->wait();
+    return {};
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_THROW((void)point("FR"), error);
+  EXPECT_EQ(status().breaker, breaker_state::open);
+  held->open();
+}
+
+TEST_F(FailoverDeadline, RetriesHappenWithinTheDeadline) {
+  const auto point = protect("country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 3, .backoff = 0ms}});
+  script = [this](const std::string& code) -> country {
+    if (calls < 3) throw outage("flaky");
+    return {code, "third"};
+  };
+  EXPECT_EQ(point("FR")->name, "third");
+  EXPECT_EQ(numbers().retries, 2U);
+}
+
+class FailoverFlight : public failover_test {};
+
+TEST_F(FailoverFlight, CallersWithTheSameKeyShareOneCall) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.single_flight = true});
+  script = [held](const std::string& code) -> country {
+    held->wait();
+    return {code, "shared"};
+  };
+  constexpr int callers = 4;
+  std::vector<std::thread> threads;
+  std::vector<std::optional<answer<country>>> got(callers);
+  for (int i = 0; i < callers; ++i) threads.emplace_back([&, i] { got[static_cast<std::size_t>(i)].emplace(point("FR")); });
+  ASSERT_TRUE(eventually([&] { return held->waiting() == 1 && numbers().started == callers; }));
+  std::this_thread::sleep_for(5ms);  // the others are on their way to the seat; who comes late makes a call of its own
+  held->open();
+  for (auto& each : threads) each.join();
+  for (const auto& each : got) {
+    EXPECT_TRUE(each->live());
+    EXPECT_EQ((*each)->name, "shared");
+  }
+  EXPECT_EQ(static_cast<int>(numbers().coalesced) + calls, callers);
+  EXPECT_LT(calls, callers);
+}
+
+TEST_F(FailoverFlight, AFailureIsSharedAndSoIsWhatWasRecovered) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.single_flight = true});
+  (void)point("FR");
+  script = [held](const std::string&) -> country {
+    held->wait();
+    throw outage("down");
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> stale{0};
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      const auto a = point("FR");
+      stale += a.stale() && a->name == "France" ? 1 : 0;
+    });
+  }
+  ASSERT_TRUE(eventually([&] { return held->waiting() >= 1 && numbers().started == 4; }));
+  std::this_thread::sleep_for(5ms);
+  held->open();
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(stale, 3);
+  EXPECT_EQ(finds + static_cast<int>(numbers().coalesced), 3) << "those who shared the call did not read the store again";
+}
+
+TEST_F(FailoverFlight, DifferentKeysDoNotWaitForEachOther) {
+  const auto point = protect("country-by-code", {.single_flight = true});
+  script = [&](const std::string& code) -> country {
+    if (code == "FR") {
+      EXPECT_EQ(point("DE")->code, "DE");
+    }
+    return {code, "x"};
+  };
+  EXPECT_EQ(point("FR")->code, "FR");
+}
+
+TEST_F(FailoverFlight, AFollowerLeavesAtItsOwnDeadline) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.deadline = 30ms, .single_flight = true});
+  (void)point("FR");
+  script = [held](const std::string& code) -> country {
+    held->wait();
+    return {code, "late"};
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> stale{0};
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { stale += point("FR").stale() ? 1 : 0; });
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(stale, 3);
+  held->open();
+}
+
+TEST_F(FailoverFlight, FollowersNeverShareAnObject) {
+  const auto held = std::make_shared<gate>();
+  const auto point = protect("country-by-code", {.single_flight = true});
+  script = [held](const std::string& code) -> country {
+    held->wait();
+    return {code, "same"};
+  };
+  std::optional<answer<country>> a;
+  std::optional<answer<country>> b;
+  std::thread one([&] { a.emplace(point("FR")); });
+  std::thread two([&] { b.emplace(point("FR")); });
+  ASSERT_TRUE(eventually([&] { return held->waiting() >= 1 && numbers().started == 2; }));
+  held->open();
+  one.join();
+  two.join();
+  (*a)->name = "edited";
+  EXPECT_EQ((*b)->name, "same");
+}
+
+class FailoverReads : public failover_test {};
+
+TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
+  const auto held = std::make_shared<gate>();
+  make({.write_behind = false, .read_deadline = 30ms}, true);
+  const auto point = protect();
+  (void)point("FR");
+  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
+    if (what == faulty_store::operation::find) held->wait();
+  };
+  down = true;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_THROW((void)point("FR"), outage);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  EXPECT_EQ(numbers().read_late, 1U);
+  held->open();
+}
+
+TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
+  const auto held = std::make_shared<gate>();
+  make({.linger = 10ms}, true);
+  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
+    if (what == faulty_store::operation::put) held->wait();
+  };
+  const auto point = protect();
+  (void)point("FR");
+  ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
+  down = true;
+  EXPECT_EQ(point("FR")->name, "France") << "queued, not written, and served";
+  held->open();
+  EXPECT_TRUE(with().flush(clock->steady() + 20s));
+  EXPECT_TRUE(row("FR"));
+}
+
+TEST_F(FailoverReads, APointMayWriteThrough) {
+  make({}, true);
+  const auto point = protect("country-by-code", {.write_behind = false});
+  (void)point("FR");
+  EXPECT_TRUE(row("FR")) << "stored before the caller has its answer";
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,276 @@
+// What an operator sees: numbers, health, report; and that none of it can break a call. And the end of an engine.
+
+#include "support/eventually.hpp"
+#include "unit/failover/fixture.hpp"
+
+#include <latch>
+
+namespace holdfast::test {
+namespace {
+
+class FailoverObserved : public failover_test {};
+
+TEST_F(FailoverObserved, EveryCallEndsInOneWay) {
+  const auto point = protect();
+  (void)point("FR");
+  down = true;
+  (void)point("FR");
+  EXPECT_THROW((void)point("DE"), outage);
+  auto pending = std::optional(point.begin("FR"));
+  EXPECT_EQ(status().running, 1U);
+  pending.reset();
+  const auto n = numbers();
+  EXPECT_EQ(n.started, 4U);
+  EXPECT_EQ(n.live, 1U);
+  EXPECT_EQ(n.stale, 1U);
+  EXPECT_EQ(n.failed, 1U);
+  EXPECT_EQ(n.abandoned, 1U);
+  EXPECT_EQ(status().running, 0U);
+}
+
+TEST_F(FailoverObserved, TheSeriesAreThere) {
+  const auto registry = make_prometheus_registry();
+  make({.metrics = registry});
+  const auto point = protect("country-by-code", {.domain = "country", .expiry = 24h, .breaker = breaker_options{}});
+  (void)point("FR");
+  clock->advance(90s);
+  down = true;
+  (void)point("FR");
+  EXPECT_THROW((void)point("DE"), outage);
+  with().report();
+  const auto text = registry->text();
+  for (const char* each : {
+           R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="live"} 1)",
+           R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="stale"} 1)",
+           R"(holdfast_failover_user_impact_total{domain="country",impact="blocked",name="country-by-code"} 1)",
+           R"(holdfast_failover_user_impact_total{domain="country",impact="unblocked",name="country-by-code"} 2)",
+           R"(holdfast_failover_stores_total{domain="country",name="country-by-code",result="stored"} 1)",
+           R"(holdfast_failover_unserved_total{domain="country",name="country-by-code",reason="not_found"} 1)",
+           R"(holdfast_failover_exceptions_total{domain="country",exception_type="holdfast::test::outage",name="country-by-code"} 2)",
+           R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="300"} 1)",
+           R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="60"} 0)",
+           R"(holdfast_failover_payload_bytes_count{domain="country",name="country-by-code"} 1)",
+           R"(holdfast_failover_upstream_seconds_count{domain="country",name="country-by-code",result="failure"} 2)",
+           R"(holdfast_failover_operation_seconds_count{action="recover",domain="country",name="country-by-code"} 2)",
+           R"(holdfast_failover_breaker_state{domain="country",name="country-by-code"} 0)",
+           R"(holdfast_failover_expiry_seconds{domain="country",name="country-by-code"} 86400)",
+           R"(holdfast_failover_points 1)",
+           R"(holdfast_failover_healthy 1)",
+           R"(holdfast_failover_unsaved 0)",
+           R"(holdfast_failover_oldest_unsaved_seconds 0)",
+           R"(holdfast_failover_coalesced_total{domain="country",kind="call",name="country-by-code"} 0)",
+       }) {
+    EXPECT_NE(text.find(each), std::string::npos) << each << "\nis not in\n" << text;
+  }
+}
+
+TEST_F(FailoverObserved, TheHealthGaugesAreOfTheLastPeriod) {
+  const auto registry = make_prometheus_registry();
+  make({.metrics = registry});
+  const auto point = protect();
+  const auto value = [&](const std::string& name) {
+    const auto text = registry->text();
+    const auto at = text.find("\nholdfast_failover_" + name + "{");
+    return at == std::string::npos ? std::string("missing")
+                                   : text.substr(text.find("} ", at) + 2, 4).substr(0, text.substr(text.find("} ", at) + 2, 4).find('\n'));
+  };
+  EXPECT_EQ(value("api_health"), "1");
+  (void)point("FR");
+  down = true;
+  (void)point("FR");
+  EXPECT_THROW((void)point("DE"), outage);
+  EXPECT_THROW((void)point("DE"), outage);
+  with().report();
+  EXPECT_EQ(value("api_health"), "0.5");
+  EXPECT_EQ(value("stale_ratio"), "0.25");
+  with().report();
+  EXPECT_EQ(value("api_health"), "1");
+}
+
+struct broken_counter : metrics::counter {
+  void add(std::uint64_t) override { throw std::runtime_error("sink"); }
+};
+struct broken_gauge : metrics::gauge {
+  void set(double) override { throw std::runtime_error("sink"); }
+  void add(double) override { throw std::runtime_error("sink"); }
+};
+struct broken_histogram : metrics::histogram {
+  void observe(double) override { throw std::runtime_error("sink"); }
+};
+struct broken_sink : metrics_sink {
+  std::shared_ptr<metrics::counter> make_counter(std::string_view, metrics::labels, std::string_view) override {
+    return std::make_shared<broken_counter>();
+  }
+  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels, std::string_view) override {
+    return std::make_shared<broken_gauge>();
+  }
+  std::shared_ptr<metrics::histogram> make_histogram(std::string_view, metrics::labels, std::string_view,
+                                                     std::span<const double>) override {
+    return std::make_shared<broken_histogram>();
+  }
+};
+
+TEST_F(FailoverObserved, SinksThatThrowCostACountNotACall) {
+  make({.log = [](const log_record&) { throw std::runtime_error("log"); }, .metrics = std::make_shared<broken_sink>()});
+  const auto point = protect();
+  EXPECT_TRUE(point("FR").live());
+  down = true;
+  EXPECT_EQ(point("FR")->name, "France");
+  EXPECT_THROW((void)point("DE"), outage);
+  EXPECT_NO_THROW(with().report());
+  EXPECT_GT(with().health().sink_failures, 5U);
+}
+
+TEST_F(FailoverObserved, HealthAsksTheStore) {
+  make();
+  auto how = with().health();
+  EXPECT_TRUE(how.healthy) << "an engine without points is well";
+  EXPECT_EQ(how.points, 0U);
+  (void)protect();
+  EXPECT_EQ(with().health().points, 1U);
+}
+
+TEST_F(FailoverObserved, AStoreThatDoesNotAnswerIsUnhealthyWithinTheReadDeadline) {
+  struct hung final : store {
+    void put(std::span<const entry>) override {}
+    std::optional<entry> find(place, std::string_view) override { return {}; }
+    entry_page find_all(place, std::size_t, std::string_view) override { return {}; }
+    bool erase(place, std::string_view, timestamp) override { return false; }
+    std::size_t expire(timestamp, std::size_t) override { return 0; }
+    std::uint64_t count(place) override { return 0; }
+    store_health health() noexcept override {
+      go.wait();
+      return {.available = true};
+    }
+    std::latch go{1};
+  };
+  const auto store = std::make_shared<hung>();
+  {
+    holdfast::engine e(store, {.write_behind = false, .read_deadline = 20ms, .linger = 10ms});
+    const auto how = e.health();
+    EXPECT_FALSE(how.healthy);
+    EXPECT_NE(how.problem.find("read deadline"), std::string::npos);
+  }
+  store->go.count_down();
+}
+
+TEST_F(FailoverObserved, AReportIsSaidByItselfAndNamesThePoint) {
+  const auto run = std::make_shared<manual_executor>(clock);
+  make({.executor = run, .report_every = 60s});
+  const auto point = protect("country-by-code", {.domain = "country"});
+  (void)point("FR");
+  EXPECT_FALSE(logged("failover report"));
+  run->advance(60s);
+  EXPECT_TRUE(logged("failover report name=country-by-code domain=country expiry=3600 s breaker=closed calls=1 live=1"));
+  log.clear();
+  run->advance(60s);
+  EXPECT_TRUE(logged("failover report"));
+}
+
+TEST_F(FailoverObserved, LogLinesAreLimited) {
+  const auto point = protect();
+  down = true;
+  for (int i = 0; i < 100; ++i) EXPECT_THROW((void)point("FR"), outage);
+  EXPECT_EQ(log.size(), 1U);
+}
+
+class FailoverClose : public failover_test {};
+
+TEST_F(FailoverClose, ClosingWaitsForCallsWritesWhatIsQueuedAndRefusesMore) {
+  make({}, true);
+  const auto point = protect();
+  (void)point("FR");
+  const auto report = with().close(clock->steady() + 20s);
+  EXPECT_TRUE(report.clean());
+  EXPECT_TRUE(row("FR")) << "drained";
+  try {
+    (void)point("FR");
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::unavailable);
+  }
+  EXPECT_THROW((void)protect("another"), error);
+  EXPECT_THROW((void)point.begin("FR"), error);
+  EXPECT_TRUE(with().close(clock->steady() + 1s).clean()) << "closing twice is harmless";
+}
+
+TEST_F(FailoverClose, WhatStillRunsIsNamed) {
+  const auto held = std::make_shared<std::latch>(1);
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  const auto point = with().protect("hung", {.deadline = 10ms}, [held, ended](int) -> std::string {
+    held->wait();
+    *ended = true;
+    return "late";
+  });
+  EXPECT_THROW((void)point(1), error);
+  const auto began = std::chrono::steady_clock::now();
+  const auto report = with().close(clock->steady() + 200ms);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  ASSERT_EQ(report.still_running.size(), 1U);
+  EXPECT_EQ(report.still_running[0], (close_report::running_calls{.point = "hung", .calls = 1}));
+  EXPECT_FALSE(report.clean());
+  held->count_down();
+  EXPECT_TRUE(eventually([&] { return ended->load(); }));
+}
+
+TEST_F(FailoverClose, AHungUpstreamDoesNotHangTheDestructor) {
+  const auto held = std::make_shared<std::latch>(1);
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  const auto began = std::chrono::steady_clock::now();
+  {
+    holdfast::engine e(make_memory_store(), {.linger = 50ms});
+    const auto point = e.protect("hung", {.deadline = 10ms}, [held, ended](int) -> std::string {
+      held->wait();
+      *ended = true;
+      return "late";
+    });
+    EXPECT_THROW((void)point(1), error);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
+  held->count_down();
+  EXPECT_TRUE(eventually([&] { return ended->load(); })) << "it owns what it needs to end later";
+}
+
+TEST_F(FailoverClose, CallsAreAskedToStop) {
+  const auto stopped = std::make_shared<std::atomic<bool>>(false);
+  const auto running = std::make_shared<std::atomic<bool>>(false);
+  const auto point = with().protect("waiting", {}, [stopped, running](const call_context& context, int) -> std::string {
+    *running = true;
+    while (!context.stop.stop_requested()) std::this_thread::yield();
+    *stopped = true;
+    throw cancelled();
+  });
+  std::thread caller([&] { EXPECT_THROW((void)point(1), cancelled); });
+  ASSERT_TRUE(eventually([&] { return running->load(); }));
+  EXPECT_TRUE(with().close(clock->steady() + 20s).clean());
+  EXPECT_TRUE(stopped->load());
+  caller.join();
+}
+
+TEST_F(FailoverClose, WhatCouldNotBeWrittenIsReported) {
+  make({}, true);
+  store_down = true;
+  const auto point = protect();
+  (void)point("FR");
+  (void)point("DE");
+  std::jthread time([this](const std::stop_token& stop) {  // the queue waits by this clock
+    while (!stop.stop_requested()) {
+      clock->advance(5ms);
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  const auto report = with().close(clock->steady() + 100ms);
+  EXPECT_EQ(report.unsaved, 2U);
+  EXPECT_FALSE(report.clean());
+}
+
+TEST_F(FailoverClose, APointOutlivesItsEngine) {
+  const auto point = [&] {
+    holdfast::engine e(memory, {.clock = clock});
+    return e.protect("short-lived", [](int n) { return std::to_string(n); });
+  }();
+  EXPECT_THROW((void)point(1), error);
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,131 @@
+// A bad point fails when it is registered, with all that is wrong with it.
+
+#include "failover/type_name.hpp"
+#include "support/failure_of.hpp"
+#include "unit/failover/fixture.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class FailoverRegistration : public failover_test {};
+
+/// An argument that nobody can own but its caller.
+struct sole {
+  explicit sole(int number) : n(number) {}
+  sole(const sole&) = delete;
+  sole& operator=(const sole&) = delete;
+  ~sole() = default;
+  int n;
+};
+int holdfast_key(const sole& s) { return s.n; }
+
+TEST_F(FailoverRegistration, AllProblemsAreListedAtOnce) {
+  make();
+  const auto problem = failure_of([&] {
+    (void)protect(std::string(60, 'n'), {.expiry = 0s,
+                                         .soft_expiry = -1s,
+                                         .key_generator = "unknown",
+                                         .vary = {"user", "user"},
+                                         .exception_policy = exception_policy::custom,
+                                         .deadline = 0s,
+                                         .retry = retry_options{.attempts = 0},
+                                         .breaker = breaker_options{.failure_rate = 2},
+                                         .payload_class = "not a name"});
+  });
+  EXPECT_EQ(problem.code(), errc::invalid_argument);
+  for (const char* text : {"60 characters", "expiry must be more", "soft_expiry", "unknown", "engine_options::vary", "twice", "custom",
+                           "deadline", "retry.attempts", "breaker.failure_rate", "space"}) {
+    EXPECT_NE(problem.message().find(text), std::string::npos) << text << " is missing in: " << problem.message();
+  }
+  EXPECT_TRUE(with().points().empty()) << "nothing was registered";
+}
+
+TEST_F(FailoverRegistration, NamesAreUnique) {
+  (void)protect("a");
+  EXPECT_EQ(failure_of([&] { (void)protect("a"); }).code(), errc::duplicate);
+  EXPECT_EQ(failure_of([&] { (void)protect(""); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)protect(" \t"); }).code(), errc::invalid_argument);
+}
+
+TEST_F(FailoverRegistration, TheSameCallableMayServeTwoPoints) {
+  const auto same = [](int n) { return std::to_string(n); };
+  (void)with().protect("one", same);
+  (void)with().protect("two", same);
+  EXPECT_EQ(with().points().size(), 2U);
+}
+
+TEST_F(FailoverRegistration, ADomainHasOneExpiry) {
+  (void)protect("a", {.domain = "country", .expiry = 1h});
+  const auto problem = failure_of([&] { (void)protect("b", {.domain = "country", .expiry = 2h}); });
+  EXPECT_NE(problem.message().find("is not that of 'a'"), std::string::npos) << problem.message();
+  EXPECT_NO_THROW((void)protect("c", {.domain = "country", .expiry = 60min}));
+  EXPECT_THROW((void)protect("country", {.expiry = 2h}), error) << "a name that is another's domain shares its rows";
+}
+
+TEST_F(FailoverRegistration, TheLengthIsThatOfTheColumn) {
+  EXPECT_NO_THROW((void)protect(std::string(50, 'n')));
+  EXPECT_EQ(failure_of([&] { (void)protect(std::string(51, 'n')); }).code(), errc::too_large);
+  EXPECT_NO_THROW((void)protect(std::string(80, 'n'), {.domain = "short"})) << "only the effective name is a column";
+}
+
+TEST_F(FailoverRegistration, APointWithoutArgumentsMustSayWhomItServes) {
+  auto& e = with();
+  const auto whole = [] { return std::string("everything"); };
+  const auto problem = failure_of([&] { (void)e.protect("all", whole); });
+  EXPECT_NE(problem.message().find("scope::shared"), std::string::npos);
+  EXPECT_NO_THROW((void)e.protect("all", {.scope = scope::shared}, whole));
+}
+
+TEST_F(FailoverRegistration, PointsAreBounded) {
+  make({.max_points = 2});
+  (void)protect("a");
+  (void)protect("b");
+  EXPECT_EQ(failure_of([&] { (void)protect("c"); }).code(), errc::too_large);
+}
+
+TEST_F(FailoverRegistration, PointsAreListedWithWhatTheyAre) {
+  (void)protect("b", {.domain = "country", .expiry = 24h, .enabled = false});
+  (void)protect("a");
+  const auto all = with().points();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].name, "a");
+  EXPECT_EQ(all[1].name, "b");
+  EXPECT_EQ(all[1].effective_name, "country");
+  EXPECT_EQ(all[1].expiry, "86400 s");
+  EXPECT_FALSE(all[1].enabled);
+  EXPECT_EQ(all[1].payload_class, "holdfast.test.country");
+}
+
+TEST_F(FailoverRegistration, AnEngineRefusesOptionsThatCannotHold) {
+  const auto problem = failure_of([&] { holdfast::engine(nullptr, {.queue = 0, .secret = "short", .read_deadline = 0s}); });
+  EXPECT_EQ(problem.code(), errc::invalid_argument);
+  for (const char* text : {"needs a store", "queue", "read_deadline", "secret"})
+    EXPECT_NE(problem.message().find(text), std::string::npos) << problem.message();
+}
+
+TEST_F(FailoverRegistration, ArgumentsThatCannotBeCopiedGetNoDeadline) {
+  auto& e = with();
+  const auto ask = [](const sole& what) { return std::to_string(what.n); };
+  for (const point_options& each :
+       {point_options{.deadline = 1s}, point_options{.soft_expiry = 1s}, point_options{.retry = retry_options{}}}) {
+    const auto problem = failure_of([&] { (void)e.protect("sole", each, ask); });
+    EXPECT_NE(problem.message().find("can be copied"), std::string::npos) << problem.message();
+  }
+  EXPECT_EQ(*e.protect("sole", ask)(sole(5)), "5") << "without them it need not be copied";
+}
+
+TEST_F(FailoverRegistration, TypesWithoutAStableNameMustBeNamed) {
+  EXPECT_EQ(default_class_name("app::country"), "app.country");
+  EXPECT_EQ(default_class_name("{anonymous}::country"), "country");
+  EXPECT_EQ(default_class_name("(anonymous namespace)::country"), "country");
+  EXPECT_EQ(default_class_name("main()::country"), "country");
+  EXPECT_EQ(default_class_name("std::__cxx11::basic_string<char>"), "text");
+  EXPECT_EQ(default_class_name("std::basic_string<char>"), "text");
+  EXPECT_EQ(default_class_name("std::vector<std::byte>"), "bytes");
+  EXPECT_EQ(default_class_name("std::vector<app::country, std::allocator<app::country> >"), "app.country[]");
+  EXPECT_EQ(default_class_name("long int"), "long_int");
+  EXPECT_EQ(default_class_name("app::page<app::country>"), "");
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,164 @@
+// Who may be served what: tenants, dimensions, and the context that goes along to other threads. And no caller sees time go backwards.
+
+#include "failover/recents.hpp"
+#include "unit/failover/fixture.hpp"
+
+namespace holdfast::test {
+namespace {
+
+class FailoverScope : public failover_test {};
+
+TEST_F(FailoverScope, WhatVariesByUserIsServedToThatUserOnly) {
+  std::optional<std::string> user = "alice";
+  make({.vary = [&](std::string_view dimension) { return dimension == "user" ? user : std::nullopt; }});
+  auto mine = with().protect("my-accounts", {.vary = {"user"}}, [&]() -> std::string {
+    if (down) throw outage("down");
+    return "accounts of " + *user;
+  });
+  (void)mine();
+  down = true;
+  EXPECT_EQ(*mine(), "accounts of alice");
+  user = "bob";
+  EXPECT_THROW((void)mine(), outage);
+  // Nobody can pose as another by a clever name.
+  user = "alice|x";
+  EXPECT_THROW((void)mine(), outage);
+  user.reset();
+  EXPECT_THROW((void)mine(), outage);
+  EXPECT_EQ(numbers("my-accounts").unkeyed, 1U);
+}
+
+TEST_F(FailoverScope, DimensionsAreNotMixedUp) {
+  std::map<std::string, std::string, std::less<>> caller;
+  make({.vary = [&](std::string_view dimension) -> std::optional<std::string> { return caller.find(dimension)->second; }});
+  auto point = with().protect("p", {.vary = {"a", "b"}}, [&](const std::string& arg) -> std::string {
+    if (down) throw outage("down");
+    return arg + "/" + caller["a"] + "/" + caller["b"];
+  });
+  const std::vector<std::array<std::string, 3>> all{{"x", "1", "2"},      {"x|a=1", "", "2"}, {"x", "1|b=2", ""}, {"x|a=1|b=2", "", ""},
+                                                    {"x", "1\\", "|b=2"}, {"x", "", "1|b=2"}, {"x\\", "1", "2"}};
+  for (const auto& each : all) {
+    caller = {{"a", each[1]}, {"b", each[2]}};
+    (void)point(each[0]);
+  }
+  down = true;
+  for (const auto& each : all) {
+    caller = {{"a", each[1]}, {"b", each[2]}};
+    EXPECT_EQ(*point(each[0]), each[0] + "/" + each[1] + "/" + each[2]);
+  }
+}
+
+TEST_F(FailoverScope, ATenantIsServedItsOwnRealm) {
+  std::string tenant = "acme";
+  make({.tenant = [&] {
+    if (tenant == "unknown") throw error(errc::not_found, "no such tenant");
+    return tenant;
+  }});
+  const auto point = protect();
+  (void)point("FR");
+  EXPECT_EQ(memory->find(place("country-by-code", "acme"), key::failover({.name = "country-by-code"}, "FR"))->payload, "FR|France");
+  down = true;
+  EXPECT_EQ(point("FR")->name, "France");
+  tenant = "other";
+  EXPECT_THROW((void)point("FR"), outage);
+  tenant = "unknown";
+  EXPECT_THROW((void)point("FR"), outage) << "an unknown tenant is not protected, and is served nobody's answers";
+  down = false;
+  EXPECT_TRUE(point("FR").live());
+  EXPECT_EQ(numbers().unkeyed, 2U);
+}
+
+TEST_F(FailoverScope, ADomainVariesAsOne) {
+  make({.vary = [](std::string_view) { return std::optional<std::string>("x"); }});
+  (void)protect("a", {.domain = "d", .vary = {"user"}});
+  EXPECT_THROW((void)protect("b", {.domain = "d"}), error);
+}
+
+thread_local std::string trace;
+
+/// Carries `trace`, and says when it is put on and taken off.
+context_propagator carrier(std::string name, std::vector<std::string>& order) {
+  return [name, &order] {
+    return [name, carried = trace, &order](const std::function<void()>& work) {
+      order.push_back("+" + name);
+      const auto before = std::exchange(trace, carried);
+      work();
+      trace = before;
+      order.push_back("-" + name);
+    };
+  };
+}
+
+TEST_F(FailoverScope, TheCallersContextGoesAlongAndTheFirstIsOutermost) {
+  std::vector<std::string> order;
+  make({.propagate = {carrier("one", order), carrier("two", order)}});
+  auto point = with().protect("traced", {.deadline = 20s}, [](int) { return trace; });
+  trace = "request 7";
+  EXPECT_EQ(*point(1), "request 7");
+  trace.clear();
+  (void)with().close(clock->steady() + 20s);
+  EXPECT_EQ(order, (std::vector<std::string>{"+one", "+two", "-two", "-one"}));
+}
+
+TEST_F(FailoverScope, APropagatorThatThrowsCostsItsContextOnly) {
+  make({.propagate = {[]() -> std::function<void(const std::function<void()>&)> { throw std::runtime_error("bad"); }}});
+  auto point = with().protect("traced", {.deadline = 20s}, [](int n) { return std::to_string(n); });
+  EXPECT_EQ(*point(1), "1");
+  EXPECT_TRUE(logged("propagator"));
+}
+
+class FailoverRecents : public failover_test {};
+
+TEST_F(FailoverRecents, NoCallerSeesTimeGoBackwards) {
+  const auto point = protect();
+  (void)point("FR");
+  clock->advance(1s);
+  store_down = true;
+  answer_text = "newer";
+  EXPECT_EQ(point("FR")->name, "newer");  // served, but not stored
+  store_down = false;
+  down = true;
+  EXPECT_THROW((void)point("FR"), outage) << "what is stored is older than what was served";
+  EXPECT_EQ(numbers().older, 1U);
+}
+
+TEST_F(FailoverRecents, TheTableIsBoundedAndCountsWhatItForgets) {
+  recents table(6);
+  const timestamp now = clock->now();
+  for (std::uint64_t id = 1; id <= 1000; ++id) table.note(id, now + std::chrono::microseconds(id));
+  EXPECT_GE(table.evicted(), 1000U - 12);
+  EXPECT_EQ(table.newest(1000), now + 1000us);
+  table.note(1000, now);
+  EXPECT_EQ(table.newest(1000), now + 1000us) << "the newest counts, not the last";
+  EXPECT_EQ(table.newest(1), std::nullopt);
+  table.clear();
+  EXPECT_EQ(table.newest(1000), std::nullopt);
+  recents none(0);
+  none.note(1, now);
+  EXPECT_EQ(none.newest(1), std::nullopt);
+}
+
+TEST_F(FailoverRecents, WhatItForgetsIsInTheHealth) {
+  make({.recents = 3});
+  const auto point = protect();
+  for (int i = 0; i < 100; ++i) (void)point(std::to_string(i));
+  EXPECT_GT(with().health().regressions_possible, 50U);
+}
+
+TEST_F(FailoverRecents, ThreadsMayUseItAtOnce) {
+  recents table(30);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 5000; ++i) {
+        table.note(static_cast<std::uint64_t>(i % 7), timestamp(std::chrono::microseconds(i * 4 + t)));
+        (void)table.newest(static_cast<std::uint64_t>(i % 7));
+      }
+    });
+  }
+  for (auto& each : threads) each.join();
+  EXPECT_GE(table.newest(1)->time_since_epoch().count(), 4 * 4990);
+}
+
+}  // namespace
+}  // namespace holdfast::test
