@@ -108,7 +108,7 @@ core::core(std::shared_ptr<store> next, write_behind_options options)
       }()),
       executor_(options_.executor),
       log_to_(options_.log, {.clock = options_.clock}),
-      last_written_(options_.refresh_after.count() > 0 ? options_.remembered : 0),
+      last_written_(options_.remembered),
       random_(options_.jitter_seed != 0 ? static_cast<std::minstd_rand::result_type>(options_.jitter_seed) : std::random_device{}()) {
   if (!options_.metrics) return;
   const auto sink = isolate(options_.metrics);

@@ -79,6 +79,11 @@ class core : public std::enable_shared_from_this<core> {
     kind does;
     entry what;
   };
+  struct pending_changes {
+    std::vector<change> changes{};  // in their order
+    bool has_erase = false;
+    std::uint64_t erased = 0;  // see there
+  };
 
   // intake
   [[nodiscard]] operation made(const entry& from) const;
@@ -94,8 +99,9 @@ class core : public std::enable_shared_from_this<core> {
   room write_through(guard& lock, std::span<const operation> ones, std::span<const entry> given, timestamp horizon);
   room drop_oldest(std::span<const operation> ones) noexcept;
   [[nodiscard]] bool pending_elsewhere(const operation& one) noexcept;
-  [[nodiscard]] std::vector<change> pending_of(place where, std::string_view key);
+  [[nodiscard]] pending_changes pending_of(place where, std::string_view key);
   void apply(const change& one, std::optional<entry>& there, timestamp horizon) const;
+  [[nodiscard]] std::optional<entry> look(place where, std::string_view key, std::optional<timestamp> wanted);
   void check_open() const;
 
   // waiting
@@ -117,6 +123,7 @@ class core : public std::enable_shared_from_this<core> {
   void written(std::size_t first, std::size_t last);
   bool carry_out(std::size_t at);
   void lapse(const entry& what);
+  void supersede(const flight& one, const entry& what) noexcept;
   void fail(std::size_t at, const error& why) noexcept;
   void back_off(const char* why) noexcept;
   void retire(guard& lock) noexcept;
@@ -146,6 +153,8 @@ class core : public std::enable_shared_from_this<core> {
   std::size_t flying_ = 0;        // of the flights: those not done
   std::size_t flying_bytes_ = 0;
   std::uint64_t flush_target_ = 0;  // operations before this one are not held
+
+  std::uint64_t erased_ = 0;  // erases carried out
 
   bool awake_ = false;    // somebody is writing, or will
   bool writing_ = false;  // the role of the writer is taken

@@ -21,17 +21,24 @@ last_written::last_written(std::size_t keys) {
 
 const last_written::record* last_written::find(std::size_t hash) const noexcept {
   if (records_.empty()) return nullptr;
-  const record& there = records_[hash & (records_.size() - 1)];
-  return there.known && there.hash == hash ? &there : nullptr;
+  const record& one = records_[hash & (records_.size() - 1)];
+  return one.there && one.hash == hash ? &one : nullptr;
 }
 
-void last_written::note(const record& one) noexcept {
-  if (!records_.empty()) records_[one.hash & (records_.size() - 1)] = one;
+bool last_written::none_newer(std::size_t hash, timestamp as_of) const noexcept {
+  if (records_.empty()) return false;
+  const record& one = records_[hash & (records_.size() - 1)];
+  return !one.used || (one.hash == hash && one.as_of <= as_of);
 }
 
-void last_written::forget(std::size_t hash) noexcept {
-  if (find(hash) != nullptr) records_[hash & (records_.size() - 1)].known = false;
+void last_written::note(record one) noexcept {
+  if (records_.empty()) return;
+  record& old = records_[one.hash & (records_.size() - 1)];
+  if (old.used && old.hash == one.hash) one.as_of = std::max(one.as_of, old.as_of);
+  old = one;
 }
+
+void last_written::doubt(std::size_t hash, timestamp as_of) noexcept { note({.hash = hash, .as_of = as_of, .used = true}); }
 
 const operation* held_operations::find(std::size_t hash, place where, std::string_view key) const noexcept {
   if (by_key_.empty()) return nullptr;

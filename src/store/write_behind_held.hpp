@@ -24,15 +24,21 @@ class last_written {
   struct record {
     std::size_t hash = 0;
     std::size_t digest = 0;
+    timestamp as_of{};
     timestamp expire_on{};
     std::chrono::steady_clock::time_point when{};
-    bool known = false;
+    bool there = false;  ///< false: it is not known what is stored now, only which version was
+    bool used = false;   ///< false: no key with this remainder was ever written
   };
 
   explicit last_written(std::size_t keys);
+  /// What is stored under a key, as far as we know; null when we do not.
   [[nodiscard]] const record* find(std::size_t hash) const noexcept;
-  void note(const record& one) noexcept;
-  void forget(std::size_t hash) noexcept;
+  /// Was no newer version of a key written? False when we do not know.
+  [[nodiscard]] bool none_newer(std::size_t hash, timestamp as_of) const noexcept;
+  void note(record one) noexcept;
+  /// This version was written, or erased, or is on its way; what is stored now is not known.
+  void doubt(std::size_t hash, timestamp as_of) noexcept;
 
  private:
   std::vector<record> records_{};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -205,12 +206,12 @@ core::room core::write_through(guard& lock, std::span<const operation> ones, std
     wait_for_room(lock, ones);
     return room::made;
   }
+  for (const operation& each : ones) last_written_.doubt(each.hash, each.what.as_of);
   lock.unlock();
   next_->put(given);
   lock.lock();
   numbers_.written_through += ones.size();
   for (const operation& each : ones) {
-    last_written_.forget(each.hash);
     const operation* const held = held_.find(each.hash, place(each.what), each.what.key);
     if (held == nullptr || !replaces(each.what, held->what, horizon)) continue;
     (void)held_.take(*held);
@@ -219,15 +220,17 @@ core::room core::write_through(guard& lock, std::span<const operation> ones, std
   return room::not_needed;
 }
 
-std::vector<core::change> core::pending_of(place where, std::string_view key) {
-  std::vector<change> changes;
+core::pending_changes core::pending_of(place where, std::string_view key) {
+  pending_changes result;
+  auto& changes = result.changes;
   const auto hash = hash_of(where, key);
   const guard lock(mutex_);
   if (const operation* const held = held_.find(hash, where, key)) changes.push_back({.does = held->does, .what = held->what});
   if (reads_in_flight()) {
     for (std::size_t i = 0; i < flights_.size(); ++i) {
       const flight& each = flights_[i];
-      if (each.hash != hash || each.does == kind::none || !is_about(entries_[i], where, key)) continue;
+      // What is done is in the store already; to apply a put again after the erase that followed it would bring it back.
+      if (each.hash != hash || each.done || !is_about(entries_[i], where, key)) continue;
       changes.push_back({.does = each.does, .what = entries_[i]});
     }
   }
@@ -236,7 +239,9 @@ std::vector<core::change> core::pending_of(place where, std::string_view key) {
     changes.push_back({.does = each->does, .what = each->what});
   }
   std::reverse(changes.begin() + queued, changes.end());
-  return changes;
+  result.has_erase = std::any_of(changes.begin(), changes.end(), [](const change& each) { return each.does == kind::erase; });
+  result.erased = erased_;
+  return result;
 }
 
 void core::apply(const change& one, std::optional<entry>& there, timestamp horizon) const {
@@ -247,28 +252,38 @@ void core::apply(const change& one, std::optional<entry>& there, timestamp horiz
   }
 }
 
-std::optional<entry> core::find(place where, std::string_view key) {
+std::optional<entry> core::find(place where, std::string_view key) { return look(where, key, std::nullopt); }
+
+/// What is visible. When the store cannot be asked: what waits here, if it is the version that is wanted, or any will do.
+std::optional<entry> core::look(place where, std::string_view key, std::optional<timestamp> wanted) {
   check_name(where.name);
   check_key(key);
-  // First what is pending, then the store: what is written in between is seen twice, which changes nothing; the other way round it could be missed.
-  const auto changes = pending_of(where, key);
-  if (changes.empty()) return next_->find(where, key);
-  const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
-  std::optional<entry> result;
-  try {
-    result = next_->find(where, key);
-  } catch (const error&) {
-    // An answer that waits here is the newest that can be had, now that the store cannot be asked.
-    for (const change& each : changes) apply(each, result, horizon);
-    if (!result) throw;
+  // First what is pending, then the store: what is written in between is seen twice, which changes nothing; the other way round it could
+  // be missed. Only an erase that is carried out in between would be seen too late: then we look again.
+  for (int left = 10;; --left) {
+    const auto pending = pending_of(where, key);
+    std::optional<entry> result;
+    std::exception_ptr failure;
+    try {
+      result = next_->find(where, key);
+    } catch (const error&) {
+      failure = std::current_exception();
+    }
+    if (pending.changes.empty() && !failure) return result;
+    const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
+    for (const change& each : pending.changes) apply(each, result, horizon);
+    const guard lock(mutex_);
+    if (left > 0 && pending.has_erase && pending.erased != erased_) continue;
+    // An answer that waits here is the newest that can be had when the store cannot be asked; unless we wrote a newer one before.
+    if (failure && (!result || !last_written_.none_newer(hash_of(where, key), result->as_of) || (wanted && result->as_of != *wanted))) {
+      std::rethrow_exception(failure);
+    }
     return result;
   }
-  for (const change& each : changes) apply(each, result, horizon);
-  return result;
 }
 
 bool core::erase(place where, std::string_view key, timestamp as_of) {
-  const auto visible = find(where, key);
+  const auto visible = look(where, key, as_of);
   if (!visible || visible->as_of != as_of) {
     const guard lock(mutex_);
     check_open();

@@ -81,6 +81,7 @@ void operation_log::drop_freed() noexcept {
 }
 
 void operation_log::kill(operation& one) noexcept {
+  unlink(one);
   --live_;
   bytes_ -= one.bytes;
   one.does = operation::kind::none;

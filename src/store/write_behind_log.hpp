@@ -54,7 +54,7 @@ class operation_log {
   bool pop(operation& into) noexcept;
   /// The oldest, or null.
   [[nodiscard]] const operation* front() noexcept;
-  /// Not needed any more. It must not be the latest of its key.
+  /// Not needed any more. It must be the first of its key, or not the latest.
   void kill(operation& one) noexcept;
   void resized(operation& one) noexcept;  ///< to be called when `what` has changed
 

@@ -124,6 +124,9 @@ bool core::take(time now) {
       if (one.does == kind::put && replaces(one.what, held->what, horizon)) {
         (void)held_.take(*held);
         ++numbers_.skipped;
+      } else if (one.does == kind::put) {
+        ++numbers_.coalesced;
+        continue;
       } else {
         append(held_.take(*held), true, false);
         released = true;
@@ -266,7 +269,13 @@ void core::written(std::size_t first, std::size_t last) {
     each.done = true;
     --flying_;
     ++numbers_.written;
-    last_written_.note({.hash = each.hash, .digest = each.digest, .expire_on = entries_[i].expire_on, .when = steady, .known = true});
+    last_written_.note({.hash = each.hash,
+                        .digest = each.digest,
+                        .as_of = entries_[i].as_of,
+                        .expire_on = entries_[i].expire_on,
+                        .when = steady,
+                        .there = true,
+                        .used = true});
   }
 }
 
@@ -290,10 +299,12 @@ bool core::carry_out(std::size_t at) {
   if (one.does == kind::lapse) {
     ++numbers_.skipped;
     ++numbers_.expired;
+    supersede(one, what);
   } else {
     ++numbers_.written;
+    ++erased_;
   }
-  last_written_.forget(one.hash);
+  last_written_.doubt(one.hash, what.as_of);
   return true;
 }
 
@@ -301,7 +312,18 @@ bool core::carry_out(std::size_t at) {
 void core::lapse(const entry& what) {
   const auto there = next_->find(place(what), what.key);
   const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
-  if (there && there->as_of != what.as_of && replaces(what, *there, horizon)) (void)next_->erase(place(what), what.key, there->as_of);
+  if (there && *there != what && replaces(what, *there, horizon)) (void)next_->erase(place(what), what.key, there->as_of);
+}
+
+/// An older one that was queued meanwhile must not get in, only because what expired is not there to refuse it. Under the lock.
+void core::supersede(const flight& one, const entry& what) noexcept {
+  if (one.followed) return;  // by an erase, which lets it in
+  operation* first = log_.latest(one.hash, place(what), what.key);
+  if (first == nullptr) return;
+  while (operation* const before = log_.at(first->earlier)) first = before;
+  if (first->does != kind::put || first->what.as_of >= what.as_of) return;
+  log_.kill(*first);
+  ++numbers_.coalesced;
 }
 
 void core::fail(std::size_t at, const error& why) noexcept {
@@ -313,7 +335,7 @@ void core::fail(std::size_t at, const error& why) noexcept {
     --flying_;
     ++numbers_.failed;
     ++unreported_failed_;
-    last_written_.forget(one.hash);
+    last_written_.doubt(one.hash, entries_[at].as_of);
   }
   const entry& what = entries_[at];
   log_to_.write_limited(

@@ -40,6 +40,7 @@ struct write_behind_options {
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< as the store below has it; see store::put
   std::chrono::milliseconds retry_first{10};                     ///< the pause before the second try; doubled with each try, with jitter
   std::chrono::milliseconds retry_longest = std::chrono::seconds(2);   ///< the longest pause between two tries
+  std::uint64_t jitter_seed = 0;                                       ///< of the pauses; 0: another one each time
   std::chrono::milliseconds stalled_after = std::chrono::seconds(30);  ///< failing for as long is told: health(), numbers(), the log
   std::chrono::milliseconds scan_flush = std::chrono::seconds(5);      ///< how long find_all, count and expire wait for what is queued
   std::chrono::milliseconds linger = std::chrono::seconds(1);          ///< how long the destructor waits for what is queued

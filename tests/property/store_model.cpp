@@ -1,0 +1,362 @@
+#include "store_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+namespace holdfast::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using operation = faulty_store::operation;
+
+const std::array<const char*, 3> realms{"", "a", "b"};
+const std::array<const char*, 2> names{"n", "a"};
+
+std::string text_of(const std::optional<entry>& what) {
+  if (!what) return "nothing";
+  return what->realm + "/" + what->name + "/" + what->key + " as of " +
+         std::to_string(what->as_of.time_since_epoch().count() % 1'000'000'000) + " until " +
+         std::to_string(what->expire_on.time_since_epoch().count() % 1'000'000'000) + " " + what->payload.value_or("(tombstone)");
+}
+
+}  // namespace
+
+model_run::model_run(std::uint64_t seed, make_stack make) : seed_(seed), random_(seed), make_(std::move(make)) {
+  const std::array<std::size_t, 3> limits{4, 16, 1000};
+  const std::array<std::size_t, 3> batches{1, 3, 500};
+  const std::array<unsigned, 3> faults{0, 5, 30};
+  const std::array<when_full, 3> policies{when_full::block, when_full::drop_oldest, when_full::write_through};
+  options_.max_entries = limits.at(random(3));
+  options_.batch_entries = batches.at(random(3));
+  options_.full = policies.at(random(3));
+  options_.refresh_after = random(2) == 0 ? 0ms : 2000ms;
+  options_.max_held = random(2) == 0 ? 2 : 100;
+  options_.block_for = 0ms;  // nobody would make room while we wait
+  options_.scan_flush = 0ms;
+  options_.linger = 0ms;
+  options_.jitter_seed = seed | 1U;
+  options_.executor = world_.executor;
+  options_.clock = world_.clock;
+  fault_percent_ = faults.at(random(3));
+  world_.faulty->before = [this](operation what, auto) { on_store(what, false); };
+  world_.faulty->after = [this](operation what, auto) { on_store(what, true); };
+  open();
+}
+
+void model_run::open() {
+  stack_ = make_(world_, options_);
+  dropped_ = 0;
+}
+
+void model_run::fail(const std::string& what) const {
+  throw broken_rule(what + " (seed " + std::to_string(seed_) + ", step " + std::to_string(step_) + ")");
+}
+
+bool model_run::contains(const std::vector<state>& in, const state& what) { return std::find(in.begin(), in.end(), what) != in.end(); }
+
+void model_run::add(std::vector<state>& to, const state& what) {
+  if (!contains(to, what)) to.push_back(what);
+}
+
+model_run::identity model_run::any_key() {
+  return {realms.at(random(realms.size())), names.at(random(names.size())), "k" + std::to_string(random(5))};
+}
+
+/// The payload says whose it is, so that one that crosses over is seen; there are few of each, so that some stay unchanged.
+entry model_run::any_entry(const identity& of, timestamp as_of) {
+  const auto& [realm, name, key] = of;
+  const std::array<std::chrono::microseconds, 4> lives{200ms, 2s, 30s, 1h};
+  entry made{.name = name, .key = key, .as_of = as_of, .expire_on = std::max(as_of, world_.clock->now() + lives.at(random(4)))};
+  made.realm = realm;
+  made.payload = realm + "/" + name + "/" + key + "#" + std::to_string(chance(50) ? 0 : ++version_);
+  made.payload_class = "c";
+  return made;
+}
+
+/// What has expired may be gone: a cleaner took it, or it was never written because it expired in the queue.
+void model_run::close_over_expiry(std::vector<state>& of) const {
+  const auto now = world_.clock->now();
+  if (std::any_of(of.begin(), of.end(), [now](const state& each) { return each && each->expire_on < now; })) add(of, std::nullopt);
+}
+
+void model_run::change(const identity& which, const std::function<void(state&)>& how) {
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  std::vector<state> after;
+  for (state each : known.now) {
+    how(each);
+    add(after, each);
+  }
+  known.now = std::move(after);
+  for (const state& each : known.now) add(known.since, each);
+}
+
+void model_run::put_into(const entry& e) {
+  change({e.realm, e.name, e.key}, [&e](state& there) {
+    if (!there || e.as_of >= there->as_of) there = e;
+  });
+  add(model_[{e.realm, e.name, e.key}].offered, e);
+}
+
+void model_run::expect(const identity& which, const state& got, const char* where) {
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  if (contains(known.now, got)) {
+    known.now = {got};
+    return;
+  }
+  // What another machine replaced a moment ago may still be served.
+  if (known.elsewhere + stack_.freshness > world_.clock->now() && contains(known.before_elsewhere, got)) return;
+  std::ostringstream text;
+  text << where << " of " << std::get<0>(which) << "/" << std::get<1>(which) << "/" << std::get<2>(which) << " gave " << text_of(got)
+       << "; allowed:";
+  for (const state& each : known.now) text << " [" << text_of(each) << "]";
+  fail(text.str());
+}
+
+/// In the middle of an operation of the store at the bottom: what is in flight is neither here nor there.
+void model_run::on_store(operation what, bool happened) {
+  if (quiet_) return;
+  if ((what == operation::put || what == operation::erase) && chance(20)) {
+    quiet_ = true;
+    const auto which = any_key();
+    const auto& [realm, name, key] = which;
+    const auto got = stack_.top->find({name, realm}, key);
+    if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect(which, got, "a find during a write");
+    quiet_ = false;
+  }
+  if (!chance(fault_percent_)) return;
+  if (what == operation::find) find_failed_ = true;
+  const bool writes = what == operation::put || what == operation::erase;
+  if (happened && !writes) return;
+  throw error(errc::unavailable, "a fault", {.transient = !happened, .in_doubt = happened});
+}
+
+void model_run::put(const std::vector<entry>& what) {
+  for (const entry& each : what) in_progress_.emplace_back(each.realm, each.name, each.key);
+  std::optional<error> failure;
+  try {
+    stack_.top->put(what);
+  } catch (const error& e) {
+    failure = e;
+  }
+  in_progress_.clear();
+  // Refused for want of room: nothing happened. Written through by the caller, and failed: it may have.
+  if (failure && failure->code() == errc::timeout) return;
+  for (const entry& each : what) {
+    auto& known = model_[{each.realm, each.name, each.key}];
+    const auto before = known.now;
+    put_into(each);
+    for (const state& one : before) {
+      if (failure) add(known.now, one);
+    }
+  }
+}
+
+void model_run::erase() {
+  const auto which = any_key();
+  const auto& [realm, name, key] = which;
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  const state& one = known.now.at(random(known.now.size()));
+  const timestamp version = one && chance(80) ? one->as_of : any_time();
+  const auto is_it = [version](const state& each) { return each && each->as_of == version; };
+  const auto before = known.now;
+  bool erased = false;
+  try {
+    erased = stack_.top->erase({name, realm}, key, version);
+  } catch (const error&) {
+    change(which, [&](state& there) {
+      if (is_it(there)) there.reset();
+    });
+    for (const state& each : before) add(known.now, each);
+    return;
+  }
+  if (!find_failed_ && stack_.freshness == 0us) {
+    if (erased && std::none_of(before.begin(), before.end(), is_it)) fail("an erase said that it removed what was not there");
+    if (!erased && std::all_of(before.begin(), before.end(), is_it)) fail("an erase did not see what was there");
+  }
+  change(which, [&](state& there) {
+    if (is_it(there)) there.reset();
+  });
+}
+
+void model_run::find(const identity& which) {
+  const auto& [realm, name, key] = which;
+  state got;
+  try {
+    got = stack_.top->find({name, realm}, key);
+  } catch (const error&) {
+    if (!find_failed_) throw;
+    return;
+  }
+  // Served from the queue, since the store failed: right as far as this machine knows.
+  if (find_failed_ && got && got->as_of < model_[which].foreign) return;
+  expect(which, got, "a find");
+}
+
+void model_run::scan() {
+  const std::string realm = realms.at(random(realms.size()));
+  const std::string name = names.at(random(names.size()));
+  entry_page page;
+  std::uint64_t count = 0;
+  try {
+    page = stack_.top->find_all({name, realm}, 100);
+    quiet_ = true;
+    count = stack_.top->count({name, realm});
+    quiet_ = false;
+  } catch (const error&) {
+    quiet_ = false;
+    return;
+  }
+  if (count != page.entries.size()) fail("count and find_all do not agree");
+  for (const entry& each : page.entries) {
+    if (each.realm != realm || each.name != name) fail("a scan crossed over to " + text_of(each));
+  }
+  for (int k = 0; k < 5; ++k) {
+    const identity which{realm, name, "k" + std::to_string(k)};
+    const auto found = std::find_if(page.entries.begin(), page.entries.end(), [&](const entry& e) { return e.key == std::get<2>(which); });
+    expect(which, found == page.entries.end() ? state{} : state{*found}, "a scan");
+  }
+}
+
+void model_run::expire() {
+  const auto before = world_.clock->now();
+  try {
+    (void)stack_.top->expire(before, 1'000);
+  } catch (const error&) {
+    return;
+  }
+  for (auto& [which, known] : model_) {
+    change(which, [before](state& there) {
+      if (there && there->expire_on < before) there.reset();
+    });
+  }
+}
+
+void model_run::loosen_when_dropped() {
+  const auto dropped = stack_.behind->numbers().dropped;
+  if (std::exchange(dropped_, dropped) == dropped) return;
+  for (auto& [which, known] : model_) {
+    // Without what was dropped another one may have stayed.
+    for (const state& each : known.offered) add(known.since, each);
+    for (const state& each : known.since) add(known.now, each);
+  }
+}
+
+void model_run::flush() {
+  // Not the report's own answer to what was dropped before: the model has taken that into account.
+  (void)stack_.behind->flush(world_.clock->steady());
+  world_.executor->run_all();
+  const auto report = stack_.behind->flush(world_.clock->steady());
+  loosen_when_dropped();
+  if (report.unsaved != 0 || report.in_flight != 0) return;
+  for (auto& [which, known] : model_) {
+    const auto& [realm, name, key] = which;
+    const auto durable = world_.bottom->find({name, realm}, key);
+    expect(which, durable, "after an acknowledged flush the store");
+    known.since = known.now;
+    known.offered.clear();
+  }
+}
+
+void model_run::crash() {
+  world_.executor->clear();
+  stack_ = {};
+  world_.executor->clear();
+  open();
+  for (auto& [which, known] : model_) {
+    const auto& [realm, name, key] = which;
+    const auto durable = world_.bottom->find({name, realm}, key);
+    // An older one that a caller wrote by itself is all there is when the newer one was lost in the queue.
+    for (const state& each : known.offered) add(known.since, each);
+    close_over_expiry(known.since);
+    if (!contains(known.since, durable))
+      fail("after a crash the store has " + text_of(durable) + ", which it never had, or had before the last flush");
+    known.now = known.since = {durable};
+    known.offered.clear();
+    known.elsewhere = {};
+    if (durable) known.foreign = std::max(known.foreign, durable->as_of);  // the new process does not know it
+  }
+}
+
+/// Another machine writes: something newer than all of ours at any time, anything while nothing is on its way.
+void model_run::elsewhere() {
+  const auto which = any_key();
+  const bool idle = stack_.behind->numbers().pending == 0;
+  const auto one = any_entry(which, idle ? any_time() : world_.clock->now() + 1ms);
+  auto& known = model_[which];
+  known.before_elsewhere = known.now;
+  known.foreign = std::max(known.foreign, one.as_of);
+  world_.bottom->put(one);
+  put_into(one);
+  world_.clock->advance(2ms);
+  known.elsewhere = world_.clock->now();
+}
+
+void model_run::check_numbers() {
+  const auto n = stack_.behind->numbers();
+  if (n.queued != n.coalesced + n.written + n.skipped + n.dropped + n.failed + n.pending) fail("the numbers do not add up");
+  if (n.pending > options_.max_entries) fail("more is pending than may be");
+  if (n.failed != 0) fail("something failed for good");
+}
+
+void model_run::step() {
+  struct kind {
+    const char* name;
+    unsigned weight;
+    std::function<void()> what;
+  };
+  const std::array<kind, 13> kinds{{
+      {"put", 26, [this] { put({any_entry(any_key(), any_time())}); }},
+      {"put_many", 6,
+       [this] {
+         std::vector<entry> many;
+         for (auto left = 1 + random(5); left > 0; --left) many.push_back(any_entry(any_key(), any_time()));
+         put(many);
+       }},
+      {"tombstone", 4,
+       [this] {
+         auto one = any_entry(any_key(), any_time());
+         one.payload.reset();
+         one.payload_class.clear();
+         put({one});
+       }},
+      {"erase", 10, [this] { erase(); }},
+      {"find", 22, [this] { find(any_key()); }},
+      {"scan", 2, [this] { scan(); }},
+      {"expire", 1, [this] { expire(); }},
+      {"flush", 3, [this] { flush(); }},
+      {"crash", 1, [this] { crash(); }},
+      {"elsewhere", 3, [this] { elsewhere(); }},
+      {"task", 12, [this] { (void)world_.executor->run_one(random_); }},
+      {"time", 8, [this] { (void)world_.executor->advance(std::chrono::milliseconds(random(random(8) == 0 ? 3'000 : 40))); }},
+      {"starve", 2, [this] { world_.clock->advance(std::chrono::milliseconds(random(500))); }},
+  }};
+  unsigned total = 0;
+  for (const kind& each : kinds) total += each.weight;
+  auto chosen = random(total);
+  for (const kind& each : kinds) {
+    if (chosen >= each.weight) {
+      chosen -= each.weight;
+      continue;
+    }
+    ++done_[each.name];
+    find_failed_ = false;
+    each.what();
+    break;
+  }
+  loosen_when_dropped();
+  check_numbers();
+}
+
+void model_run::steps(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    ++step_;
+    step();
+  }
+}
+
+}  // namespace holdfast::test
