@@ -1,5 +1,7 @@
 #include <holdfast/database.hpp>
 #include <holdfast/store/memory.hpp>
+#include <holdfast/store/tiered.hpp>
+#include <holdfast/store/write_behind.hpp>
 
 #include "contract/store_contract.hpp"
 #include "support/mariadb_server.hpp"
@@ -44,8 +46,40 @@ struct on_server {
   }
 };
 
+/// Memory in front of another; reads with a deadline, on threads of their own.
+template <class Below>
+struct tiered_over {
+  std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+    return make_tiered_store(below.make(at), {.read_deadline = std::chrono::minutes(1), .executor = make_thread_pool(), .clock = at});
+  }
+  Below below{};
+};
+
+/// The wall of a clock that a test holds still; deadlines and pauses are the machine's, as those of the thread pool.
+class wall_of final : public clock {
+ public:
+  explicit wall_of(std::shared_ptr<const clock> wall) : wall_(std::move(wall)) {}
+  [[nodiscard]] timestamp now() const noexcept override { return wall_->now(); }
+  [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override { return std::chrono::steady_clock::now(); }
+
+ private:
+  std::shared_ptr<const clock> wall_;
+};
+
+template <class Below>
+struct behind_over {
+  std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+    return make_write_behind(below.make(at), {.scan_flush = std::chrono::minutes(1), .clock = std::make_shared<wall_of>(at)});
+  }
+  Below below{};
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(model, StoreContract, as_the_model);
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, StoreContract, in_memory);
+INSTANTIATE_TYPED_TEST_SUITE_P(tiered_memory, StoreContract, tiered_over<in_memory>);
+INSTANTIATE_TYPED_TEST_SUITE_P(tiered_sqlite, StoreContract, tiered_over<on_sqlite>);
+INSTANTIATE_TYPED_TEST_SUITE_P(behind_memory, StoreContract, behind_over<in_memory>);
+INSTANTIATE_TYPED_TEST_SUITE_P(behind_sqlite, StoreContract, behind_over<on_sqlite>);
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, StoreContract, on_sqlite);
 INSTANTIATE_TYPED_TEST_SUITE_P(postgresql, StoreContract, on_server<postgres_server>);
 INSTANTIATE_TYPED_TEST_SUITE_P(mariadb, StoreContract, on_server<mariadb_server>);
