@@ -2,7 +2,7 @@
 
 /// \file
 /// Which entries should a bounded memory keep? LRU, S3-FIFO and W-TinyLFU, each as simple as its paper, on the same requests.
-/// `holdfast bench store --policies` prints it; docs/decisions/0014 says what was chosen, and why.
+/// `holdfast bench store --policies` prints it; docs/decisions/0016 says what was chosen, and why.
 
 #include <cstddef>
 #include <string>

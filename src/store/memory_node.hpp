@@ -64,8 +64,8 @@ struct memory_node {
   }
 };
 
-/// What keeping an entry costs, in bytes: its texts, the node, and its share of the indexes and the allocator. (Measured: within a tenth of
-/// what the process grows by.)
+/// What keeping an entry costs, in bytes: its texts, the node, and its share of the indexes and the allocator. Measured: the process grows by
+/// 0.8 (empty payloads) to 1.0 of it, and by 1.1 where every entry has a name of its own.
 [[nodiscard]] std::size_t memory_cost(const entry& e) noexcept;
 
 /// Nodes on their way out: freed when this is, which is after the lock was let go.

@@ -46,7 +46,7 @@ class memory_ghosts {
 };
 
 /// Who stays, after S3-FIFO: newcomers wait in a small queue, and leave from there unless they are asked for meanwhile; those that are go to
-/// the main queue, as does who comes back soon after leaving. A request only counts; it moves nothing. Why this one: docs/decisions/0014.
+/// the main queue, as does who comes back soon after leaving. A request only counts; it moves nothing. Why this one: docs/decisions/0016.
 /// Thread-safety: that of its shard.
 class memory_queues {
  public:

@@ -52,7 +52,7 @@ struct tiered_over {
   std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
     return make_tiered_store(below.make(at), {.read_deadline = std::chrono::minutes(1), .executor = make_thread_pool(), .clock = at});
   }
-  Below below{};
+  Below below;
 };
 
 /// The wall of a clock that a test holds still; deadlines and pauses are the machine's, as those of the thread pool.
@@ -71,7 +71,7 @@ struct behind_over {
   std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
     return make_write_behind(below.make(at), {.scan_flush = std::chrono::minutes(1), .clock = std::make_shared<wall_of>(at)});
   }
-  Below below{};
+  Below below;
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(model, StoreContract, as_the_model);

@@ -23,7 +23,7 @@ struct memory_store_options {
 };
 
 /// A bounded store in memory. What is asked for again stays; what was read or written once in passing leaves first (S3-FIFO,
-/// docs/decisions/0014). Entries that have expired leave before all others.
+/// docs/decisions/0016). Entries that have expired leave before all others.
 ///
 /// Newer wins, as in every store, while the entry is there. Memory is bounded, so it cannot be longer: when the newest version (a tombstone
 /// is one) was evicted, nothing is left to refuse an older one that is put after that.
