@@ -178,7 +178,7 @@ class memory_fronted_store final : public tiered_store {
                   {.transient = true});
     }
     if (read->failure) std::rethrow_exception(read->failure);
-    return std::move(*read->answer);
+    return std::move(read->answer).value();
   }
 
   [[noreturn]] void refuse(const std::string& why) {
