@@ -110,7 +110,7 @@ void aes_gcm::give_back(std::unique_ptr<context> spare) const noexcept {
   for (auto& each : spares_->places) {
     context* none = nullptr;
     if (!each.compare_exchange_strong(none, spare.get(), std::memory_order_release, std::memory_order_relaxed)) continue;
-    (void)spare.release();
+    [[maybe_unused]] const context* const kept = spare.release();
     return;
   }
 }

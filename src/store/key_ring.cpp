@@ -93,7 +93,9 @@ sealing_ring& sealing_ring::add(std::string id, sealing_key key) {
     if (other_id == id)
       throw error(errc::duplicate, "the key id '" + id + "' is there twice; give each key an id of its own", {.path = "keys"});
     if (other == key) {
-      throw error(errc::duplicate, "the keys '" + other_id + "' and '" + id + "' are the same; remove one of them", {.path = "keys"});
+      std::string why = "the keys '";
+      why.append(other_id).append("' and '").append(id).append("' are the same; remove one of them");
+      throw error(errc::duplicate, why, {.path = "keys"});
     }
   }
   keys_.emplace_back(std::move(id), std::move(key));

@@ -96,12 +96,12 @@ struct header_shape {
 
 /// The other way, in place: plaintext takes less room than its envelope, and is written behind what is being read. `text` is part of the
 /// payload. False when the tag does not fit. If it is false or throws, the payload is worth nothing any more.
-bool open_text(entry& e, std::string_view text, const aes_gcm& cipher, header_shape header, std::span<const std::byte> associated) {
+bool open_text(const entry& e, std::string& payload, std::string_view text, const aes_gcm& cipher, header_shape header,
+               std::span<const std::byte> associated) {
   constexpr std::size_t tag = aes_gcm::tag_size;
   const auto size = decoded_base64_size(text);
   if (!size || *size < header.size + tag) fail_damaged(e);
   std::array<std::byte, 64 + piece + tag> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled before it is read
-  std::string& payload = e.payload.value();
   auto* to = reinterpret_cast<std::byte*>(payload.data());
 
   std::size_t held = 0;
@@ -170,7 +170,8 @@ const sealer::named_key* sealer::key_of(std::string_view id) const noexcept {
 }
 
 std::string sealer::seal(const entry& plain) const {
-  const std::string& payload = plain.payload.value();
+  if (!plain.payload) fail(errc::internal, "a tombstone has nothing to seal", plain);
+  const std::string& payload = *plain.payload;
   if (payload.size() > aes_gcm::max_size) fail(errc::too_large, "a payload of more than 1 GiB cannot be sealed", plain);
   const named_key& key = *keys_.front();
   if (java_) {
@@ -192,7 +193,8 @@ bool sealer::is_current(std::string_view payload) const noexcept {
 }
 
 void sealer::open(entry& sealed) const {
-  std::string& payload = sealed.payload.value();
+  if (!sealed.payload) return;
+  std::string& payload = *sealed.payload;
   std::optional<envelope_parts> parts;
   try {
     parts = envelope_of(payload);
@@ -230,13 +232,13 @@ void sealer::open(entry& sealed) const {
   bool good = false;
   try {
     if (id == sealing_ring::java_id) {
-      good = open_text(sealed, text, key->cipher, {.size = java_nonce, .nonce_at = 0}, {});
+      good = open_text(sealed, payload, text, key->cipher, {.size = java_nonce, .nonce_at = 0}, {});
     } else {
       if (!text.starts_with(magic_text)) {
         fail(errc::malformed, "the payload was not sealed by this library, although it names a key of its ring", sealed);
       }
       const bound_to row(sealed);
-      good = open_text(sealed, text, key->cipher, {.size = magic.size() + sizeof(nonce), .nonce_at = magic.size()}, row.bytes());
+      good = open_text(sealed, payload, text, key->cipher, {.size = magic.size() + sizeof(nonce), .nonce_at = magic.size()}, row.bytes());
     }
   } catch (...) {
     wipe(std::as_writable_bytes(std::span(payload)));

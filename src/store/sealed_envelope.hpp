@@ -40,7 +40,7 @@ class HOLDFAST_API sealer {
 
   /// Of an entry with a payload. Throws errc::too_large beyond 1 GiB.
   [[nodiscard]] std::string seal(const entry& plain) const;
-  /// Of an entry with a payload, in place. Throws as sealed_store says; the payload is worth nothing then.
+  /// In place; a tombstone stays one. Throws as sealed_store says; the payload is worth nothing then.
   void open(entry& sealed) const;
   /// Whether it says that it is sealed as `seal` would do it. Nothing is decrypted.
   [[nodiscard]] bool is_current(std::string_view payload) const noexcept;

@@ -100,7 +100,7 @@ class rekeying {
 
   /// What there is to do with an entry; counts it when that is nothing.
   std::optional<rewriting> sealed_anew(entry was) {
-    if (was.tombstone()) {
+    if (!was.payload) {
       ++report_.tombstones;
       return std::nullopt;
     }

@@ -124,7 +124,7 @@ class sealing_store final : public sealed_store {
 
   void open(const sealer& with, entry& e) {
     try {
-      const bool old = !with.is_current(e.payload.value());
+      const bool old = e.payload && !with.is_current(*e.payload);
       with.open(e);
       if (old) opened_old_.fetch_add(1, std::memory_order_relaxed);
       opened_.fetch_add(1, std::memory_order_relaxed);
