@@ -61,6 +61,7 @@ bool from_script(std::string_view text) { return text.find(" script: ") != std::
 }  // namespace
 
 error server_error(std::string_view text) {
+  if (text.empty()) text = "ERR (the server says no more)";
   const auto word = first_word(text);
   error::details more{.backend_code = std::string(word)};
   for (const auto& known : meanings) {

@@ -69,6 +69,7 @@ TEST(RedisServerError, ClassesAreThoseOfTheCaller) {
   is("UNBLOCKED force unblock from blocking operation", errc::unavailable, true);
   is("", errc::invalid_argument, false);
   EXPECT_EQ(server_error("oops").backend_code(), "ERR");
+  EXPECT_FALSE(server_error("").message().empty());
 }
 
 TEST(RedisDelivery, AnswersInTheOrderOfTheCommands) {
