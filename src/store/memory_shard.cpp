@@ -102,13 +102,13 @@ memory_shard::link memory_shard::take_out(memory_node& node, memory_budget& budg
 bool memory_shard::evict_one(timestamp now, const memory_node* keep, memory_budget& budget, memory_leavers& leavers) {
   if (memory_node* expired = expiry_.surely_expired(now); expired != nullptr && expired != keep) {
     leavers.add(take_out(*expired, budget));
-    ++seen_.expired;
+    ++expired_;
     return true;
   }
   memory_node* chosen = queues_.choose(keep);
   if (chosen == nullptr) return false;
   leavers.add(take_out(*chosen, budget));
-  ++seen_.evicted;
+  ++evicted_;
   return true;
 }
 
@@ -121,7 +121,7 @@ bool memory_shard::evict(timestamp now, memory_budget& budget) {
 std::optional<entry> memory_shard::find(const memory_identity& who) {
   const std::scoped_lock lock(mutex_);
   const link& found = look(who);
-  ++(found ? seen_.hits : seen_.misses);
+  ++(found ? hits_ : misses_);
   if (!found) return std::nullopt;
   found->use();
   return found->copy();
@@ -130,7 +130,7 @@ std::optional<entry> memory_shard::find(const memory_identity& who) {
 std::optional<noted_entry> memory_shard::find_noted(const memory_identity& who) {
   const std::scoped_lock lock(mutex_);
   const link& found = look(who);
-  ++(found ? seen_.hits : seen_.misses);
+  ++(found ? hits_ : misses_);
   if (!found) return std::nullopt;
   found->use();
   return noted_entry{.value = found->copy(), .note = found->note};
@@ -168,7 +168,7 @@ std::size_t memory_shard::expire(timestamp before, std::size_t limit, memory_bud
     ++removed;
     return true;
   });
-  seen_.expired += removed;
+  expired_ += removed;
   return removed;
 }
 
@@ -193,10 +193,10 @@ std::size_t memory_shard::count(const memory_identity& of) {
 
 void memory_shard::add_to(memory_store::numbers& sum) {
   const std::scoped_lock lock(mutex_);
-  sum.hits += seen_.hits;
-  sum.misses += seen_.misses;
-  sum.evicted += seen_.evicted;
-  sum.expired += seen_.expired;
+  sum.hits += hits_;
+  sum.misses += misses_;
+  sum.evicted += evicted_;
+  sum.expired += expired_;
 }
 
 }  // namespace HOLDFAST_NAMESPACE

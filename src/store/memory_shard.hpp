@@ -86,13 +86,18 @@ class alignas(64) memory_shard {
   /// False when nobody but `keep` is left.
   bool evict_one(timestamp now, const memory_node* keep, memory_budget& budget, memory_leavers& leavers);
 
+  // Written by every find, and therefore side by side: one line goes from one processor to the other, not two.
   std::mutex mutex_{};
+  std::uint64_t hits_ = 0;
+  std::uint64_t misses_ = 0;
+
   std::vector<link> table_ = std::vector<link>(16);  // by identity; as many as entries, at least, a power of two
   std::size_t size_ = 0;
   memory_queues queues_{};
   memory_expiry expiry_{};
   memory_name_index names_{};
-  memory_store::numbers seen_{};  // entries and bytes are in the budget
+  std::uint64_t evicted_ = 0;
+  std::uint64_t expired_ = 0;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -177,8 +177,9 @@ class memory_fronted_store final : public tiered_store {
                   "the durable store did not answer within " + std::to_string(options_.read_deadline.count()) + " ms (read_deadline)",
                   {.transient = true});
     }
-    if (read->failure) std::rethrow_exception(read->failure);
-    return std::move(read->answer).value();
+    std::optional<Answer> answer = std::move(read->answer);
+    if (!answer) std::rethrow_exception(read->failure);
+    return std::move(*answer);
   }
 
   [[noreturn]] void refuse(const std::string& why) {
