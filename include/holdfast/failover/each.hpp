@@ -148,16 +148,16 @@ template <class Id, class T, class... A>
 class each_call final : public gather_call<T> {
  public:
   using state = each_state<Id, T, A...>;
-  each_call(std::shared_ptr<const state> from, std::span<const Id> ids, const std::remove_reference_t<A>&... more)
-      : gather_call<T>(from->values), state_(std::move(from)), ids_(ids.begin(), ids.end()), more_(owned_copy<A>(more)...) {}
+  each_call(std::shared_ptr<const state> its, std::span<const Id> ids, const std::remove_reference_t<A>&... more)
+      : gather_call<T>(its->values), state_(std::move(its)), ids_(ids.begin(), ids.end()), more_(owned_copy<A>(more)...) {}
 
   void invoke(const call_context& context) override { results_ = state_->upstream(context, ids_, more_); }
   void split_live() override {
     split_for_recovery();
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      auto& slice = this->slices[i];
-      slice.error = results_[i].error();
-      slice.at = slice.error ? slice_state::open : slice_state::live;
+      auto& one = this->slices[i];
+      one.error = results_[i].error();
+      one.at = one.error ? slice_state::open : slice_state::live;
       this->value(i) = std::move(results_[i].value());
     }
     results_.clear();

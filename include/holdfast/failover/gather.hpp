@@ -108,9 +108,9 @@ class gather_call : public gather_base {
  public:
   explicit gather_call(std::shared_ptr<const typed_values<T>> values) : values_(std::move(values)) {}
 
-  slice& add(std::string key) override {
+  slice& add(std::string its_key) override {
     auto& made = calls_.emplace_back(*values_);
-    made.key = std::move(key);
+    made.key = std::move(its_key);
     return slices.emplace_back(slice{.call = &made});
   }
   void clear() noexcept override {
@@ -118,7 +118,7 @@ class gather_call : public gather_base {
     calls_.clear();
   }
   /// The value of a slice.
-  [[nodiscard]] std::optional<T>& value(std::size_t slice) { return calls_[slice].value; }
+  [[nodiscard]] std::optional<T>& value(std::size_t i) { return calls_[i].value; }
 
   [[nodiscard]] encoded encode(timestamp) override { return {.kind = result_kind::ignore}; }
   void decode(std::string_view) override {}

@@ -43,8 +43,8 @@ template <class Id, class T, class... A>
 class list_call final : public gather_call<T> {
  public:
   using state = list_state<Id, T, A...>;
-  list_call(std::shared_ptr<const state> from, const std::remove_reference_t<A>&... args)
-      : gather_call<T>(from->values), state_(std::move(from)), args_(owned_copy<A>(args)...) {
+  list_call(std::shared_ptr<const state> its, const std::remove_reference_t<A>&... args)
+      : gather_call<T>(its->values), state_(std::move(its)), args_(owned_copy<A>(args)...) {
     this->listed = true;
   }
 
@@ -52,8 +52,8 @@ class list_call final : public gather_call<T> {
   void split_live() override {
     this->clear();
     for (T& each : results_) {
-      auto& slice = this->add(key_of(each));
-      slice.at = slice_state::live;
+      auto& one = this->add(key_of(each));
+      one.at = slice_state::live;
       this->value(this->slices.size() - 1).emplace(std::move(each));
     }
     results_.clear();

@@ -71,8 +71,8 @@ template <class R, class... A, class T, class... K>
 class split_call<R(A...), T, K...> final : public gather_call<T> {
  public:
   using state = split_state<R(A...), T, K...>;
-  split_call(std::shared_ptr<const state> from, const std::remove_reference_t<A>&... args)
-      : gather_call<T>(from->values), state_(std::move(from)), args_(owned_copy<A>(args)...) {
+  split_call(std::shared_ptr<const state> its, const std::remove_reference_t<A>&... args)
+      : gather_call<T>(its->values), state_(std::move(its)), args_(owned_copy<A>(args)...) {
     this->listed = !state_->how.on_recover;
     this->whole_apart = true;
   }
@@ -82,8 +82,8 @@ class split_call<R(A...), T, K...> final : public gather_call<T> {
     this->clear();
     auto parts = std::apply([&](const auto&... args) { return state_->how.on_store(*whole, args...); }, args_);
     for (auto& each : parts) {
-      auto& slice = this->add(key_of_id(this->point(), *this, each.args));
-      slice.at = slice_state::live;
+      auto& one = this->add(key_of_id(this->point(), *this, each.args));
+      one.at = slice_state::live;
       this->value(this->slices.size() - 1) = std::move(each.value);
     }
   }
@@ -100,13 +100,13 @@ class split_call<R(A...), T, K...> final : public gather_call<T> {
   [[nodiscard]] bool merge() override {
     std::vector<recovered_slice<T, K...>> parts;
     for (std::size_t i = 0; i < this->slices.size(); ++i) {
-      const auto& slice = this->slices[i];
-      const bool missing = slice.at == slice_state::missing || slice.at == slice_state::open;
+      const auto& one = this->slices[i];
+      const bool missing = one.at == slice_state::missing || one.at == slice_state::open;
       if (missing && drops_missing(this->point())) continue;
       auto& part = parts.emplace_back();
       if (!this->listed) part.args = wanted_[i];
       part.value = this->value(i);
-      part.from = slice.call->from;
+      part.from = one.call->from;
       part.missing = missing;
     }
     if (parts.empty() && !this->listed) return false;

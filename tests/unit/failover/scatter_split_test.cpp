@@ -1,0 +1,1 @@
+#include "unit/failover/scatter_fixture.hpp"
