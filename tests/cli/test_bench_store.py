@@ -52,6 +52,21 @@ class BenchStore(CommandTest):
         self.assertEqual([line.split()[0] for line in lines[1:]], SQLITE_ROWS)
         self.assertEqual(self.tables(), ["FAILOVER_STORE"])
 
+    def test_policies(self):
+        done = run("bench", "store", "--policies", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        made = json.loads(done.stdout)
+        self.assertEqual(made["bench"], "store.policies")
+        for row in made["rows"]:
+            self.assertEqual(list(row), ["trace", "capacity", "lru", "s3_fifo", "w_tinylfu"])
+        # The requests come from a fixed seed: what decided for S3-FIFO decides again.
+        by_trace = {(row["trace"], row["capacity"]): row for row in made["rows"]}
+        for trace in ("zipf 0.99", "zipf 0.70", "zipf 0.99 + scans"):
+            for capacity in (1000, 10000):
+                row = by_trace[trace, capacity]
+                self.assertGreater(row["s3_fifo"], row["lru"])
+                self.assertGreater(row["s3_fifo"], row["w_tinylfu"])
+
     def refused(self, code, *words):
         done = run("bench", "store", *words)
         self.assertEqual(done.returncode, code)
