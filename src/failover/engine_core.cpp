@@ -1,5 +1,6 @@
 #include "failover/engine_core.hpp"
 
+#include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
 #include <algorithm>
@@ -21,6 +22,13 @@ engine_options checked(const std::shared_ptr<store>& on, engine_options options)
   if (options.max_skew.count() < 0) problems.emplace_back("max_skew must not be negative");
   if (options.report_every.count() < 0) problems.emplace_back("report_every must not be negative");
   if (options.linger.count() < 0) problems.emplace_back("linger must not be negative");
+  if (!options.report_cron.empty()) {
+    try {
+      (void)cron::parse(options.report_cron);
+    } catch (const error& e) {
+      problems.emplace_back("report_cron: " + e.message());
+    }
+  }
   for (const auto& [name, policy] : options.expiry_policies) {
     if (name.empty() || !policy) problems.emplace_back("an expiry policy has no name or is empty");
   }
@@ -47,12 +55,13 @@ std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const 
   // In memory a put costs less than queueing it; and one queue is enough.
   if (!options.write_behind || !on->waits() || std::dynamic_pointer_cast<write_behind>(on))
     return std::dynamic_pointer_cast<write_behind>(on);
-  return make_write_behind(on, {.full = when_full::drop_oldest,  // a caller never waits for a store
-                                .max_skew = options.max_skew,
-                                .linger = {},  // close() has waited already
-                                .clock = options.clock,
-                                .log = options.log,
-                                .metrics = options.metrics});
+  auto how = options.queue_of_writes;
+  how.max_skew = options.max_skew;
+  how.linger = {};  // close() has waited already
+  how.clock = options.clock;
+  how.log = options.log;
+  how.metrics = options.metrics;
+  return make_write_behind(on, std::move(how));
 }
 
 }  // namespace

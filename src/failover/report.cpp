@@ -1,5 +1,6 @@
 // How the engine is: health, and what is said and shown from time to time.
 
+#include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
 #include <utility>
@@ -101,8 +102,16 @@ void engine_core::report() {
 }
 
 void engine_core::report_later() {
-  if (options.report_every.count() == 0 || closed.load(std::memory_order_acquire)) return;
-  (void)calls().post_at(clock->steady() + options.report_every, [self = weak_from_this()] {
+  if (closed.load(std::memory_order_acquire)) return;
+  std::chrono::steady_clock::duration pause = options.report_every;
+  if (!options.report_cron.empty()) {
+    const auto now = clock->now();
+    const auto next = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
+    if (!next) return;
+    pause = *next - now;
+  }
+  if (pause.count() == 0) return;
+  (void)calls().post_at(clock->steady() + pause, [self = weak_from_this()] {
     const auto core = self.lock();
     if (!core || core->closed.load(std::memory_order_acquire)) return;
     try {

@@ -37,6 +37,10 @@ class HOLDFAST_API engine {
  public:
   /// Throws errc::invalid_argument with everything that is wrong with the options.
   explicit engine(std::shared_ptr<holdfast::store> on, engine_options options = {});
+  /// An engine as a TOML file describes it, with its database, store, cleanup and reports; docs/configuration.md has every key. The file has
+  /// the last word on what it names; all else is as `base` says. Throws errc::invalid_argument with everything that is wrong with the file,
+  /// each with its line; errc::unavailable when it cannot be read; and what opening the store throws. Never prints a secret.
+  [[nodiscard]] static engine from_config(const std::string& file, engine_options base = {});
   engine(engine&&) noexcept;
   engine& operator=(engine&&) noexcept;
   /// Closes, within engine_options::linger; what was left is told to the log. A hung upstream does not hang it.

@@ -13,6 +13,7 @@
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/payload.hpp>
+#include <holdfast/store/write_behind.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -109,7 +110,9 @@ struct engine_options {
   holdfast::exception_policy exception_policy = exception_policy::rethrow;  ///< of points that do not say
   /// For exception_policy::custom: told what was not served. What it throws leaves; when it returns, the answer is empty.
   std::function<void(std::string_view point, const provenance& from)> unserved{};
-  bool write_behind = true;                                           ///< write in the background where a store may wait
+  bool write_behind = true;  ///< write in the background where a store may wait
+  /// How writes wait; a caller never does unless it is told to. Its clock, log, metrics, max_skew and linger are the engine's.
+  write_behind_options queue_of_writes{.full = when_full::drop_oldest};
   std::chrono::microseconds read_deadline = std::chrono::seconds(1);  ///< of a read of the store; then there is nothing to serve
   payload_registry payloads{};                                        ///< the names of payload types, and what else may be decoded
   std::size_t max_payload = std::size_t{16} << 20;                    ///< bytes of an answer
@@ -122,8 +125,11 @@ struct engine_options {
   std::function<std::optional<std::string>(std::string_view dimension)> vary{};
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< a clock set back by more is followed; see docs/failover.md
   std::chrono::milliseconds report_every{0};                     ///< one line per point for the log, and fresh gauges; 0: never
+  std::string report_cron{};                                     ///< the same at these moments (six fields, UTC), instead of `report_every`
   std::chrono::milliseconds linger = std::chrono::seconds(1);    ///< how long the destructor waits for calls and writes
   scatter_options scatter{};                                     ///< of calls for many things at once, of points that do not say
+  /// Has the last word on the options of a point before it is registered: configuration by name. What it throws leaves `protect`.
+  std::function<void(std::string_view point, point_options& options)> configure{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE
