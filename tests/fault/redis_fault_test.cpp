@@ -4,8 +4,10 @@
 
 #include "support/cutting_proxy.hpp"
 #include "support/eventually.hpp"
+#include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +15,10 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -244,6 +250,43 @@ TEST(RedisFault, ScriptFlushUnderLoadFailsNothing) {
   for (std::size_t t = 0; t < sums.size(); ++t)
     EXPECT_EQ(redis.call(command("GET").key("n" + std::to_string(t))).text(), std::to_string(sums[t]));
   EXPECT_GT(redis.count().whole_scripts, 6U);
+}
+
+TEST(RedisFault, ClusterCutInTheMiddleOfReplies) {
+  // Every node behind a proxy of its own; the client is told where they are.
+  const auto& cluster = shared_server<redis_cluster>();
+  std::map<std::string, std::unique_ptr<cutting_proxy>> proxies;
+  for (const auto& each : client(cluster.url()).nodes()) {
+    const auto port = static_cast<std::uint16_t>(std::stoul(each.address.substr(each.address.rfind(':') + 1)));
+    proxies.emplace(each.address, std::make_unique<cutting_proxy>(port));
+  }
+  const auto behind = [&](const std::string& address) { return "127.0.0.1:" + std::to_string(proxies.at(address)->port()); };
+  const client through("redis+cluster://" + behind(cluster.address()), {.timeout = 20s, .translate = behind});
+  const auto prefix = cluster.unique_prefix("cut");
+  const redis::script echo("return {KEYS[1], ARGV[1]}");
+  int cuts = 0;
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    std::vector<command> commands;
+    for (int k = 0; k < 24; ++k) {
+      commands.push_back(
+          command(echo).key(prefix + std::to_string(k)).arg(std::to_string(round) + '/' + std::to_string(k)).idempotent(k % 2 == 0));
+    }
+    if (round > 0)
+      std::next(proxies.begin(), static_cast<std::ptrdiff_t>(round % proxies.size()))->second->cut_after(flow::to_client, round * 7);
+    const auto replies = through.pipeline(commands);
+    for (std::size_t k = 0; k < replies.size(); ++k) {
+      if (replies[k].is_error()) {
+        expect_passing(replies[k].problem());
+        EXPECT_EQ(k % 2, 1U) << "an idempotent command is sent again: " << replies[k].problem().what();
+        ++cuts;
+        continue;
+      }
+      ASSERT_EQ(replies[k].elements().at(0).text(), prefix + std::to_string(k));
+      ASSERT_EQ(replies[k].elements().at(1).text(), std::to_string(round) + '/' + std::to_string(k));
+    }
+  }
+  EXPECT_GT(cuts, 0);
+  EXPECT_GT(through.count().resent, 0U);
 }
 
 TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
