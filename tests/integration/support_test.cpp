@@ -265,6 +265,8 @@ TYPED_TEST(ServerTest, IsSharedAndGivesFreshDatabases) {
 
 // The program that CTest runs, and a registry of our own for it.
 struct ServersOfARun : ::testing::Test {
+  static constexpr std::size_t kinds = 4;
+
   temporary_directory place{"servers", "", medium::memory};
   std::filesystem::path directory = place.path() / "registry";
   server_registry registry{directory};
@@ -278,8 +280,8 @@ struct ServersOfARun : ::testing::Test {
     child_process run({.argv = {"sh", "-c", "'" + program + "' start '" + directory.string() + "' && sleep 100"},
                        .environment = {"TMPDIR=" + place.path().string()},
                        .log = place.path() / "log"});
-    EXPECT_TRUE(eventually([&] { return registry.servers().size() == 2 || !run.running(); }, 60s));
-    EXPECT_EQ(registry.servers().size(), 2U);
+    EXPECT_TRUE(eventually([&] { return registry.servers().size() == kinds || !run.running(); }, 60s));
+    EXPECT_EQ(registry.servers().size(), kinds);
     return run;
   }
   // Keeper and servers, while they run.
@@ -296,7 +298,7 @@ struct ServersOfARun : ::testing::Test {
 TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
   auto run = start();
   const auto all = processes();
-  EXPECT_EQ(all.size(), 3U);
+  EXPECT_EQ(all.size(), 10U);  // the keeper, PostgreSQL, MariaDB, Redis, and the six of the Cluster
   EXPECT_EQ(postgres_endpoint(registry.servers().at("postgresql")).run("SELECT 1"), "1\n");
   run.kill();
   EXPECT_TRUE(eventually([&] { return all_gone(all); }));
