@@ -3,6 +3,8 @@
 #include "base/utf8.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <tuple>
 
@@ -10,10 +12,26 @@ namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
+/// Whether all bytes are ASCII and none is NUL, eight at a time: true of nearly every name and key. False may be wrong.
+bool is_plain(std::string_view text) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  std::uint64_t bad = 0;
+  const auto look = [&](std::size_t at, std::size_t count) {
+    std::uint64_t bytes = ones;
+    std::memcpy(&bytes, text.data() + at, count);
+    bad |= bytes | (bytes - ones);
+  };
+  std::size_t at = 0;
+  for (; at + sizeof ones <= text.size(); at += sizeof ones) look(at, sizeof ones);
+  if (at < text.size()) look(at, text.size() - at);
+  return (bad & (ones << 7U)) == 0;
+}
+
 void check_text(std::string_view text, std::string_view what, std::size_t longest, bool may_be_empty) {
   const auto fail = [&](errc code, const std::string& why) {
     throw error(code, "the " + std::string(what) + " " + why, {.path = std::string(what)});
   };
+  if (!text.empty() && text.size() <= longest && is_plain(text)) return;
   if (text.empty() && !may_be_empty) fail(errc::invalid_argument, "is empty");
   if (!is_utf8(text)) fail(errc::ill_formed_text, "is not well-formed UTF-8");
   if (text.find('\0') != std::string_view::npos) fail(errc::invalid_argument, "contains a NUL character");

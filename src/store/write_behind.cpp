@@ -50,6 +50,7 @@ class write_behind_store final : public write_behind {
     return core_->next().count(where);
   }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return core_->next().peer(); }
+  [[nodiscard]] bool waits() const noexcept override { return core_->next().waits(); }
   store_health health() noexcept override {
     auto result = core_->next().health();
     try {

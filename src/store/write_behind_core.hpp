@@ -88,6 +88,7 @@ class core : public std::enable_shared_from_this<core> {
   // intake
   [[nodiscard]] operation made(const entry& from) const;
   void put_all(std::span<operation> ones, std::span<const entry> given, timestamp horizon);
+  void stamp();
   void enqueue(operation&& one, timestamp horizon);
   bool merge(operation& last, operation& one, timestamp horizon) noexcept;
   [[nodiscard]] bool would_merge(const operation& one) noexcept;
@@ -156,6 +157,7 @@ class core : public std::enable_shared_from_this<core> {
 
   std::uint64_t erased_ = 0;  // erases carried out
 
+  time since_{};          // what is queued now is unsaved since then, at the latest
   bool awake_ = false;    // somebody is writing, or will
   bool writing_ = false;  // the role of the writer is taken
   bool closed_ = false;   // no more puts

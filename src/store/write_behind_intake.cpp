@@ -37,7 +37,6 @@ operation core::made(const entry& from) const {
   if (one.what.tombstone()) one.what.payload_class.clear();
   one.hash = hash_of(place(from), from.key);
   one.bytes = bytes_of(one.what);
-  one.since = options_.clock->steady();
   return one;
 }
 
@@ -63,10 +62,16 @@ void core::put_all(std::span<operation> ones, std::span<const entry> given, time
   check_open();
   if (!fits(ones.size(), total_bytes(ones)) && make_room(lock, ones, given, horizon) == room::not_needed) return;
   log_.reserve(ones.size());
+  stamp();
   for (operation& each : ones) enqueue(std::move(each), horizon);
   if (std::exchange(awake_, true)) return;
   lock.unlock();
   wake();
+}
+
+/// One look at the clock for all that is queued between two batches: a put must not pay for two.
+void core::stamp() {
+  if (!awake_) since_ = options_.clock->steady();
 }
 
 void core::enqueue(operation&& one, timestamp horizon) {
@@ -74,7 +79,8 @@ void core::enqueue(operation&& one, timestamp horizon) {
   if (last != nullptr && merge(*last, one, horizon)) {
     ++numbers_.coalesced;
   } else {
-    log_.push(std::move(one));
+    one.since = since_;
+    log_.push(std::move(one), last);
   }
   ++numbers_.queued;
 }
@@ -297,13 +303,14 @@ bool core::erase(place where, std::string_view key, timestamp as_of) {
   one.what.expire_on = as_of;
   one.hash = hash_of(where, key);
   one.bytes = bytes_of(one.what);
-  one.since = options_.clock->steady();
   guard lock(mutex_);
   check_open();
   if (!fits(1, one.bytes)) {
     if (options_.full != when_full::drop_oldest) wait_for_room(lock, {&one, 1});
     else if (drop_oldest({&one, 1}) == room::not_needed) return true;
   }
+  log_.reserve(1);
+  stamp();
   enqueue(std::move(one), skew_horizon(options_.clock->now(), options_.max_skew));
   if (std::exchange(awake_, true)) return true;
   lock.unlock();

@@ -44,9 +44,7 @@ void operation_log::reserve(std::size_t more) {
   while (places() + more > ring_.size()) grow();
 }
 
-operation& operation_log::push(operation&& one) {
-  reserve(1);
-  operation* const before = latest(one.hash, place(one.what), one.what.key);
+operation& operation_log::push(operation&& one, operation* before) noexcept {
   operation& added = place_of(tail_);
   added = std::move(one);
   added.sequence = tail_++;

@@ -48,8 +48,8 @@ class operation_log {
 
   /// Makes sure that so many can be added without a failure.
   void reserve(std::size_t more);
-  /// Adds it at the end. Strong guarantee.
-  operation& push(operation&& one);
+  /// Adds it at the end; `before` is the latest of its key, or null. There must be room: see reserve().
+  operation& push(operation&& one, operation* before) noexcept;
   /// Takes the oldest out; false when there is none. Places of operations that are not needed any more are freed on the way.
   bool pop(operation& into) noexcept;
   /// The oldest, or null.

@@ -107,6 +107,7 @@ void core::drain() noexcept {
 /// All that is queued, up to a batch. Under the lock.
 bool core::take(time now) {
   const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
+  since_ = now;
   // A put of a key that is held may bring that one along.
   flights_.reserve(2 * options_.batch_entries);
   entries_.reserve(2 * options_.batch_entries);

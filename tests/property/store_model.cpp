@@ -103,12 +103,19 @@ void model_run::put_into(const entry& e) {
 void model_run::expect(const identity& which, const state& got, const char* where) {
   auto& known = model_[which];
   close_over_expiry(known.now);
+  const auto now = world_.clock->now();
   if (contains(known.now, got)) {
-    known.now = {got};
+    // Memory in front may still have what has expired and is gone below.
+    std::erase_if(known.now, [&](const state& each) {
+      return each != got && !(stack_.freshness > 0us && each && each->expire_on < now && (!got || got->expire_on < now));
+    });
     return;
   }
   // What another machine replaced a moment ago may still be served.
-  if (known.elsewhere + stack_.freshness > world_.clock->now() && contains(known.before_elsewhere, got)) return;
+  if (std::any_of(known.replaced.begin(), known.replaced.end(), [&](const auto& each) { return each.second > now && each.first == got; }))
+    return;
+  if (stack_.freshness > 0us && got && got->as_of < known.foreign && std::max(known.foreign, known.guessed) + stack_.freshness + 3ms > now)
+    return;
   std::ostringstream text;
   text << where << " of " << std::get<0>(which) << "/" << std::get<1>(which) << "/" << std::get<2>(which) << " gave " << text_of(got)
        << "; allowed:";
@@ -119,19 +126,31 @@ void model_run::expect(const identity& which, const state& got, const char* wher
 /// In the middle of an operation of the store at the bottom: what is in flight is neither here nor there.
 void model_run::on_store(operation what, bool happened) {
   if (quiet_) return;
-  if ((what == operation::put || what == operation::erase) && chance(20)) {
-    quiet_ = true;
-    const auto which = any_key();
-    const auto& [realm, name, key] = which;
-    const auto got = stack_.top->find({name, realm}, key);
-    if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect(which, got, "a find during a write");
-    quiet_ = false;
-  }
+  const bool writes = what == operation::put || what == operation::erase;
+  if (writes && chance(20)) look(any_key());
+  if (what == operation::find && happened && finding_ && chance(10)) interfere();
   if (!chance(fault_percent_)) return;
   if (what == operation::find) find_failed_ = true;
-  const bool writes = what == operation::put || what == operation::erase;
   if (happened && !writes) return;
   throw error(errc::unavailable, "a fault", {.transient = !happened, .in_doubt = happened});
+}
+
+void model_run::look(const identity& which) {
+  const auto& [realm, name, key] = which;
+  quiet_ = true;
+  const auto got = stack_.top->find({name, realm}, key);
+  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect(which, got, "a find during a write");
+  quiet_ = false;
+}
+
+/// A find has its answer, but has not returned: now somebody erases or replaces what it found.
+void model_run::interfere() {
+  const auto which = *finding_;
+  quiet_ = true;
+  ++interfered_;
+  if (chance(70)) erase(which);
+  else put({any_entry(which, any_time())});
+  quiet_ = false;
 }
 
 void model_run::put(const std::vector<entry>& what) {
@@ -155,8 +174,7 @@ void model_run::put(const std::vector<entry>& what) {
   }
 }
 
-void model_run::erase() {
-  const auto which = any_key();
+void model_run::erase(const identity& which) {
   const auto& [realm, name, key] = which;
   auto& known = model_[which];
   close_over_expiry(known.now);
@@ -185,15 +203,28 @@ void model_run::erase() {
 
 void model_run::find(const identity& which) {
   const auto& [realm, name, key] = which;
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  const auto before = known.now;
+  const auto interfered = interfered_;
+  finding_ = which;
   state got;
+  std::optional<error> failure;
   try {
     got = stack_.top->find({name, realm}, key);
-  } catch (const error&) {
-    if (!find_failed_) throw;
+  } catch (const error& e) {
+    failure = e;
+  }
+  finding_.reset();
+  if (failure) {
+    if (!find_failed_) fail(std::string("a find failed: ") + failure->what());
     return;
   }
-  // Served from the queue, since the store failed: right as far as this machine knows.
-  if (find_failed_ && got && got->as_of < model_[which].foreign) return;
+  // Served from the queue or from memory, since the store failed: right as far as this machine knows.
+  if (find_failed_) known.guessed = world_.clock->now();
+  if (find_failed_ && got && got->as_of <= known.foreign) return;
+  // What happened in between may be seen or not.
+  if (interfered != interfered_ && contains(before, got)) return;
   expect(which, got, "a find");
 }
 
@@ -277,7 +308,7 @@ void model_run::crash() {
       fail("after a crash the store has " + text_of(durable) + ", which it never had, or had before the last flush");
     known.now = known.since = {durable};
     known.offered.clear();
-    known.elsewhere = {};
+    known.replaced.clear();
     if (durable) known.foreign = std::max(known.foreign, durable->as_of);  // the new process does not know it
   }
 }
@@ -288,12 +319,12 @@ void model_run::elsewhere() {
   const bool idle = stack_.behind->numbers().pending == 0;
   const auto one = any_entry(which, idle ? any_time() : world_.clock->now() + 1ms);
   auto& known = model_[which];
-  known.before_elsewhere = known.now;
+  std::erase_if(known.replaced, [this](const auto& each) { return each.second <= world_.clock->now(); });
+  for (const state& each : known.now) known.replaced.emplace_back(each, one.as_of + stack_.freshness + 3ms);
   known.foreign = std::max(known.foreign, one.as_of);
   world_.bottom->put(one);
   put_into(one);
   world_.clock->advance(2ms);
-  known.elsewhere = world_.clock->now();
 }
 
 void model_run::check_numbers() {
@@ -324,7 +355,7 @@ void model_run::step() {
          one.payload_class.clear();
          put({one});
        }},
-      {"erase", 10, [this] { erase(); }},
+      {"erase", 10, [this] { erase(any_key()); }},
       {"find", 22, [this] { find(any_key()); }},
       {"scan", 2, [this] { scan(); }},
       {"expire", 1, [this] { expire(); }},

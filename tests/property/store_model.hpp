@@ -65,9 +65,9 @@ class model_run {
     std::vector<state> now{state{}};    ///< what a read may give
     std::vector<state> since{state{}};  ///< what may be durable: every state since the last acknowledged flush
     std::vector<state> offered{};       ///< all that was put since then, also what was older than what was there
-    timestamp elsewhere{};              ///< when another machine wrote it
     timestamp foreign{};                ///< the newest version of another machine
-    std::vector<state> before_elsewhere{};
+    timestamp guessed{};                ///< when a read last had to do without the store; memory in front may keep its answer for a while
+    std::vector<std::pair<state, timestamp>> replaced{};  ///< by another machine, and until when it may be served all the same
   };
 
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
@@ -80,7 +80,7 @@ class model_run {
   void step();
   void check_numbers();
   void put(const std::vector<entry>& what);
-  void erase();
+  void erase(const identity& which);
   void find(const identity& which);
   void expire();
   void scan();
@@ -88,6 +88,8 @@ class model_run {
   void crash();
   void elsewhere();
   void on_store(faulty_store::operation what, bool happened);
+  void look(const identity& which);
+  void interfere();
 
   void change(const identity& which, const std::function<void(state&)>& how);
   void put_into(const entry& e);
@@ -111,6 +113,8 @@ class model_run {
   bool quiet_ = false;                   // no faults, no looking in between
   bool find_failed_ = false;             // in the store, during the last find
   std::vector<identity> in_progress_{};  // being put: not acknowledged, but perhaps visible already
+  std::optional<identity> finding_{};
+  std::size_t interfered_ = 0;
   std::uint64_t dropped_ = 0;
   int version_ = 0;
 };

@@ -3,6 +3,9 @@
 
 #include "store_model.hpp"
 
+#include <holdfast/store/memory.hpp>
+#include <holdfast/store/tiered.hpp>
+
 #include "store/write_behind_core.hpp"
 
 #include <gtest/gtest.h>
@@ -30,6 +33,17 @@ template <class Core = behind::core>
 model_stack write_behind_only(const model_world& world, const write_behind_options& options) {
   const auto made = behind::make_write_behind(std::make_shared<Core>(world.faulty, options), world.executor, options.linger, options.log);
   return {.top = made, .behind = made};
+}
+
+/// Memory in front, small and brief, so that entries leave it and are read again. It still shows what a full queue drops below it, and need
+/// not show at once what a caller wrote through in doubt: so puts that find no room are refused here.
+model_stack tiered_on_write_behind(const model_world& world, write_behind_options options) {
+  options.full = when_full::block;
+  const auto behind = make_write_behind(world.faulty, options);
+  constexpr std::chrono::milliseconds freshness{200};
+  return {.top = make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock}),
+          .behind = behind,
+          .freshness = freshness};
 }
 
 /// The rule that was broken first, and how often each kind of step was taken; runs until then.
@@ -66,6 +80,8 @@ void keeps_the_rules(const make_stack& make) {
 std::string found_out(const make_stack& make) { return first_broken(make, 1, 50); }
 
 TEST(StoreModel, WriteBehindKeepsTheRules) { keeps_the_rules(write_behind_only<>); }
+
+TEST(StoreModel, TieredOnWriteBehindKeepsTheRules) { keeps_the_rules(tiered_on_write_behind); }
 
 TEST(StoreModel, FindsOutReadsThatSkipWhatIsInFlight) {
   struct planted final : behind::core {
@@ -109,6 +125,49 @@ TEST(StoreModel, FindsOutAStoreWithoutTheGuardOfAsOf) {
               return model_stack{.top = made, .behind = made};
             }),
             "");
+}
+
+TEST(StoreModel, FindsOutABackfillAfterAnErase) {
+  /// Memory in front, filled by every read, whatever was erased meanwhile.
+  class naive_tier final : public store {
+   public:
+    naive_tier(std::shared_ptr<store> to, std::shared_ptr<const clock> time)
+        : front_(make_memory_store({.clock = std::move(time)})), to_(std::move(to)) {}
+    void put(std::span<const entry> entries) override {
+      to_->put(entries);
+      for (const entry& each : entries) drop(place(each), each.key);
+    }
+    std::optional<entry> find(place where, std::string_view key) override {
+      if (auto found = front_->find(where, key)) return found;
+      auto found = to_->find(where, key);
+      if (found) front_->put({&*found, 1});
+      return found;
+    }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override { return to_->find_all(where, limit, after); }
+    bool erase(place where, std::string_view key, timestamp as_of) override {
+      drop(where, key);
+      return to_->erase(where, key, as_of);
+    }
+    std::size_t expire(timestamp before, std::size_t limit) override {
+      (void)front_->expire(before, 1'000);
+      return to_->expire(before, limit);
+    }
+    std::uint64_t count(place where) override { return to_->count(where); }
+    store_health health() noexcept override { return to_->health(); }
+
+   private:
+    void drop(place where, std::string_view key) {
+      if (const auto there = front_->find(where, key)) front_->erase(where, key, there->as_of);
+    }
+    std::shared_ptr<store> front_;
+    std::shared_ptr<store> to_;
+  };
+  const auto broken = found_out([](const model_world& world, write_behind_options options) {
+    options.full = when_full::block;
+    const auto behind = make_write_behind(world.faulty, options);
+    return model_stack{.top = std::make_shared<naive_tier>(behind, world.clock), .behind = behind, .freshness = std::chrono::hours(1)};
+  });
+  EXPECT_NE(broken, "");
 }
 
 TEST(StoreModel, FindsOutAFlushThatLies) {
