@@ -12,6 +12,9 @@ namespace {
 
 constexpr std::size_t masters = 3;
 
+// While it is formed: how long nodes hold back before they serve depends on it.
+constexpr auto forming_timeout = std::chrono::milliseconds(2'000);
+
 bool covers(const std::vector<std::string>& ranges, std::uint16_t slot) {
   return std::any_of(ranges.begin(), ranges.end(), [&](const std::string& range) {
     if (range.starts_with('[')) return false;  // a slot that moves
@@ -28,7 +31,7 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
   redis_options each{.durable = false};
   each.settings = {"cluster-enabled yes",
                    "cluster-config-file nodes.conf",
-                   "cluster-node-timeout " + std::to_string(how_.node_timeout.count()),
+                   "cluster-node-timeout " + std::to_string(forming_timeout.count()),
                    "cluster-announce-ip 127.0.0.1",
                    "cluster-replica-validity-factor 0",
                    "repl-ping-replica-period 1",
@@ -55,6 +58,11 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
   if (!eventually(all_know_all, std::chrono::seconds(60))) throw std::runtime_error("the nodes of the Redis Cluster did not meet");
   for (std::size_t i = 0; i < masters; ++i) node(masters + i).run({"CLUSTER", "REPLICATE", id_of(i)});
   wait_until_well();
+  const auto timeout = std::to_string(how_.node_timeout.count());
+  for (const auto& each_node : nodes_) {
+    each_node->run({"CONFIG", "SET", "cluster-node-timeout", timeout});
+    each_node->configure("cluster-node-timeout " + timeout);
+  }
 }
 
 std::string redis_cluster::url_of_all() const {

@@ -28,7 +28,8 @@ class redis_cluster : public redis_cluster_endpoint {
   using endpoint = redis_cluster_endpoint;
 
   struct options {
-    std::chrono::milliseconds node_timeout = std::chrono::milliseconds(2'000);
+    /// Long: a busy machine must not look like a dead node. A test of a failover says a short one.
+    std::chrono::milliseconds node_timeout = std::chrono::seconds(15);
     std::vector<std::string> settings{};  ///< of every node, as in redis.conf
   };
   explicit redis_cluster(options how);
