@@ -63,8 +63,13 @@ bool operation_log::pop(operation& into) noexcept {
   unlink(first);
   --live_;
   bytes_ -= first.bytes;
-  into = std::move(first);
-  first.does = operation::kind::none;
+  into.what = std::move(first.what);
+  into.does = std::exchange(first.does, operation::kind::none);
+  into.sequence = first.sequence;
+  into.earlier = first.earlier;
+  into.hash = first.hash;
+  into.bytes = first.bytes;
+  into.since = first.since;
   ++head_;
   return true;
 }
