@@ -23,8 +23,8 @@ timestamp point_core::expire_on(const call_base& call, const encoded& what) cons
 }
 
 std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
-  auto& engine = point.engine;
-  bool noted = false;
+  const auto note = [&] { point.engine.recents.note(point.id_of(call), call.from.as_of); };
+  bool shared = false;
   try {
     encoded what = call.encode(call.now);
     if (what.kind == result_kind::ignore) {
@@ -35,15 +35,16 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
     const bool tombstone = what.kind == result_kind::absent;
     call.from.expires = point.expire_on(call, what);
     if (call.keeps_bytes && !tombstone) call.bytes = std::make_shared<const std::string>(what.payload);
-    engine.recents.note(point.id_of(call), call.from.as_of);
-    noted = true;
+    shared = true;
     if (what.payload.size() > point.max_payload) {
       point.count(tally::too_large);
       point.warn("too_large", "an answer is larger than max_payload and was not stored");
+      note();
       return std::nullopt;
     }
     if (call.from.expires < call.now) {
       point.count(tally::ignored);
+      note();
       return std::nullopt;
     }
     entry made{.name = point.effective_name,
@@ -59,10 +60,8 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
     }
     return made;
   } catch (...) {
-    if (!noted) {
-      call.keeps_bytes = false;
-      engine.recents.note(point.id_of(call), call.from.as_of);
-    }
+    if (!shared) call.keeps_bytes = false;
+    note();
     point.count(tally::store_failed);
     point.warn("store", "an answer could not be stored", std::current_exception());
     return std::nullopt;
@@ -89,6 +88,8 @@ void keep(const point_core& point, call_base& call) noexcept {
     point.count(tally::store_failed);
     point.warn("store", "an answer could not be stored", std::current_exception());
   }
+  // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
+  point.engine.recents.note(point.id_of(call), call.from.as_of);
 }
 
 void answered(const point_core& point, call_base& call) noexcept {

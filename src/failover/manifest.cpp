@@ -89,7 +89,7 @@ std::vector<entry> manifest_rows(const point_core& point, const gather_base& all
 namespace {
 
 /// A row of a manifest that may be believed; else why not.
-std::optional<manifest_chunk> believed(const point_core& point, const gather_base& all, const reading& row, tally& why) {
+std::optional<manifest_chunk> believed(const point_core& point, const reading& row, std::optional<timestamp> newest, tally& why) {
   why = tally::not_found;
   if (row.how == found::failed) why = tally::read_failed;
   if (row.how == found::late) why = tally::read_late;
@@ -97,7 +97,6 @@ std::optional<manifest_chunk> believed(const point_core& point, const gather_bas
   why = tally::expired;
   if (point.engine.clock->now() > row.what->expire_on) return std::nullopt;
   why = tally::older;
-  const auto newest = point.engine.recents.newest(point.manifest_id_of(all));
   if (newest && row.what->as_of < *newest) return std::nullopt;
   why = tally::not_allowed;
   if (row.what->payload_class != manifest_class) return std::nullopt;
@@ -110,8 +109,9 @@ std::optional<manifest_chunk> believed(const point_core& point, const gather_bas
 std::optional<membership> read_manifest(const std::shared_ptr<point_core>& point, const gather_base& all,
                                         std::chrono::steady_clock::time_point deadline) {
   auto why = tally::not_found;
+  const auto newest = point->engine.recents.newest(manifest_id(*point, all));  // before it is read
   auto heads = read_rows(*point, point->manifest_name, all.realm, {all.key}, deadline);
-  auto head = believed(*point, all, heads.front(), why);
+  auto head = believed(*point, heads.front(), newest, why);
   if (head && (head->index != 0 || head->chunks > point->scatter.max_slices || head->members > point->scatter.max_slices)) {
     why = tally::undecodable;
     head.reset();
@@ -128,7 +128,7 @@ std::optional<membership> read_manifest(const std::shared_ptr<point_core>& point
     for (std::size_t index = 1; index < head->chunks; ++index) keys.push_back(manifest_key(all.key, index));
     const auto rows = read_rows(*point, point->manifest_name, all.realm, std::move(keys), deadline);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      auto chunk = believed(*point, all, rows[i], why);
+      auto chunk = believed(*point, rows[i], newest, why);
       // Of another version, it belongs to another list.
       if (chunk && (chunk->index != i + 1 || chunk->members != head->members || rows[i].what->as_of != all_of_them.as_of)) {
         why = tally::not_found;

@@ -96,12 +96,14 @@ void drop(const std::shared_ptr<point_core>& point, const entry& expired) noexce
 
 /// What the point varies by, of this caller, as it is added to a raw key. Throws when a dimension has no value.
 [[nodiscard]] std::string vary_text(const point_core& point);
-/// Why a stored answer may not be served; `live` means that it may, and is in the call.
-[[nodiscard]] tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now) noexcept;
+/// Why a stored answer may not be served; `live` means that it may, and is in the call. `newest` is the newest that had been served for the
+/// key before the row was read.
+[[nodiscard]] tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now,
+                          std::optional<timestamp> newest) noexcept;
 /// Says in the call where its answer comes from.
 void serve(const point_core& point, call_base& call, const entry& what, timestamp now, cause why) noexcept;
 
-/// The row of a live value; nothing when it is not to be stored, which is counted. Never throws.
+/// The row of a live value; nothing when it is not to be stored, which is counted. Who puts the row then notes it as recent. Never throws.
 [[nodiscard]] std::optional<entry> row_of(const point_core& point, call_base& call) noexcept;
 /// Encodes and puts a live value, and says so in the call's provenance. Never throws.
 void keep(const point_core& point, call_base& call) noexcept;

@@ -8,12 +8,12 @@
 
 namespace HOLDFAST_NAMESPACE::detail {
 
-tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now) noexcept {
+tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now,
+            std::optional<timestamp> newest) noexcept {
   if (now > what.expire_on) {
     drop(point, what);
     return tally::expired;
   }
-  const auto newest = point->engine.recents.newest(point->id_of(call));
   if (newest && what.as_of < *newest) return tally::older;
   if (what.tombstone()) {
     call.make_empty();
@@ -60,6 +60,8 @@ bool recover(const std::shared_ptr<point_core>& point, call_base& call, const ca
     if (point->meters) point->meters->recover(engine.clock->steady() - began);
     return served;
   }
+  // Before it is read: what is served to others meanwhile is newer, and no reason to have nothing.
+  const auto newest = engine.recents.newest(point->id_of(call));
   reading row;
   if (known == nullptr) {
     row = read(point, call);
@@ -71,7 +73,7 @@ bool recover(const std::shared_ptr<point_core>& point, call_base& call, const ca
   bool served = false;
   if (known != nullptr) {
     const auto now = engine.clock->now();
-    const auto verdict = judge(point, call, *known, now);
+    const auto verdict = judge(point, call, *known, now, newest);
     served = verdict == tally::live;
     if (served) serve(*point, call, *known, now, why);
     else point->count(verdict);
@@ -211,10 +213,11 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served, std::s
 }  // namespace
 
 bool serve_young(const std::shared_ptr<point_core>& point, call_base& call, std::shared_ptr<call_base> owned) {
+  const auto newest = point->engine.recents.newest(point->id_of(call));
   const auto row = read(point, call);
   if (row.how != found::answer) return false;
   const auto now = point->engine.clock->now();
-  if (judge(point, call, *row.what, now) != tally::live) {
+  if (judge(point, call, *row.what, now, newest) != tally::live) {
     call.make_empty();
     return false;
   }

@@ -39,6 +39,10 @@ bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, co
 /// Puts rows at once; when the store refuses, finds those it refuses and puts the others. Gives which were not put.
 [[nodiscard]] std::vector<bool> put_rows(const point_core& point, std::vector<entry> rows, std::chrono::steady_clock::time_point deadline);
 
+/// A number for a list's manifest, for the table of recent ones.
+[[nodiscard]] inline std::uint64_t manifest_id(const point_core& point, const gather_base& all) noexcept {
+  return point.id_of(all) ^ std::hash<std::string>{}(point.manifest_name);
+}
 /// What belongs to a list: found, and its rows judged.
 struct membership {
   timestamp as_of{};

@@ -104,7 +104,6 @@ void check_symmetry(const point_core& point, gather_base& all) {
 
 /// The manifest of a live list behind its items. The list is known by it, so it is written only if it can be whole.
 void add_manifest(const point_core& point, const gather_base& all, std::vector<entry>& rows) {
-  point.engine.recents.note(point.manifest_id_of(all), all.from.as_of);
   std::vector<std::string_view> keys;
   keys.reserve(all.slices.size());
   for (const auto& each : all.slices) {
@@ -121,7 +120,6 @@ void add_manifest(const point_core& point, const gather_base& all, std::vector<e
 
 void store_live(const point_core& point, gather_base& all, std::chrono::steady_clock::time_point deadline) {
   if (all.slices.size() > point.scatter.max_slices) {
-    if (all.listed) point.engine.recents.note(point.manifest_id_of(all), all.from.as_of);
     point.count(tally::too_large);
     point.warn("slices", "an answer has more slices than scatter_options::max_slices and was not stored");
     return;
@@ -151,6 +149,16 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
       if (point.meters) point.meters->payload(kinds[i].first);
     }
   }
+}
+
+/// A live answer is about to be given: none that is older may be, from now on. Not earlier: who recovers meanwhile would find only an older
+/// one, and could not serve it.
+void note_live(const point_core& point, const gather_base& all) noexcept {
+  if (all.key.empty()) return;
+  for (const auto& each : all.slices) {
+    if (each.at == slice_state::live && !each.call->key.empty()) point.engine.recents.note(point.id_of(*each.call), all.from.as_of);
+  }
+  if (all.listed) point.engine.recents.note(manifest_id(point, all), all.from.as_of);
 }
 
 }  // namespace
@@ -185,15 +193,16 @@ void keep_slices(const point_core& point, gather_base& all) noexcept {
       store_live(point, all, deadline);
       if (point.meters) point.meters->store(engine.clock->steady() - began);
     }
-    if (!first) return;
-    // The upstream answered, and left something out.
-    const std::shared_ptr<point_core> owning(engine.shared_from_this(), const_cast<point_core*>(&point));
-    if (!recover_open(owning, all, cause(cause_code::failed, first), deadline, {})) all.refused = first;
+    if (first) {  // the upstream answered, and left something out
+      const std::shared_ptr<point_core> owning(engine.shared_from_this(), const_cast<point_core*>(&point));
+      if (!recover_open(owning, all, cause(cause_code::failed, first), deadline, {})) all.refused = first;
+    }
   } catch (...) {
     point.count(tally::store_failed);
     point.warn("store", "an answer could not be stored", std::current_exception());
     if (first) all.refused = first;
   }
+  note_live(point, all);
 }
 
 void invalidate_slices(const point_core& point, gather_base& all) noexcept {
@@ -205,7 +214,7 @@ void invalidate_slices(const point_core& point, gather_base& all) noexcept {
     };
     std::vector<entry> rows;
     if (all.listed) {
-      point.engine.recents.note(point.manifest_id_of(all), all.from.as_of);
+      point.engine.recents.note(manifest_id(point, all), all.from.as_of);
       rows.push_back(gone(point.manifest_name, all.key));
     } else {
       all.split_for_recovery();

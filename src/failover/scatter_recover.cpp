@@ -12,14 +12,14 @@ namespace {
 
 /// The slice's row, read already: judged, and served if it may be.
 void take_row(const std::shared_ptr<point_core>& point, gather_base& all, gather_base::slice& slice, const reading& row, timestamp now,
-              const cause& why, timestamp listed_as_of) {
+              const cause& why, std::optional<timestamp> newest, timestamp listed_as_of) {
   auto& call = *slice.call;
   slice.at = slice_state::missing;
   auto verdict = tally::not_found;
   if (row.how == found::failed) verdict = tally::read_failed;
   if (row.how == found::late) verdict = tally::read_late;
   if (row.how == found::answer && row.what) {
-    verdict = judge(point, call, *row.what, now);
+    verdict = judge(point, call, *row.what, now, newest);
     // It was on the list after it had been declared gone: what it was then is lost.
     if (verdict == tally::live && all.listed && row.what->tombstone() && row.what->as_of < listed_as_of) verdict = tally::not_found;
   }
@@ -85,6 +85,7 @@ bool sum_up(const point_core& point, gather_base& all) {
 bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, const cause& why,
                   std::chrono::steady_clock::time_point deadline, timestamp listed_as_of) {
   std::vector<std::string> keys;
+  std::vector<std::optional<timestamp>> newest;  // before the rows are read
   std::unordered_map<std::string_view, std::size_t> place_of;
   for (auto& each : all.slices) {
     if (each.at != slice_state::open) continue;
@@ -116,7 +117,10 @@ bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, co
         continue;
       }
     }
-    if (place_of.emplace(call.key, keys.size()).second) keys.push_back(call.key);
+    if (place_of.emplace(call.key, keys.size()).second) {
+      keys.push_back(call.key);
+      newest.push_back(point->engine.recents.newest(point->id_of(call)));
+    }
   }
   const auto rows = read_rows(*point, point->effective_name, all.realm, std::move(keys), deadline);
   const auto now = point->engine.clock->now();
@@ -126,7 +130,7 @@ bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, co
     const auto found_at = place_of.find(each.call->key);
     const auto& row = found_at == place_of.end() ? unread : rows[found_at->second];
     const auto because = each.call->from.why;
-    take_row(point, all, each, row, now, because, listed_as_of);
+    take_row(point, all, each, row, now, because, found_at == place_of.end() ? std::nullopt : newest[found_at->second], listed_as_of);
     show_to_hook(point, each, row);
   }
   return sum_up(*point, all);
@@ -146,8 +150,9 @@ bool recover_unlisted(const std::shared_ptr<point_core>& point, gather_base& all
     auto& slice = all.add(row.key);
     slice.call->realm = all.realm;
     slice.call->from = {.from = origin::stored, .as_of = all.from.as_of, .why = why};
+    const auto newest = point->engine.recents.newest(point->id_of(*slice.call));
     reading as_read{.how = found::answer, .what = std::move(row)};
-    take_row(point, all, slice, as_read, now, why, {});
+    take_row(point, all, slice, as_read, now, why, newest, {});
     show_to_hook(point, slice, as_read);
   }
   const auto lost = [](const gather_base::slice& each) { return each.at == slice_state::missing; };
@@ -171,7 +176,7 @@ bool recover_list(const std::shared_ptr<point_core>& point, gather_base& all, co
   if (!recover_open(point, all, why, deadline, members->as_of)) return false;
   // Not older than the list itself; an item may be newer or, when its own row was lost, older.
   all.from.as_of = std::min(all.from.as_of, members->as_of);
-  point->engine.recents.note(point->manifest_id_of(all), members->as_of);
+  point->engine.recents.note(manifest_id(*point, all), members->as_of);
   return true;
 }
 

@@ -1,1 +1,310 @@
+// One deadline for all slices, few threads, and a store that hangs.
+
 #include "unit/failover/scatter_fixture.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace holdfast::test {
+namespace {
+
+/// Where reads and writes of the store wait while it hangs.
+class gate {
+ public:
+  ~gate() { open(); }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    ++waiting_;
+    opened_.wait(lock, [&] { return open_; });
+    --waiting_;
+  }
+  void open() {
+    const std::scoped_lock lock(mutex_);
+    open_ = true;
+    opened_.notify_all();
+  }
+  void close() {
+    const std::scoped_lock lock(mutex_);
+    open_ = false;
+  }
+  [[nodiscard]] int waiting() {
+    const std::scoped_lock lock(mutex_);
+    return waiting_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = true;
+  int waiting_ = 0;
+};
+
+std::size_t threads_of_this_process() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator{}));
+}
+
+thread_local std::string trace;
+
+class ScatterThreads : public scatter_test {
+ protected:
+  /// An engine on a store that may wait; operations that `hangs` names wait at the gate.
+  engine& slow(engine_options options = {}) {
+    auto& made = make(std::move(options), true);
+    const auto counts = shaky->before;
+    shaky->before = [this, counts](faulty_store::operation what, std::span<const entry> rows) {
+      counts(what, rows);
+      if (hangs && hangs(what)) held.wait();
+    };
+    return made;
+  }
+  void hang(faulty_store::operation which, int after = 0) {
+    held.close();
+    hangs = [this, which, after](faulty_store::operation what) { return what == which && seen++ >= after; };
+  }
+
+  gate held;
+  std::atomic<int> seen{0};
+  std::function<bool(faulty_store::operation)> hangs{};
+};
+
+TEST_F(ScatterThreads, RowsAreReadInParallelAndTheCallersContextGoesAlong) {
+  std::set<std::string> traces;
+  std::mutex mutex;
+  slow({.propagate = {[] {
+          return [carried = trace](const std::function<void()>& work) {
+            trace = carried;
+            work();
+            trace.clear();
+          };
+        }}});
+  const auto many = each();
+  (void)many(codes{"FR", "DE", "IT", "ES"});
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  // All four must be inside at once, or nobody gets out.
+  std::atomic<int> inside{0};
+  std::atomic<bool> together{false};
+  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
+    if (what != faulty_store::operation::find) return;
+    {
+      const std::scoped_lock lock(mutex);
+      traces.insert(trace);
+    }
+    if (++inside == 4) together = true;
+    EXPECT_TRUE(eventually([&] { return together.load(); }));
+  };
+  trace = "request 7";
+  EXPECT_EQ(many(codes{"FR", "DE", "IT", "ES"}).complete(), completeness::yes);
+  trace.clear();
+  EXPECT_TRUE(together);
+  EXPECT_EQ(traces, (std::set<std::string>{"request 7"}));
+}
+
+TEST_F(ScatterThreads, NoMoreThanSoManyAreReadAtOnce) {
+  slow();
+  const auto many = each({.domain = "country", .scatter = scatter_options{.parallel = 3}});
+  codes all;
+  for (int i = 0; i < 300; ++i) {
+    all.push_back("c" + std::to_string(i));
+    world[all.back()] = {all.back(), "n"};
+  }
+  (void)many(all);
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
+    if (what != faulty_store::operation::find) return;
+    const int now = ++inside;
+    int known = most;
+    while (now > known && !most.compare_exchange_weak(known, now)) {
+    }
+    std::this_thread::yield();
+  };
+  shaky->after = [&](faulty_store::operation what, std::span<const entry>) {
+    if (what == faulty_store::operation::find) --inside;
+  };
+  const auto a = many(all);
+  EXPECT_EQ(codes_of(a), all);
+  EXPECT_EQ(a.complete(), completeness::yes);
+  EXPECT_LE(most, 3);
+  shaky->after = nullptr;
+}
+
+TEST_F(ScatterThreads, SixHungSlicesCostOneDeadlineNotSix) {
+  // On the machine's own clock: this is about real time.
+  const auto real = std::make_shared<faulty_store>(memory);
+  holdfast::engine fast(real, {.threads = 8});
+  const auto before = threads_of_this_process();
+  const auto many = fast.protect_each(
+      "hung", {.domain = "country", .expiry = expiry(std::chrono::years(10)), .scatter = scatter_options{.timeout = 300ms}},
+      [this](std::span<const std::string> some) { return ask(some); });
+  (void)many(codes{"1", "2", "3", "4", "5", "6", "FR"});
+  ASSERT_TRUE(fast.flush(std::chrono::steady_clock::now() + 20s));
+  down = true;
+  const auto fr = key::failover({.name = "country"}, "FR");
+  std::atomic<bool> hung{true};
+  real->before = [&](faulty_store::operation what, std::span<const entry>) {
+    if (what == faulty_store::operation::find && hung && ++seen != 7) held.wait();
+  };
+  auto best = std::chrono::steady_clock::duration::max();
+  // A loaded machine may wake anybody late; once it must be as promised, and never may the waits add up (6 x 300 ms).
+  for (int attempt = 0; attempt < 10 && best > 350ms; ++attempt) {
+    held.close();
+    seen = 0;
+    const auto start = std::chrono::steady_clock::now();
+    const auto a = many.try_call(codes{"1", "2", "3", "4", "5", "6", "FR"});
+    const auto took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took);
+    EXPECT_GE(took, 295ms);
+    EXPECT_LT(took, 1500ms);
+    ASSERT_TRUE(a.has_value());
+    EXPECT_EQ(a->missing(), 6U);
+    EXPECT_LE(threads_of_this_process(), before + 8 + 2) << "a pool of eight, and the writer";
+    held.open();
+    ASSERT_TRUE(eventually([&] { return held.waiting() == 0; }));
+  }
+  EXPECT_LE(best, 350ms);
+  hung = false;
+  held.open();
+  (void)fast.close(std::chrono::steady_clock::now() + 20s);
+}
+
+TEST_F(ScatterThreads, WhoLeftIsNotWorkedForAnyMore) {
+  const auto manual = std::make_shared<manual_executor>(clock);
+  slow({.read_executor = manual});
+  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 300ms}});
+  (void)many(codes{"FR", "DE"});
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  std::thread caller([&] { EXPECT_THROW((void)many(codes{"FR", "DE"}), outage); });
+  ASSERT_TRUE(eventually([&] { return manual->ready() == 2; }));
+  clock->advance(300ms);
+  caller.join();
+  EXPECT_EQ(numbers("countries-by-codes").read_late, 2U);
+  manual->run_all();
+  EXPECT_EQ(finds, 0) << "the tasks ran late, saw that nobody waits, and left the store alone";
+}
+
+TEST_F(ScatterThreads, ASliceThatComesInTimeIsServedWhateverTheOthersDo) {
+  const auto manual = std::make_shared<manual_executor>(clock);
+  slow({.read_executor = manual});
+  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 300ms, .parallel = 2}});
+  (void)many(codes{"FR", "DE"});
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  hang(faulty_store::operation::find, 1);
+  std::optional<gathered<std::string, country>> a;
+  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  ASSERT_TRUE(eventually([&] { return manual->ready() == 2; }));
+  std::thread worker([&] { manual->run_all(); });
+  ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
+  clock->advance(300ms);
+  caller.join();
+  EXPECT_EQ((*a)[0]->code, "FR");
+  EXPECT_TRUE((*a)[1].missing());
+  held.open();
+  worker.join();
+}
+
+TEST_F(ScatterThreads, AStoreThatHasGoneSilentIsNotWaitedForLongerThanByASingleCall) {
+  slow({.read_deadline = 100ms});
+  const auto many = each();  // with a timeout of ten seconds
+  (void)many(codes{"FR"});
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  hang(faulty_store::operation::find);
+  std::thread caller([&] { EXPECT_THROW((void)many(codes{"FR"}), outage); });
+  ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
+  clock->advance(100ms);
+  caller.join();
+  EXPECT_EQ(numbers("countries-by-codes").read_late, 1U);
+  held.open();
+}
+
+TEST_F(ScatterThreads, AFullExecutorIsACountedMissAtOnce) {
+  const auto pool = make_thread_pool({.threads = 1, .queue = 1});
+  slow({.read_executor = pool});
+  const auto many = each();
+  (void)many(codes{"FR", "DE"});
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  down = true;
+  gate full;
+  full.close();
+  ASSERT_TRUE(pool->post([&] { full.wait(); }));
+  ASSERT_TRUE(eventually([&] { return full.waiting() == 1; }));
+  ASSERT_TRUE(pool->post([] {}));
+  EXPECT_THROW((void)many(codes{"FR", "DE"}), outage) << "without waiting: the clock stands still";
+  EXPECT_EQ(numbers("countries-by-codes").read_failed, 2U);
+  full.open();
+  ASSERT_TRUE(eventually([&] { return pool->count().running == 0 && pool->count().queued == 0; }));
+  EXPECT_EQ(many(codes{"FR", "DE"}).complete(), completeness::yes);
+}
+
+TEST_F(ScatterThreads, AStoreThatTakesTooLongToWriteIsACountedFailureAndTheAnswerIsLive) {
+  slow();
+  const auto many = each({.domain = "country", .write_behind = false, .scatter = scatter_options{.timeout = 300ms}});
+  hang(faulty_store::operation::put);
+  std::optional<gathered<std::string, country>> a;
+  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
+  clock->advance(300ms);
+  caller.join();
+  EXPECT_TRUE(a->live());
+  EXPECT_EQ(numbers("countries-by-codes").store_failed, 2U);
+  held.open();
+  ASSERT_TRUE(eventually([&] { return row("FR", "country").has_value(); })) << "what had begun goes on";
+}
+
+TEST_F(ScatterThreads, ADeadlineOfTheUpstreamWorksForScatteredCalls) {
+  const auto waiting = std::make_shared<gate>();
+  const auto many = with().protect_each("late", {.domain = "country", .expiry = 24h, .deadline = 50ms},
+                                        [this, waiting](const call_context& context, std::span<const std::string> some) {
+                                          EXPECT_EQ(context.point, "late");
+                                          if (down) waiting->wait();
+                                          std::vector<std::optional<country>> all;
+                                          for (const auto& code : some) all.emplace_back(country{code, down ? "late" : "first"});
+                                          return all;
+                                        });
+  EXPECT_TRUE(many(codes{"FR", "DE"}).live());
+  clock->advance(1s);
+  waiting->close();
+  down = true;
+  std::optional<gathered<std::string, country>> a;
+  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  ASSERT_TRUE(eventually([&] { return waiting->waiting() == 1; }));
+  clock->advance(50ms);
+  caller.join();
+  EXPECT_EQ((*a)[0]->name, "first");
+  EXPECT_EQ(a->cause().code(), cause_code::late);
+  EXPECT_EQ(a->complete(), completeness::yes);
+  waiting->open();
+  ASSERT_TRUE(eventually([&] { return numbers("late").late_stored == 1; }));
+  EXPECT_EQ(row("DE", "country")->payload, "DE|late");
+}
+
+TEST_F(ScatterThreads, ManyCallersAtOnce) {
+  slow();
+  const auto many = each();
+  const auto all = list();
+  (void)all("");
+  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        if (t == 0) down = i % 2 == 0;
+        const auto a = many(codes{"FR", "DE", "FR"});
+        EXPECT_EQ(a.complete(), completeness::yes);
+        EXPECT_EQ(a[2]->code, "FR");
+        EXPECT_EQ(all("").size(), 4U);
+      }
+    });
+  }
+  for (auto& each : threads) each.join();
+  EXPECT_EQ(status("countries").running, 0U);
+}
+
+}  // namespace
+}  // namespace holdfast::test
