@@ -20,8 +20,8 @@ class faulty_store final : public store {
 
   explicit faulty_store(std::shared_ptr<store> behind) : behind_(std::move(behind)) {}
 
-  hook before{};  ///< what it throws: nothing happened
-  hook after{};   ///< what it throws: it happened
+  hook before{};        ///< what it throws: nothing happened
+  hook after{};         ///< what it throws: it happened
   bool waiting = true;  ///< what waits() says
 
   void put(std::span<const entry> entries) override {
