@@ -56,7 +56,7 @@ void start(const point_core& point, call_base& call) {
     }
   }
   call.now = engine.clock->now();
-  call.started = engine.clock->steady();
+  if (point.timed) call.started = engine.clock->steady();
   call.from.as_of = engine.stamp(call.now);
 }
 
@@ -127,6 +127,7 @@ std::exception_ptr call_upstream(const std::shared_ptr<point_core>& point, call_
     } catch (...) {
       error = std::current_exception();
     }
+    if (!point->guarded && !point->retry && !point->meters) return error;
     const auto result = result_of(*point, error);
     if (point->retry && result == call_result::failure && !engine.closed.load(std::memory_order_relaxed) &&
         !(point->breaker && point->breaker->state(engine.clock->steady()) == breaker_state::open)) {
@@ -152,7 +153,7 @@ void finish_live(const std::shared_ptr<point_core>& point, call_base& call) {
 }
 
 void finish_failed(const std::shared_ptr<point_core>& point, call_base& call, std::exception_ptr error, cause_code code) {
-  told(*point, call, code == cause_code::late ? call_result::failure : result_of(*point, error));
+  if (point->guarded || point->meters) told(*point, call, code == cause_code::late ? call_result::failure : result_of(*point, error));
   fail_with(point, call, std::move(error), code, nullptr, nullptr);
 }
 

@@ -4,9 +4,43 @@
 #include "failover/scatter.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail {
+
+namespace {
+
+/// An entry whose texts keep their memory from one call to the next: a put copies what it keeps. A store that makes a protected call itself
+/// finds the thread's entry taken, and gets one of its own.
+class scratch_entry {
+ public:
+  scratch_entry() {
+    if (std::exchange(taken, true)) at_ = &own_.emplace();
+    else at_ = &kept;
+  }
+  scratch_entry(const scratch_entry&) = delete;
+  scratch_entry& operator=(const scratch_entry&) = delete;
+  ~scratch_entry() {
+    if (own_) return;
+    // Large payloads are given back at once.
+    if (at_->payload && at_->payload->capacity() > most_kept) at_->payload.reset();
+    taken = false;
+  }
+  entry& operator*() { return *at_; }
+  entry* operator->() { return at_; }
+
+ private:
+  static constexpr std::size_t most_kept = 4096;
+  static thread_local bool taken;
+  static thread_local entry kept;
+  std::optional<entry> own_{};
+  entry* at_;
+};
+thread_local bool scratch_entry::taken = false;
+thread_local entry scratch_entry::kept{};
+
+}  // namespace
 
 timestamp point_core::expire_on(const call_base& call, const encoded& what) const {
   timestamp moment{};
@@ -22,7 +56,10 @@ timestamp point_core::expire_on(const call_base& call, const encoded& what) cons
   return moment < call.now ? moment : std::max(call.from.as_of, moment);
 }
 
-std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
+namespace {
+
+/// All of a row but its key and realm. False: it is not to be stored, which is counted.
+bool fill(entry& row, const point_core& point, call_base& call) noexcept {
   const auto note = [&] { point.engine.recents.note(point.id_of(call), call.from.as_of); };
   bool shared = false;
   try {
@@ -30,7 +67,7 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
     if (what.kind == result_kind::ignore) {
       point.count(tally::ignored);
       call.keeps_bytes = false;
-      return std::nullopt;
+      return false;
     }
     const bool tombstone = what.kind == result_kind::absent;
     call.from.expires = point.expire_on(call, what);
@@ -40,32 +77,41 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
       point.count(tally::too_large);
       point.warn("too_large", "an answer is larger than max_payload and was not stored");
       note();
-      return std::nullopt;
+      return false;
     }
     if (call.from.expires < call.now) {
       point.count(tally::ignored);
       note();
-      return std::nullopt;
+      return false;
     }
-    entry made{.name = point.effective_name,
-               .key = call.key,
-               .as_of = call.from.as_of,
-               .expire_on = call.from.expires,
-               .payload = {},
-               .payload_class = {},
-               .realm = call.realm};
-    if (!tombstone) {
-      made.payload = std::move(what.payload);
-      made.payload_class = point.payload_class;
+    row.name.assign(point.effective_name);
+    row.as_of = call.from.as_of;
+    row.expire_on = call.from.expires;
+    if (tombstone) {
+      row.payload.reset();
+      row.payload_class.clear();
+    } else {
+      row.payload = std::move(what.payload);
+      row.payload_class.assign(point.payload_class);
     }
-    return made;
+    return true;
   } catch (...) {
     if (!shared) call.keeps_bytes = false;
     note();
     point.count(tally::store_failed);
     point.warn("store", "an answer could not be stored", std::current_exception());
-    return std::nullopt;
+    return false;
   }
+}
+
+}  // namespace
+
+std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
+  entry made;
+  if (!fill(made, point, call)) return std::nullopt;
+  made.key = call.key;
+  made.realm = call.realm;
+  return made;
 }
 
 void keep(const point_core& point, call_base& call) noexcept {
@@ -74,8 +120,11 @@ void keep(const point_core& point, call_base& call) noexcept {
   if (auto* many = call.gather()) return keep_slices(point, *many);
   if (call.key.empty()) return;
   const auto began = point.meters ? point.engine.clock->steady() : std::chrono::steady_clock::time_point{};
-  const auto row = row_of(point, call);
-  if (!row) return;
+  scratch_entry row;
+  if (!fill(*row, point, call)) return;
+  const auto id = point.id_of(call);
+  row->key = std::move(call.key);  // nobody needs it afterwards
+  row->realm = std::move(call.realm);
   try {
     point.writes->put(std::span<const entry>(&*row, 1));
     point.count(tally::stored);
@@ -89,7 +138,7 @@ void keep(const point_core& point, call_base& call) noexcept {
     point.warn("store", "an answer could not be stored", std::current_exception());
   }
   // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
-  point.engine.recents.note(point.id_of(call), call.from.as_of);
+  point.engine.recents.note(id, call.from.as_of);
 }
 
 void answered(const point_core& point, call_base& call) noexcept {

@@ -12,6 +12,7 @@
 #include "failover/tallies.hpp"
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,13 +49,21 @@ class point_core {
 
   /// A number for the row, for the table of recent ones.
   [[nodiscard]] std::uint64_t id_of(const call_base& call) const noexcept {
-    auto id = std::hash<std::string>{}(call.key) ^ seed;
-    if (!call.realm.empty()) id = id * 0x9E3779B97F4A7C15U ^ std::hash<std::string>{}(call.realm);
+    constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
+    std::uint64_t id = 0;
+    if (call.key.size() >= 36) {  // the text of a UUID is a hash already: its ends will do
+      std::uint64_t tail = 0;
+      std::memcpy(&id, call.key.data(), sizeof id);
+      std::memcpy(&tail, call.key.data() + 28, sizeof tail);
+      id = (id * odd) ^ (tail << 1U);
+      id = (id ^ (id >> 29U)) * odd;
+      id ^= id >> 32U;
+    } else {
+      id = std::hash<std::string>{}(call.key);
+    }
+    id ^= seed;
+    if (!call.realm.empty()) id = (id * odd) ^ std::hash<std::string>{}(call.realm);
     return id;
-  }
-  /// The same for the manifest of a list.
-  [[nodiscard]] std::uint64_t manifest_id_of(const call_base& call) const noexcept {
-    return id_of(call) ^ std::hash<std::string>{}(manifest_name);
   }
 
   engine_core& engine;  // every shared pointer to a point owns its engine
@@ -72,6 +81,7 @@ class point_core {
   const scatter_options scatter;
   const std::shared_ptr<store> writes;  ///< in front of the queue, or behind it
   const bool guarded;                   ///< there is a breaker or a limit
+  const bool timed;                     ///< somebody wants to know how long things took
   const way how;
 
   mutable holdfast::tallies tallies{};

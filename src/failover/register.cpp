@@ -189,7 +189,7 @@ way way_for(const point_options& options) {
   return options.deadline ? way::owned : way::plain;
 }
 
-std::shared_ptr<point_core> add_point(const std::shared_ptr<engine_core>& engine, std::string_view name, const point_options& options,
+std::shared_ptr<point_core> add_point(const std::shared_ptr<engine_core>& engine, std::string_view name, const point_options& given,
                                       point_type type, bool reuse) {
   if (engine->closed.load(std::memory_order_acquire)) throw error(errc::unavailable, "the engine is closed and takes no more points");
   // Owns the engine, points to the point.
@@ -202,6 +202,8 @@ std::shared_ptr<point_core> add_point(const std::shared_ptr<engine_core>& engine
       return handle(found->second);
     }
   }
+  point_options options = given;
+  if (engine->options.configure) engine->options.configure(name, options);
   const std::unique_lock lock(engine->points_mutex);
   inspection look(*engine, name, options, type);
   auto keys = look.keys();
@@ -234,6 +236,7 @@ point_core::point_core(engine_core& of, std::string its_name, point_options give
       scatter(options.scatter ? *options.scatter : of.options.scatter),
       writes(store_for(of, options)),
       guarded(options.breaker || options.concurrency_limit != 0),
+      timed(guarded || options.deadline || of.options.metrics),
       how(way_for(options)),
       limit(options.concurrency_limit) {
   if (options.breaker) breaker = std::make_unique<holdfast::breaker>(*options.breaker);

@@ -54,17 +54,21 @@ enum class tally : std::uint8_t {
 inline constexpr std::size_t tally_count = static_cast<std::size_t>(tally::count_of_tallies);
 static_assert(sizeof(point_numbers) == tally_count * sizeof(std::uint64_t), "a number and its tally belong together");
 
-/// Counters that threads do not share: each thread adds to a part of its own, and who reads adds the parts up.
+/// Counters that threads do not share: each of the first sixteen threads adds to a part of its own, without a locked instruction; the others
+/// share one. Who reads adds the parts up.
 /// Thread-safety: every function may be called from any thread.
 class tallies {
  public:
   void add(tally which) noexcept {
-    parts_[part_of_this_thread()].counts[static_cast<std::size_t>(which)].fetch_add(1, std::memory_order_relaxed);
+    if (my_part == unknown) my_part = take_part();
+    auto& count = parts_[my_part].counts[static_cast<std::size_t>(which)];
+    if (my_part == shared) count.fetch_add(1, std::memory_order_relaxed);
+    else count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
   [[nodiscard]] std::uint64_t sum(tally which) const noexcept {
     std::uint64_t total = 0;
-    for (const part& each : parts_) total += each.counts[static_cast<std::size_t>(which)].load(std::memory_order_relaxed);
+    for (const part& each : parts_) total += each.counts[static_cast<std::size_t>(which)].load(std::memory_order_acquire);
     return total;
   }
   [[nodiscard]] point_numbers numbers() const noexcept;
@@ -79,16 +83,16 @@ class tallies {
   }
 
  private:
-  static constexpr std::size_t parts = 16;
+  static constexpr std::size_t shared = 16;
+  static constexpr std::size_t unknown = 17;
   struct alignas(64) part {
     std::array<std::atomic<std::uint64_t>, tally_count> counts{};
   };
-  static std::size_t part_of_this_thread() noexcept {
-    static std::atomic<std::size_t> threads{0};
-    thread_local const std::size_t mine = threads.fetch_add(1, std::memory_order_relaxed) % parts;
-    return mine;
-  }
-  std::array<part, parts> parts_{};
+  /// A part that no other thread has until this one ends, or the shared one.
+  static std::size_t take_part() noexcept;
+  // Without an initialiser that has to be run, so that asking for it is one load.
+  static inline thread_local std::size_t my_part = unknown;
+  std::array<part, shared + 1> parts_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE
