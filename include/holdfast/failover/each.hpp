@@ -44,7 +44,7 @@ class fetched {
 
 namespace detail {
 
-HOLDFAST_API [[noreturn]] void wrong_number_of_items(std::size_t asked, std::size_t got);
+[[noreturn]] HOLDFAST_API void wrong_number_of_items(std::size_t asked, std::size_t got);
 
 /// The results that a callable for many ids may have, and how they become one `fetched` per id.
 template <class Id, class R>
