@@ -27,6 +27,10 @@ holdfast_dependency(OpenSSL::SSL libssl "find_dependency(OpenSSL 3.0 COMPONENTS 
 find_package(simdjson REQUIRED)
 holdfast_dependency(simdjson::simdjson simdjson "find_dependency(Threads)\n  find_dependency(simdjson)")
 
+# Headers only, in one .cpp: who links the library does not need it. (Debian's package has a library too, which we do not use.)
+find_path(HOLDFAST_TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED DOC "Where toml++ is; on Debian: apt-get install libtomlplusplus-dev")
+mark_as_advanced(HOLDFAST_TOMLPLUSPLUS_INCLUDE_DIR)
+
 holdfast_pkgconfig_dependency(sodium libsodium)
 holdfast_pkgconfig_dependency(lz4 liblz4)
 holdfast_pkgconfig_dependency(xxhash libxxhash)
