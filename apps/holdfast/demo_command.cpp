@@ -11,7 +11,7 @@ namespace {
 
 std::vector<chapter> all_chapters() {
   std::vector<chapter> all;
-  for (auto part : {key_chapters(), store_chapters()}) {
+  for (auto part : {failover_chapters(), key_chapters(), store_chapters()}) {
     for (chapter& each : part) all.push_back(std::move(each));
   }
   return all;
@@ -30,8 +30,8 @@ void add_demo_command(command root) {
     stage show(io.out, !plain.given() && (colour.given() || wants_colour(io.out)));
     show.heading("Holdfast " HOLDFAST_VERSION_STRING);
     show.say(
-        "Keeps services answering and consistent when what they depend on fails. It begins with keys: whatever is stored, found, "
-        "shared or sent is found again by its key.");
+        "Keeps services answering and consistent when what they depend on fails. First the main job; then what it stands on: keys, and the "
+        "store.");
     const std::vector<chapter> all = all_chapters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       show.chapter(i + 1, all.size(), all[i].title);

@@ -1,5 +1,6 @@
 #include <holdfast/database.hpp>
 
+#include "scratch_directory.hpp"
 #include "stage.hpp"
 
 #include <sys/wait.h>
@@ -7,8 +8,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 namespace holdfast::cli {
@@ -16,25 +15,6 @@ namespace holdfast::cli {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// A directory of our own, gone when the chapter is.
-class scratch_directory {
- public:
-  scratch_directory() {
-    path_ = (std::filesystem::temp_directory_path() / "holdfast-demo-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) throw error(errc::unavailable, "no temporary directory can be made; check TMPDIR");
-  }
-  scratch_directory(const scratch_directory&) = delete;
-  scratch_directory& operator=(const scratch_directory&) = delete;
-  ~scratch_directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] std::string url() const { return "sqlite://" + path_ + "/answers.db"; }
-
- private:
-  std::string path_;
-};
 
 entry answer(timestamp as_of, std::string payload) {
   return {.name = "country",

@@ -48,6 +48,7 @@ struct chapter {
   std::function<void(stage&)> play;
 };
 
+[[nodiscard]] std::vector<chapter> failover_chapters();
 [[nodiscard]] std::vector<chapter> key_chapters();
 [[nodiscard]] std::vector<chapter> store_chapters();
 

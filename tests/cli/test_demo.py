@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import shlex
+import tempfile
 import time
 import unittest
 
@@ -43,6 +44,30 @@ class Demo(CommandTest):
         self.assertIn("What to try next", text)
         for line in text.splitlines():
             self.assertEqual(line, line.rstrip())
+
+    def test_the_main_job_comes_first(self):
+        """An upstream and a process are killed, and calls are still answered; the order of the story is what counts."""
+        text = self.fine("demo")
+        last = text.index("1/")
+        for line in (
+            'rate("EUR")     EUR 1.0842   live',
+            "The upstream is killed with -9.",
+            'rate("EUR")     EUR 1.0842   stale, 3 hours old, because the call failed',
+            'rate("JPY")     an exception, the upstream\'s own: Connection refused',
+            "The upstream returns",
+            'rate("EUR")     EUR 1.0911   live',
+            "A second process makes a call, and is killed with -9.",
+            'rate("EUR")     EUR 1.0911   stale, less than an hour old, because the call failed',
+            "The same call, the same key",
+        ):
+            self.assertIn(line, text[last:])
+            last = text.index(line, last)
+
+    def test_it_leaves_nothing_behind(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = run("demo", env={"TMPDIR": directory})
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(os.listdir(directory), [])
 
     def test_coloured_on_a_terminal(self):
         coloured, code = on_a_terminal("demo", env=self.ENV)
