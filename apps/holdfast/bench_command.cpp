@@ -1,3 +1,4 @@
+#include "failover.hpp"
 #include "groups.hpp"
 #include "keys.hpp"
 #include "ratio.hpp"
@@ -95,6 +96,7 @@ void add_bench_commands(command root) {
   command group = root.add("bench", "Measure each figure beside its floor, in the same run, as a ratio");
   group.examples("holdfast bench keys\nholdfast bench keys --json | jq '.rows[] | select(.holds | not)'");
   add_bench(group, "keys", "Keys beside the raw hash of the same bytes", bench::key_contests);
+  add_bench(group, "failover", "Protected calls beside a key, a codec and a hash map", bench::failover_contests);
   add_store_bench(group);
 #if HOLDFAST_HAS_REDIS
   add_redis_bench(group);

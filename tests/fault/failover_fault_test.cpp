@@ -1,0 +1,154 @@
+// The call comes first: with a store that was killed or hangs, and with an upstream that hangs.
+
+#include <holdfast/database.hpp>
+#include <holdfast/failover.hpp>
+#include <holdfast/store/memory.hpp>
+
+#include "support/eventually.hpp"
+#include "support/postgres_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <latch>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+/// Works for so long without giving the processor away: a sleep would be as exact as the machine is idle.
+std::string upstream_of(std::chrono::microseconds time, int id) {
+  const auto end = steady::now() + time;
+  while (steady::now() < end) {
+  }
+  return "answer " + std::to_string(id);
+}
+
+/// The median time of live calls, over many keys.
+template <class Point>
+double median_of_calls(const Point& point, int calls) {
+  std::vector<double> times;
+  for (int i = 0; i < calls; ++i) {
+    const auto began = steady::now();
+    (void)point(i % 500);
+    times.push_back(std::chrono::duration<double, std::micro>(steady::now() - began).count());
+  }
+  std::nth_element(times.begin(), times.begin() + calls / 2, times.end());
+  return times[static_cast<std::size_t>(calls) / 2];
+}
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast) {
+  postgres_server server;
+  const auto url = server.url(server.create_database("answers"));
+  auto db = open(url);
+  std::atomic<bool> down{false};
+  engine on(db.store({.create_schema = true}), {.read_deadline = 500ms, .linger = 100ms});
+  const auto point = on.protect("answer-by-id", {.expiry = 24h}, [&](int id) {
+    if (down) throw std::runtime_error("down");
+    return upstream_of(200us, id);
+  });
+  (void)median_of_calls(point, 500);  // warm
+  ASSERT_TRUE(on.flush(steady::now() + 20s));
+  const double healthy = median_of_calls(point, 1500);
+
+  const auto recovery_is_quick = [&](const char* how) {
+    down = true;
+    const auto began = steady::now();
+    // What waits to be written is served from the queue; the others cannot be read. Either way it is soon known.
+    for (int id : {1000, 1001, 1002}) EXPECT_THROW((void)point(id), std::runtime_error);
+    EXPECT_LT(steady::now() - began, 3 * 500ms + 1s) << how;
+    down = false;
+  };
+
+  server.pause();
+  const double hung = median_of_calls(point, 1500);
+  EXPECT_LE(hung, healthy * 1.10) << "a store that hangs";
+  recovery_is_quick("a store that hangs");
+  EXPECT_FALSE(on.health().healthy);
+  server.resume();
+
+  server.kill9();
+  const double killed = median_of_calls(point, 1500);
+  EXPECT_LE(killed, healthy * 1.10) << "a store that was killed";
+  recovery_is_quick("a store that was killed");
+  std::cout << "median of a live call: " << healthy << " us healthy, " << hung << " us hung, " << killed << " us killed\n";
+
+  server.start();
+  EXPECT_TRUE(on.flush(steady::now() + 60s)) << "nothing was lost meanwhile";
+  EXPECT_EQ(on.health().unsaved, 0U);
+}
+
+TEST(FailoverFault, SixHungCallsReturnAtTheirDeadlineOnAFewThreads) {
+  const auto held = std::make_shared<std::latch>(1);
+  engine on(make_memory_store(), {.threads = 6, .linger = 50ms});
+  const auto point = on.protect("hung", {.deadline = 300ms}, [held](int) -> std::string {
+    held->wait();
+    return "late";
+  });
+  const auto threads_before = threads_of_this_process();
+  std::vector<std::jthread> callers;
+  std::vector<double> took(6);
+  for (std::size_t i = 0; i < took.size(); ++i) {
+    callers.emplace_back([&, i] {
+      const auto began = steady::now();
+      EXPECT_THROW((void)point(static_cast<int>(i)), error);
+      took[i] = std::chrono::duration<double, std::milli>(steady::now() - began).count();
+    });
+  }
+  callers.clear();
+  for (const double each : took) {
+    EXPECT_GE(each, 299);
+    EXPECT_LE(each, 350);
+  }
+  EXPECT_LE(threads_of_this_process(), threads_before + 6);
+  const auto report = on.close(steady::now() + 100ms);
+  ASSERT_EQ(report.still_running.size(), 1U);
+  EXPECT_EQ(report.still_running[0].calls, 6U);
+  held->count_down();
+  EXPECT_TRUE(eventually([&] { return on.points()[0].running == 0; }));
+}
+
+TEST(FailoverFault, ManyThreadsAgreeOnTheNewestAnswer) {
+  engine on(make_memory_store(), {});
+  std::atomic<int> serial{0};
+  std::atomic<bool> down{false};
+  const auto point = on.protect("contended", {.single_flight = false}, [&](int) -> std::string {
+    if (down && serial % 2 == 0) throw std::runtime_error("down");
+    return std::to_string(++serial);
+  });
+  (void)point(1);
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      timestamp newest{};
+      for (int i = 0; i < 3000; ++i) {
+        down = i % 3 == 0;
+        const auto got = point.try_call(1);
+        if (!got.has_value() || got->live()) continue;
+        EXPECT_GE(got->as_of(), newest) << "time went backwards";
+        newest = got->as_of();
+      }
+    });
+  }
+  threads.clear();
+  const auto n = on.points()[0].numbers;
+  EXPECT_EQ(n.started, n.live + n.stale + n.failed + n.passed);
+}
+
+}  // namespace
+}  // namespace holdfast::test
