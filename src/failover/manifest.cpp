@@ -88,6 +88,8 @@ std::vector<entry> manifest_rows(const point_core& point, const gather_base& all
 
 namespace {
 
+timestamp moment_of(const reading& row) { return row.what ? row.what->as_of : timestamp{}; }
+
 /// A row of a manifest that may be believed; else why not.
 std::optional<manifest_chunk> believed(const point_core& point, const reading& row, std::optional<timestamp> newest, tally& why) {
   why = tally::not_found;
@@ -118,10 +120,10 @@ std::optional<membership> read_manifest(const std::shared_ptr<point_core>& point
   }
   if (!head) {
     point->count(why);
-    if (why == tally::expired) drop(point, *heads.front().what);
+    if (const auto& old = heads.front().what; old && why == tally::expired) drop(point, *old);
     return std::nullopt;
   }
-  membership all_of_them{.as_of = heads.front().what->as_of, .keys = std::move(head->keys)};
+  membership all_of_them{.as_of = moment_of(heads.front()), .keys = std::move(head->keys)};
   if (head->chunks > 1) {
     std::vector<std::string> keys;
     keys.reserve(head->chunks - 1);
@@ -130,7 +132,7 @@ std::optional<membership> read_manifest(const std::shared_ptr<point_core>& point
     for (std::size_t i = 0; i < rows.size(); ++i) {
       auto chunk = believed(*point, rows[i], newest, why);
       // Of another version, it belongs to another list.
-      if (chunk && (chunk->index != i + 1 || chunk->members != head->members || rows[i].what->as_of != all_of_them.as_of)) {
+      if (chunk && (chunk->index != i + 1 || chunk->members != head->members || moment_of(rows[i]) != all_of_them.as_of)) {
         why = tally::not_found;
         chunk.reset();
       }

@@ -48,7 +48,7 @@ struct writing {
 std::vector<bool> put_rows(const point_core& point, std::vector<entry> rows, std::chrono::steady_clock::time_point deadline) {
   auto& engine = point.engine;
   const auto count = rows.size();
-  const auto none = std::vector<bool>(count, true);
+  std::vector<bool> none(count, true);
   if (count == 0) return none;
   const auto complain = [&](const std::exception_ptr& why) { point.warn("store", "a slice of an answer could not be stored", why); };
   // A queue takes them at once, and memory does not wait.
@@ -122,6 +122,10 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
   if (all.slices.size() > point.scatter.max_slices) {
     point.count(tally::too_large);
     point.warn("slices", "an answer has more slices than scatter_options::max_slices and was not stored");
+    for (const auto& each : all.slices) {
+      if (each.at == slice_state::live && !each.call->key.empty()) point.engine.recents.note(point.id_of(*each.call), all.from.as_of);
+    }
+    if (all.listed) point.engine.recents.note(manifest_id(point, all), all.from.as_of);
     return;
   }
   std::vector<entry> rows;
@@ -138,7 +142,7 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
   if (all.listed) add_manifest(point, all, rows);
   std::vector<std::pair<std::size_t, bool>> kinds;  // what is counted when it is put: size, tombstone
   kinds.reserve(of_row.size());
-  for (std::size_t i = 0; i < of_row.size(); ++i) kinds.emplace_back(rows[i].payload ? rows[i].payload->size() : 0, rows[i].tombstone());
+  for (const auto& row : std::span(rows).first(of_row.size())) kinds.emplace_back(row.payload ? row.payload->size() : 0, row.tombstone());
   const auto failed = put_rows(point, std::move(rows), deadline);
   for (std::size_t i = 0; i < failed.size(); ++i) {
     if (failed[i]) {
@@ -149,15 +153,8 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
       if (point.meters) point.meters->payload(kinds[i].first);
     }
   }
-}
-
-/// A live answer is about to be given: none that is older may be, from now on. Not earlier: who recovers meanwhile would find only an older
-/// one, and could not serve it.
-void note_live(const point_core& point, const gather_base& all) noexcept {
-  if (all.key.empty()) return;
-  for (const auto& each : all.slices) {
-    if (each.at == slice_state::live && !each.call->key.empty()) point.engine.recents.note(point.id_of(*each.call), all.from.as_of);
-  }
+  // Not before they are there: who recovers meanwhile would find only older ones, and could not serve them.
+  for (const auto* each : of_row) point.engine.recents.note(point.id_of(*each), all.from.as_of);
   if (all.listed) point.engine.recents.note(manifest_id(point, all), all.from.as_of);
 }
 
@@ -202,7 +199,6 @@ void keep_slices(const point_core& point, gather_base& all) noexcept {
     point.warn("store", "an answer could not be stored", std::current_exception());
     if (first) all.refused = first;
   }
-  note_live(point, all);
 }
 
 void invalidate_slices(const point_core& point, gather_base& all) noexcept {

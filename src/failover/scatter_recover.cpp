@@ -23,7 +23,7 @@ void take_row(const std::shared_ptr<point_core>& point, gather_base& all, gather
     // It was on the list after it had been declared gone: what it was then is lost.
     if (verdict == tally::live && all.listed && row.what->tombstone() && row.what->as_of < listed_as_of) verdict = tally::not_found;
   }
-  if (verdict != tally::live) {
+  if (verdict != tally::live || !row.what) {
     call.make_empty();
     point->count(verdict);
     return;

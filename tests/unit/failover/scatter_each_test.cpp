@@ -363,6 +363,16 @@ TEST_F(ScatterEach, NoItemGoesBackInTime) {
   EXPECT_EQ(numbers("countries-by-codes").older, 1U);
 }
 
+TEST_F(ScatterEach, AnIgnoredItemLeavesWhatIsStored) {
+  const auto point = each({.domain = "country", .expiry = 24h},
+                          {.result = [](const country& c) { return c.name == "odd" ? result_kind::ignore : result_kind::store; }});
+  (void)point(codes{"FR", "DE"});
+  world["FR"].name = "odd";
+  EXPECT_EQ(point(codes{"FR", "DE"})[0]->name, "odd");
+  down = true;
+  EXPECT_EQ(point(codes{"FR", "DE"})[0]->name, "name of FR");
+}
+
 TEST_F(ScatterEach, AnIdWithoutAKeyIsNotProtectedAndTheOthersAre) {
   const auto point = each();
   world["\xff"] = {"\xff", "odd"};
