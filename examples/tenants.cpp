@@ -16,7 +16,7 @@ int main() {
   std::filesystem::remove_all(directory);
   std::filesystem::create_directory(directory);
   const auto file = directory / "service.toml";
-  setenv("ANSWERS", (directory / "answers.db").c_str(), 1);
+  setenv("ANSWERS", (directory / "answers.db").c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
 
   // region config
   std::ofstream(file) << R"(

@@ -13,7 +13,6 @@ namespace {
 
 /// What an engine from a file owns beside itself. Its store lives as long as this does, and this as long as anybody uses the store.
 struct belongings {
-  std::optional<database> on{};
   std::shared_ptr<store> bottom{};
   std::shared_ptr<composed_store> composed{};
   std::optional<holdfast::cleanup> cleaning{};  // ends first
@@ -36,26 +35,25 @@ void tell_unclaimed(executor& on, const log_sink& sink, const std::weak_ptr<poin
 
 std::shared_ptr<store> build_store(plan& from) {
   const auto all = std::make_shared<belongings>();
+  const auto clean = [&](const database& on, const std::shared_ptr<store>& what) {
+    if (from.cleanup) all->cleaning.emplace(on, what, *from.cleanup);
+  };
+  if (!from.database.executor) from.database.executor = make_thread_pool({.name = "holdfast", .log = from.engine.log});
+  if (from.engine.log) tell_unclaimed(*from.database.executor, from.engine.log, from.points);
   if (from.url.empty()) {
     all->bottom = make_memory_store(from.memory);
-    if (from.cleanup) {
-      from.cleanup->lease = {};  // nobody else is there
-      all->on = open("memory:", from.database);
-    }
-    if (all->on && from.cleanup) all->cleaning.emplace(*all->on, all->bottom, *from.cleanup);
+    clean(open("memory:", from.database), all->bottom);  // without a lease: nobody else is there
     return {all, all->bottom.get()};
   }
-  if (!from.database.executor) from.database.executor = make_thread_pool({.name = "holdfast", .log = from.engine.log});
-  all->on = open(from.url, from.database);
-  all->bottom = all->on->store(from.store);
+  const database on = open(from.url, from.database);
+  all->bottom = on.store(from.store);
   // From the bottom up; the engine stamps tenants and queues writes above all this, with the caller's thread and its own deadlines.
   auto composition = compose(all->bottom);
   if (from.sealed && from.tiered) all->composed = std::move(composition).sealed(std::move(*from.sealed)).tiered(*from.tiered).build();
   else if (from.sealed) all->composed = std::move(composition).sealed(std::move(*from.sealed)).build();
   else if (from.tiered) all->composed = std::move(composition).tiered(*from.tiered).build();
   else all->composed = std::move(composition).build();
-  if (from.cleanup) all->cleaning.emplace(*all->on, all->composed, *from.cleanup);
-  if (from.engine.log) tell_unclaimed(*from.database.executor, from.engine.log, from.points);
+  clean(on, all->composed);
   return {all, all->composed.get()};
 }
 

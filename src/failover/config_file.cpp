@@ -144,7 +144,7 @@ class flattening {
 
 environment process_environment() {
   return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets variables while engines are made
     if (value == nullptr) return std::nullopt;
     return value;
   };

@@ -198,10 +198,10 @@ std::optional<settings::setting> settings::convert(const known_key& key, const f
       return number && *number >= 0 && *number <= 1 ? as(number) : std::nullopt;
     }
     case kind::duration:
-      wanted = "a duration such as \"10s\", \"500ms\" or \"1h30m\" (us, ms, s, m, h, d)";
+      wanted = R"(a duration such as "10s", "500ms" or "1h30m" (us, ms, s, m, h, d))";
       return text != nullptr ? as(parse_duration(*text)) : std::nullopt;
     case kind::expiry:
-      wanted = "an expiry such as \"24h\", \"3 months\" or \"policy:nightly\"";
+      wanted = R"(an expiry such as "24h", "3 months" or "policy:nightly")";
       return text != nullptr ? as(parse_expiry(*text)) : std::nullopt;
     case kind::names: {
       wanted = "a list of texts";

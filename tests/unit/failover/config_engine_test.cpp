@@ -117,7 +117,7 @@ cleanup-jitter = "0s"
   }
   const auto raw = open("sqlite://" + (directory.path() / "answers.db").string()).store({.prefix = "ACME_"})->find_all("owner", 10);
   ASSERT_EQ(raw.entries.size(), 1U);
-  EXPECT_THAT(*raw.entries[0].payload, ::testing::StartsWith("ENC(main:"));
+  EXPECT_THAT(raw.entries[0].payload.value_or(""), ::testing::StartsWith("ENC(main:"));
 }
 
 TEST_F(config_engine_test, removes_what_expired_on_its_schedule) {
