@@ -51,7 +51,7 @@ class level {
 };
 
 /// What `numbers` shows. The sink is isolated: its faults do not come here.
-struct counters {
+struct HOLDFAST_API counters {
   explicit counters(std::shared_ptr<metrics_sink> sink);
 
   std::shared_ptr<metrics_sink> sink;

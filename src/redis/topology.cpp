@@ -8,7 +8,8 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-constexpr auto longest_question = std::chrono::milliseconds(500);
+constexpr auto first_patience = std::chrono::milliseconds(500);
+constexpr auto longest_patience = std::chrono::seconds(8);
 constexpr auto suspicion = std::chrono::seconds(10);
 constexpr std::size_t most_suspects = 1'000;
 
@@ -27,7 +28,8 @@ std::shared_ptr<const slot_map> topology::current(steady::time_point deadline) {
   std::shared_ptr<const slot_map> old;
   {
     const std::scoped_lock lock(mutex_);
-    if (map_ && (version_ != seen || !turn.owns_lock())) return map_;
+    // Whoever had the turn before has asked, or found that nobody answers.
+    if (map_ && (version_ != seen || !turn.owns_lock() || steady::now() < not_before_)) return map_;
     old = map_;
   }
   if (!turn.owns_lock()) throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
@@ -69,11 +71,16 @@ std::vector<std::string> topology::candidates() {
 
 std::shared_ptr<const slot_map> topology::ask(steady::time_point deadline) {
   std::optional<error> last;
+  // A dead node costs little time; where all are slow (far away, through TLS) each try waits longer.
+  const auto patience = [this] {
+    const std::scoped_lock lock(mutex_);
+    return std::max<std::chrono::milliseconds>(patience_, first_patience);
+  }();
   for (const auto& each : candidates()) {
     const auto now = steady::now();
     if (now >= deadline) break;
     try {
-      const reply answer = ask_(each, std::min(deadline, now + longest_question));
+      const reply answer = ask_(each, std::min(deadline, now + patience));
       if (answer.is_error() && answer.problem().message().find("cluster support disabled") != std::string::npos)
         throw error(errc::invalid_argument, "Redis at " + each + " is not part of a Cluster; write redis:// instead of redis+cluster://");
       auto made = std::make_shared<const slot_map>(answer, each, from_.how.translate);
@@ -83,6 +90,7 @@ std::shared_ptr<const slot_map> topology::ask(steady::time_point deadline) {
       const std::scoped_lock lock(mutex_);
       map_ = made;
       stale_ = false;
+      patience_ = {};
       ++version_;
       // Not all clients at the same time, and none again and again.
       not_before_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
@@ -92,6 +100,10 @@ std::shared_ptr<const slot_map> topology::ask(steady::time_point deadline) {
       suspect(each);
       last = failed;
     }
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    patience_ = std::min<std::chrono::milliseconds>(2 * patience, longest_patience);
   }
   if (last) throw error(*last);
   throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});

@@ -18,7 +18,7 @@
 namespace HOLDFAST_NAMESPACE::redis {
 
 /// Thread-safety: every function may be called from any thread.
-class topology {
+class HOLDFAST_API topology {
  public:
   /// Asks a node for the slots, within the deadline.
   using question = std::function<reply(const std::string& node, steady::time_point deadline)>;
@@ -50,6 +50,7 @@ class topology {
   bool stale_ = false;
   std::uint64_t version_ = 0;
   steady::time_point not_before_{};
+  std::chrono::milliseconds patience_{};  // with each node, when nobody answered; 0: as usual
   std::map<std::string, steady::time_point> suspects_{};
   std::minstd_rand random_{std::random_device{}()};
 };
