@@ -115,14 +115,17 @@ tls_session::tls_session(const tls_context& context, int socket, const std::stri
   SSL_set_bio(made.get(), bio, bio);
 
   const std::string name = context.options().server_name.empty() ? std::string(host_of(address)) : context.options().server_name;
-  if (!name.empty()) {
-    if (is_number(name)) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(made.get()), name.c_str());
-    } else {
-      SSL_ctrl(made.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(name.c_str()));  // as the macro does
-      SSL_set1_host(made.get(), name.c_str());
-    }
+  bool named = false;
+  if (is_number(name)) {
+    named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(made.get()), name.c_str()) == 1;
+  } else if (!name.empty()) {
+    SSL_ctrl(made.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(name.c_str()));  // as the macro does
+    named = SSL_set1_host(made.get(), name.c_str()) == 1;
   }
+  // Without a name to compare, any certificate of a trusted issuer would do.
+  if (!named && context.options().verify)
+    throw error(errc::invalid_argument, "the name '" + name + "' cannot be looked for in a certificate; give one with tls_name",
+                {.path = "tls"});
 
   const std::string prefix = "cannot connect to Redis at " + address + " by TLS: ";
   for (;;) {
@@ -172,6 +175,14 @@ step_result tls_session::result_of(int returned, std::size_t bytes) {
       why_ = last_problem();
   }
   return {.what = step::closed};
+}
+
+bool tls_session::quiet() noexcept {
+  ERR_clear_error();
+  char byte = 0;
+  std::size_t seen = 0;
+  const int returned = SSL_peek_ex(held_, &byte, 1, &seen);
+  return returned != 1 && SSL_get_error(held_, returned) == SSL_ERROR_WANT_READ;
 }
 
 step_result tls_session::write(std::string_view bytes) {

@@ -45,6 +45,8 @@ class tls_session {
 
   [[nodiscard]] step_result write(std::string_view bytes);
   [[nodiscard]] step_result read(std::span<char> into);
+  /// Is there nothing but the protocol's own messages, and no goodbye?
+  [[nodiscard]] bool quiet() noexcept;
   [[nodiscard]] const std::string& why() const noexcept { return why_; }
 
  private:

@@ -170,8 +170,8 @@ step_result wire::read(std::span<char> into) {
 bool wire::quiet() noexcept {
   char byte = 0;
   const ssize_t seen = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  // Data is a reply that nobody asked for; under TLS it may be the protocol's own.
-  if (seen > 0) return tls_ != nullptr;
+  // Data is a reply that nobody asked for; under TLS it may be the protocol's own, or its goodbye.
+  if (tls_ && seen != 0) return tls_->quiet();
   return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
