@@ -117,12 +117,14 @@ bool delivery::follow(std::size_t index, const reply& first, std::string_view as
     case verdict::kind::ask:
       ++counts_.asked;
       c.asking = true;
-      c.target = std::move(found.address);
+      c.target = rules_.translate ? rules_.translate(found.address) : std::move(found.address);
       again(index, first.problem(), false, c.tries > 1);
       return true;
     case verdict::kind::no_script:
+      // Not an attempt: with its text it cannot happen again.
       c.whole = true;
-      again(index, first.problem(), false, false);
+      c.last = first.problem();
+      next_.push_back(index);
       return true;
     default:
       ++counts_.retried;
@@ -131,10 +133,18 @@ bool delivery::follow(std::size_t index, const reply& first, std::string_view as
   }
 }
 
+/// They are the answer. A refusal of a second try says nothing about the first, whose reply was lost.
+void delivery::keep(const chain& c, std::span<reply> replies) {
+  if (c.doubtful && replies.front().is_error()) {
+    replies.front() = reply(marked(replies.front().problem(), true));
+    ++counts_.in_doubt;
+  }
+  std::move(replies.begin(), replies.end(), replies_.begin() + static_cast<std::ptrdiff_t>(c.first));
+}
+
 void delivery::answered(std::size_t index, std::span<reply> replies, std::string_view asked) {
   const chain& c = chains_[index];
-  if (!replies.empty() && follow(index, replies.front(), asked)) return;
-  std::move(replies.begin(), replies.end(), replies_.begin() + static_cast<std::ptrdiff_t>(c.first));
+  if (!follow(index, replies.front(), asked)) keep(c, replies);
 }
 
 void delivery::interrupted(std::size_t index, std::span<reply> got, bool sent, const error& why, std::string_view asked) {
@@ -142,13 +152,14 @@ void delivery::interrupted(std::size_t index, std::span<reply> got, bool sent, c
   if (!got.empty()) {
     // The command itself was answered; only what follows it was lost.
     if (follow(index, got.front(), asked)) return;
-    std::move(got.begin(), got.end(), replies_.begin() + static_cast<std::ptrdiff_t>(c.first));
+    keep(c, got);
     fail(c, got.size(), why, sent);
     return;
   }
   if (std::exchange(c.asking, false)) c.target = rules_.fixed_node;
   if (sent) {
-    if (!may_resend(c)) {
+    // What cannot pass is in the reply itself: asking again would bring it again.
+    if (!may_resend(c) || !why.transient()) {
       fail(c, 0, why, true);
       learned_.refresh = learned_.refresh || rules_.cluster;
       return;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,8 +34,9 @@ struct chain {
 /// How a pipeline is delivered.
 struct delivery_rules {
   bool cluster = false;
-  std::size_t attempts = 2;  ///< of each chain
-  std::string fixed_node{};  ///< all to this one
+  std::size_t attempts = 2;                                            ///< of each chain
+  std::string fixed_node{};                                            ///< all to this one
+  std::function<std::string(const std::string& address)> translate{};  ///< of the address that ASK names, as options::translate
 };
 
 /// What delivering met, for the client's numbers.
@@ -83,6 +85,7 @@ class HOLDFAST_API delivery {
   [[nodiscard]] bool may_resend(const chain& c) const noexcept;
   void fail(const chain& c, std::size_t from, const error& why, bool in_doubt);
   void again(std::size_t index, const error& why, bool refresh, bool pause);
+  void keep(const chain& c, std::span<reply> replies);
   bool follow(std::size_t index, const reply& first, std::string_view asked);
 
   std::span<const command> commands_;

@@ -1,6 +1,7 @@
 #include "redis/flight.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 namespace HOLDFAST_NAMESPACE::redis {
@@ -30,6 +31,8 @@ bool flight::take(reply what) {
 }
 
 void flight::land(const error* why) {
+  // A reply that cannot be read (too large, too deep) is the fault of its own command; those behind it only lost their connection.
+  std::optional<error> behind;
   for (const auto& each : passengers_) {
     const chain& c = of_->at(each.chain);
     const std::size_t got = replies_.size() <= each.first ? 0 : std::min(c.count, replies_.size() - each.first);
@@ -37,8 +40,14 @@ void flight::land(const error* why) {
     const command& first = of_->commands()[c.first];
     if (got > 0 && first.is_script() && mine.front().is_error() && mine.front().problem().backend_code() == "NOSCRIPT")
       scripts_->forget(first.script_sha1());
-    if (got == c.count) of_->answered(each.chain, mine, node_);
-    else of_->interrupted(each.chain, mine, why != nullptr && sent_ >= ends_[each.first + got], *why, node_);
+    if (got == c.count) {
+      of_->answered(each.chain, mine, node_);
+      continue;
+    }
+    of_->interrupted(each.chain, mine, why != nullptr && sent_ >= ends_[each.first + got], behind ? *behind : *why, node_);
+    if (!behind && !why->transient())
+      behind.emplace(errc::unavailable, "the connection to Redis at " + node_ + " was closed: a reply before could not be read",
+                     error::details{.transient = true});
   }
 }
 

@@ -58,6 +58,16 @@ std::string_view first_word(std::string_view text) {
 /// A script that ended with an error has run, whatever the word it ends with.
 bool from_script(std::string_view text) { return text.find(" script: ") != std::string_view::npos; }
 
+/// In the server's own words, whatever it calls itself: a script may end with an error of its own that begins with BUSY or TRYAGAIN, and it
+/// has run.
+bool was_not_run(std::string_view text) {
+  if (from_script(text)) return false;
+  if (text.starts_with("LOADING ")) return text.find(" is loading the dataset") != std::string_view::npos;
+  if (text.starts_with("BUSY ")) return text.find(" is busy running ") != std::string_view::npos;
+  return begins(text, {"TRYAGAIN Multiple keys request", "CLUSTERDOWN The cluster is down", "CLUSTERDOWN Hash slot not served",
+                       "MASTERDOWN Link with MASTER is down", "READONLY You can't write against a read only", "UNBLOCKED force unblock"});
+}
+
 }  // namespace
 
 error server_error(std::string_view text) {
@@ -91,10 +101,7 @@ verdict judge(const reply& answer, std::string_view asked) {
   const auto& word = problem.backend_code();
   // In full: a script may end with an error of its own that begins with this word, and it has run.
   if (problem.message().starts_with("NOSCRIPT No matching script")) return {.what = verdict::kind::no_script};
-  if (!problem.transient() || from_script(problem.message())) return {};
-  if (word == "TRYAGAIN" || word == "CLUSTERDOWN" || word == "LOADING" || word == "MASTERDOWN" || word == "READONLY" || word == "BUSY" ||
-      word == "UNBLOCKED")
-    return {.what = verdict::kind::again};
+  if (was_not_run(problem.message())) return {.what = verdict::kind::again};
   if (word != "MOVED" && word != "ASK") return {};
 
   // MOVED 3999 127.0.0.1:6381; behind it, our advice.

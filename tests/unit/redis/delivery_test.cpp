@@ -39,14 +39,25 @@ TEST(RedisVerdict, FollowsOnlyWhatIsWhole) {
   for (const char* bad : {"MOVED", "MOVED 1", "MOVED x 127.0.0.1:1", "MOVED 16384 127.0.0.1:1", "MOVED 1 127.0.0.1", "MOVED 1 127.0.0.1:0",
                           "MOVED 1 127.0.0.1:65536", "MOVED 1 /etc/passwd:1", "MOVED -1 127.0.0.1:1", "MOVEDX 1 127.0.0.1:1"})
     EXPECT_EQ(judge(said(bad), here).what, verdict::kind::take) << bad;
-  for (const char* again : {"TRYAGAIN Multiple keys", "CLUSTERDOWN The cluster is down", "LOADING Redis is loading", "READONLY You can't",
-                            "MASTERDOWN Link with MASTER is down", "BUSY Redis is busy"})
+  for (const char* again :
+       {"TRYAGAIN Multiple keys request during rehashing of slot", "CLUSTERDOWN The cluster is down", "CLUSTERDOWN Hash slot not served",
+        "LOADING Redis is loading the dataset in memory", "LOADING Valkey is loading the dataset in memory",
+        "READONLY You can't write against a read only replica.", "MASTERDOWN Link with MASTER is down",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"})
     EXPECT_EQ(judge(said(again), here).what, verdict::kind::again) << again;
   EXPECT_EQ(judge(said("NOSCRIPT No matching script. Please use EVAL."), here).what, verdict::kind::no_script);
   // It ended like this, but it ran.
   EXPECT_EQ(judge(said("NOSCRIPT of my own"), here).what, verdict::kind::take);
   EXPECT_EQ(judge(said("READONLY You can't write script: abc, on @user_script:1."), here).what, verdict::kind::take);
   EXPECT_EQ(judge(ok(), here).what, verdict::kind::take);
+}
+
+TEST(RedisVerdict, WordsOfAScriptAreNotTheServers) {
+  // redis.error_reply('BUSY ...') at the end of a script that has written: sent again, it would write again.
+  for (const char* own : {"BUSY the lane has another worker", "TRYAGAIN later", "LOADING is not over", "READONLY lane", "CLUSTERDOWN by us",
+                          "MASTERDOWN by us", "UNBLOCKED client unblocked via CLIENT UNBLOCK"})
+    EXPECT_EQ(judge(said(own), here).what, verdict::kind::take) << own;
 }
 
 TEST(RedisServerError, ClassesAreThoseOfTheCaller) {
@@ -109,13 +120,34 @@ TEST(RedisDelivery, AskIsForOnce) {
   EXPECT_TRUE(out.bytes().starts_with("*1\r\n$6\r\nASKING\r\n"));
   EXPECT_TRUE(out.take(ok()));  // to ASKING
   EXPECT_FALSE(out.complete());
-  EXPECT_TRUE(out.take(said("TRYAGAIN")));
+  EXPECT_TRUE(out.take(said("TRYAGAIN Multiple keys request during rehashing of slot")));
   EXPECT_TRUE(out.complete());
   out.land(nullptr);
   next = made.end_round();
   EXPECT_GT(next.pause.count(), 0);
   EXPECT_FALSE(made.at(0).asking);
   EXPECT_TRUE(made.at(0).target.empty());
+}
+
+TEST(RedisDelivery, AskGoesToTheTranslatedAddress) {
+  const command one = command("GET").key("a");
+  delivery made({&one, 1}, {.cluster = true, .attempts = 5, .translate = [](const std::string& from) { return "proxy-of-" + from; }});
+  answer(made, 0, {said("ASK 15495 10.0.0.1:7001")});
+  (void)made.end_round();
+  EXPECT_EQ(made.at(0).target, "proxy-of-10.0.0.1:7001");
+}
+
+TEST(RedisDelivery, ForgottenScriptCostsNoAttempt) {
+  const script body("return 1");
+  const command one = command(body);
+  delivery made({&one, 1}, {.attempts = 1});
+  answer(made, 0, {said("NOSCRIPT No matching script. Please use EVAL.")});
+  (void)made.end_round();
+  ASSERT_EQ(made.waiting().size(), 1U);
+  EXPECT_TRUE(made.at(0).whole);
+  answer(made, 0, {said("NOSCRIPT No matching script. Please use EVAL.")});  // it had the text: this is the answer
+  (void)made.end_round();
+  EXPECT_TRUE(made.waiting().empty());
 }
 
 TEST(RedisDelivery, RefusesKeysInDifferentSlotsAndNamesThem) {
@@ -203,6 +235,19 @@ TEST(RedisDelivery, IdempotentIsResentAndStaysInDoubtWhenItFails) {
   EXPECT_EQ(made.counts().resent, 1U);
 }
 
+TEST(RedisDelivery, RefusalOfASecondTryLeavesTheFirstInDoubt) {
+  const command one = command("SET").key("a").arg("1").idempotent();
+  delivery made({&one, 1}, {.attempts = 5});
+  made.interrupted(0, {}, true, lost, here);
+  (void)made.end_round();
+  answer(made, 0, {said("OOM command not allowed when used memory > 'maxmemory'.")});
+  (void)made.end_round();
+  const auto problem = made.take()[0].problem();
+  EXPECT_EQ(problem.backend_code(), "OOM");
+  EXPECT_TRUE(problem.in_doubt());  // the first one may have run
+  EXPECT_EQ(made.counts().in_doubt, 1U);
+}
+
 TEST(RedisDelivery, WaitGoesWithItsCommand) {
   const std::vector<command> commands{command("SET").key("a").arg("1"), wait_for_replicas(1, 100ms), command("SET").key("b").arg("2")};
   delivery made(commands, {.cluster = true, .attempts = 5});
@@ -262,6 +307,30 @@ TEST(RedisFlight, SentAndUnsentAreToldApartByTheirLastByte) {
     EXPECT_EQ(replies[1].problem().in_doubt(), whole);
     EXPECT_FALSE(replies[2].problem().in_doubt());
   }
+}
+
+TEST(RedisFlight, ReplyThatCannotBeReadIsTheFaultOfItsOwnCommandOnly) {
+  const std::vector<command> commands{command("GET").key("a").idempotent(), command("GET").key("big").idempotent(),
+                                      command("GET").key("c").idempotent(), command("INCR").key("d")};
+  const error too_large(errc::too_large, "a reply of Redis takes more than 10 bytes");
+  delivery made(commands, {.cluster = true, .attempts = 5});
+  known_scripts scripts;
+  flight out(made, std::string(here), scripts);
+  for (const auto each : made.waiting()) out.add(each);
+  out.advance(out.bytes().size());
+  EXPECT_TRUE(out.take(ok()));
+  out.land(&too_large);
+  (void)made.end_round();
+  EXPECT_EQ(made.waiting(), std::vector<std::size_t>{2});  // asking for the large one again would bring it again
+  answer(made, 2, {ok()});
+  const auto replies = made.take();
+  EXPECT_EQ(replies[0].text(), "OK");
+  EXPECT_EQ(replies[1].problem().code(), errc::too_large);
+  EXPECT_TRUE(replies[1].problem().in_doubt());
+  EXPECT_EQ(replies[2].text(), "OK");
+  EXPECT_EQ(replies[3].problem().code(), errc::unavailable);
+  EXPECT_TRUE(replies[3].problem().transient());
+  EXPECT_TRUE(replies[3].problem().in_doubt());
 }
 
 TEST(RedisFlight, ScriptGoesWholeOnceAndAgainWhenForgotten) {
