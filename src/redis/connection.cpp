@@ -24,7 +24,8 @@ void greeting::check(std::span<const reply> replies, const std::string& address)
     if (last && why.code() != errc::permission && !why.transient() && why.code() != errc::unavailable && why.code() != errc::timeout)
       continue;                                            // a name is a courtesy
     if (last && why.backend_code() == "NOPERM") continue;  // so is the right to give one
-    throw error(why.code(), "Redis at " + address + " does not let us in: " + why.message(),
+    // A server without AUTH repeats what it was told, the password too: "unknown command 'AUTH', with args beginning with: ..."
+    throw error(why.code(), "Redis at " + address + " does not let us in: " + why.message().substr(0, why.message().find(", with args")),
                 {.backend_code = why.backend_code(), .transient = why.transient()});
   }
 }

@@ -3,6 +3,7 @@
 #include "base/url.hpp"
 #include "redis/address.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
@@ -13,6 +14,7 @@ namespace HOLDFAST_NAMESPACE::redis {
 namespace {
 
 constexpr unsigned default_port = 6379;
+constexpr std::size_t most_connections = 65'536;  // room for them is taken at once
 
 [[noreturn]] void fail(const std::string& message) { throw error(errc::invalid_argument, message, {.path = "url"}); }
 
@@ -51,6 +53,8 @@ hosts split_hosts(std::string_view url) {
 }
 
 std::string seed_of(std::string_view text) {
+  if (!text.starts_with('[') && std::count(text.begin(), text.end(), ':') > 1)
+    fail("an IPv6 address in a URL has brackets, like redis://[::1]:6379");
   const auto one = parse_url("redis://" + std::string(text));
   return (one.host.empty() ? "127.0.0.1" : one.host) + ':' + std::to_string(one.port.value_or(default_port));
 }
@@ -92,6 +96,7 @@ void read_parameters(const url& given, settings& into, std::optional<unsigned>& 
 void check(const options& how) {
   const auto refuse = [](const std::string& what) { throw error(errc::invalid_argument, what, {.path = "options"}); };
   if (how.connections == 0) refuse("a client needs room for at least 1 connection to each node");
+  if (how.connections > most_connections) refuse("a client has at most " + std::to_string(most_connections) + " connections to each node");
   if (how.attempts == 0) refuse("a command needs at least 1 attempt");
   if (how.connect_timeout.count() <= 0 || how.timeout.count() <= 0) refuse("the time limits must be more than nothing");
   if (how.max_reply == 0) refuse("max_reply must be more than nothing");
@@ -103,6 +108,8 @@ settings read_settings(std::string_view text, options how) {
   check(how);
   settings result;
   result.how = std::move(how);
+  result.how.timeout = bounded(result.how.timeout);
+  result.how.connect_timeout = bounded(result.how.connect_timeout);
   const auto named = split_hosts(text);
   const url given = parse_url(named.url);
   const auto& scheme = given.scheme;
@@ -126,6 +133,8 @@ settings read_settings(std::string_view text, options how) {
       database = database_of(given.path);
     }
     if (named.all.size() > 1 && !result.cluster) fail("several hosts are for a Cluster: write redis+cluster://, or name one host");
+    if (named.all.size() > 1 && std::any_of(named.all.begin(), named.all.end(), [](auto each) { return each.empty(); }))
+      fail("the URL's list of hosts has a comma too many");
     for (const auto each : named.all) result.seeds.push_back(seed_of(each));
   }
   result.database = database.value_or(0);

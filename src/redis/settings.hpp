@@ -2,11 +2,18 @@
 
 #include <holdfast/redis.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::redis {
+
+/// Somebody who means "for ever" says milliseconds::max(), which no clock can add to its time.
+[[nodiscard]] constexpr std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
+  return std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
+}
 
 /// What a URL and the options say together.
 struct settings {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,11 @@ TEST(RedisUrl, RefusesWhatCannotBeMeant) {
   refusal("redis://h", {.connections = 0});
   refusal("redis://h", {.timeout = std::chrono::milliseconds(0)});
   refusal("redis://h", {.attempts = 0});
+  refusal("redis://h", {.connections = std::numeric_limits<std::size_t>::max()});
+  refusal("redis+cluster://a:1,,b:2");
+  refusal("redis+cluster://a:1,");
+  EXPECT_NE(refusal("redis://::1").find("[::1]"), std::string::npos);
+  refusal("redis+cluster://a:1,fe80::1:7000");
 }
 
 TEST(RedisGreeting, LogsInAndSelects) {
@@ -111,6 +117,20 @@ TEST(RedisGreeting, RefusalsAreClear) {
   EXPECT_EQ(code("OK", "OK", "ERR unknown command"), errc::internal);
   EXPECT_EQ(code("OK", "OK", "NOAUTH Authentication required."), errc::permission);
   EXPECT_EQ(code("OK", "LOADING Redis is loading the dataset in memory", "OK"), errc::unavailable);
+}
+
+TEST(RedisGreeting, NoRefusalRepeatsThePassword) {
+  const greeting hello(read_settings("redis://u:secret@h", {}));
+  // A server without AUTH repeats what it was told.
+  const std::vector<reply> replies{reply(server_error("ERR unknown command 'AUTH', with args beginning with: 'u' 'secret' ")),
+                                   reply(std::string("OK"))};
+  try {
+    hello.check(replies, "h:6379");
+    FAIL();
+  } catch (const error& refused) {
+    EXPECT_EQ(std::string(refused.what()).find("secret"), std::string::npos) << refused.what();
+    EXPECT_NE(std::string(refused.what()).find("AUTH"), std::string::npos) << refused.what();
+  }
 }
 
 TEST(RedisProbe, ReadsInfo) {
