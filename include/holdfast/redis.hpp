@@ -116,6 +116,8 @@ class HOLDFAST_API command {
 
   [[nodiscard]] bool is_idempotent() const noexcept { return idempotent_; }
   [[nodiscard]] bool is_after_previous() const noexcept { return after_previous_; }
+  /// MULTI, SUBSCRIBE, SELECT and alike: a client refuses them, for its connections are shared.
+  [[nodiscard]] bool changes_connection() const noexcept { return changes_connection_; }
   [[nodiscard]] bool is_script() const noexcept { return script_ != nullptr; }
   [[nodiscard]] const std::string& script_sha1() const noexcept { return script_->sha1; }
   [[nodiscard]] std::size_t keys() const noexcept { return key_count_; }
@@ -138,6 +140,7 @@ class HOLDFAST_API command {
   std::shared_ptr<const script::state> script_{};
   bool idempotent_ = false;
   bool after_previous_ = false;
+  bool changes_connection_ = false;
 };
 
 /// How many replicas have everything that this connection wrote before: the reply is a number, to be compared with `replicas`.
@@ -258,7 +261,8 @@ class HOLDFAST_API client {
   reply call(const command& what, const call_options& how = {}) const;
 
   /// Sends all and returns a reply for each, in the order of the commands. What went wrong with one of them is its reply; only a pipeline
-  /// that cannot be meant throws (errc::invalid_argument: keys of one command in different slots of a Cluster), before anything is sent.
+  /// that cannot be meant throws (errc::invalid_argument: keys of one command in different slots of a Cluster; a command that would change
+  /// the connection for the next caller, like MULTI, SELECT or SUBSCRIBE), before anything is sent.
   /// A Cluster's nodes work at the same time. Commands for one node run in their order, unless one has to be sent again (a redirect, a
   /// script that the server forgot): it runs after those behind it. Where order matters, use one script.
   std::vector<reply> pipeline(std::span<const command> what, const call_options& how = {}) const;

@@ -10,8 +10,8 @@ namespace HOLDFAST_NAMESPACE::redis {
 namespace {
 
 void lose(leg& l, const error& why) {
-  l.problem = why;
   l.over->set_broken();
+  l.problem = why;
 }
 
 void lose_closed(leg& l) {
@@ -20,9 +20,10 @@ void lose_closed(leg& l) {
 }
 
 /// Sends what there is room for. Returns what to wait for before more can be sent.
-short push(leg& l) {
+short push(leg& l, steady::time_point deadline) {
   flight& what = *l.what;
   while (what.sent() < what.bytes().size()) {
+    if (steady::now() >= deadline) return POLLOUT;  // nobody waits any more; sent now, it would be in doubt
     const auto done = l.over->io().write(std::string_view(what.bytes()).substr(what.sent()));
     switch (done.what) {
       case step::done:
@@ -39,7 +40,7 @@ short push(leg& l) {
 }
 
 /// Reads what has come. Returns what to wait for; 0 when it has all, or will get no more.
-short pull(leg& l) {
+short pull(leg& l, steady::time_point deadline) {
   std::array<char, std::size_t{32} * 1024> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): read before it is looked at
   for (;;) {
     const auto done = l.over->io().read(room);
@@ -59,9 +60,10 @@ short pull(leg& l) {
         }
       }
       if (l.what->complete()) {
-        if (!reader.empty()) l.over->set_broken();
+        l.over->set_broken(!reader.empty());
         return 0;
       }
+      if (steady::now() >= deadline) return POLLIN;  // a server that talks without end does not move the deadline
     } catch (const error& bad) {
       lose(l, bad);
       return 0;
@@ -73,39 +75,55 @@ short pull(leg& l) {
 }
 
 /// One step of a leg that the kernel says something about; `first` when nothing is known yet.
-short advance(leg& l, bool first) {
-  const short for_writing = push(l);
+short advance(leg& l, bool first, steady::time_point deadline) {
+  const short for_writing = push(l, deadline);
   if (first) return static_cast<short>(POLLIN | for_writing);  // an answer cannot be there yet
-  const short for_reading = pull(l);
+  const short for_reading = pull(l, deadline);
   return for_reading == 0 ? short{0} : static_cast<short>(for_reading | for_writing);
+}
+
+void give_up(std::span<leg> legs, std::span<const pollfd> waits) {
+  for (std::size_t i = 0; i < legs.size(); ++i) {
+    if (waits[i].fd >= 0)
+      lose(legs[i], error(errc::timeout, "Redis at " + legs[i].over->address() + " did not answer in time", {.transient = true}));
+  }
 }
 
 }  // namespace
 
 void carry(std::span<leg> legs, steady::time_point deadline) {
+  if (steady::now() >= deadline) {  // another node took the time; what is sent now could only be in doubt
+    for (auto& each : legs)
+      each.problem = error(errc::timeout, "no time was left for Redis at " + each.over->address(), {.transient = true});
+    return;
+  }
   std::vector<pollfd> waits(legs.size());
   std::size_t open = 0;
   for (std::size_t i = 0; i < legs.size(); ++i) {
-    waits[i] = {legs[i].over->io().descriptor(), advance(legs[i], true), 0};
+    legs[i].over->set_broken();  // until it has all its replies, whatever happens meanwhile
+    waits[i] = {legs[i].over->io().descriptor(), advance(legs[i], true, deadline), 0};
     ++open;
   }
   while (open > 0) {
-    const int ready = ::poll(waits.data(), waits.size(), milliseconds_until(deadline));
+    const int wait = milliseconds_until(deadline);
+    const int ready = ::poll(waits.data(), waits.size(), wait);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 && (ready < 0 || steady::now() >= deadline)) {
-      for (std::size_t i = 0; i < legs.size(); ++i) {
-        if (waits[i].fd >= 0)
-          lose(legs[i], error(errc::timeout, "Redis at " + legs[i].over->address() + " did not answer in time", {.transient = true}));
-      }
+    const bool late = wait == 0;  // what had come by then was read
+    if (ready < 0 || (ready == 0 && steady::now() >= deadline)) {
+      give_up(legs, waits);
       return;
     }
     for (std::size_t i = 0; i < legs.size(); ++i) {
       if (waits[i].fd < 0 || waits[i].revents == 0) continue;
-      waits[i].events = advance(legs[i], false);
+      waits[i].events = advance(legs[i], false, deadline);
       if (waits[i].events == 0) {
         waits[i].fd = -1;  // poll leaves it out
         --open;
       }
+    }
+    if (late) {
+      give_up(legs, waits);
+      return;
     }
   }
 }

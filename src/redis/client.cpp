@@ -34,6 +34,14 @@ class running_call {
 
 constexpr std::size_t standalone_attempts = 2;
 
+void refuse_shared_state(std::span<const command> commands) {
+  const auto found = std::find_if(commands.begin(), commands.end(), [](const command& each) { return each.changes_connection(); });
+  if (found == commands.end()) return;
+  throw error(errc::invalid_argument,
+              "it would change a connection that others use after it; use a script for a transaction, and the URL for user and database",
+              {.path = "commands[" + std::to_string(found - commands.begin()) + "]"});
+}
+
 }  // namespace
 
 client::state::state(settings from)
@@ -194,12 +202,14 @@ void client::state::round(delivery& what, steady::time_point deadline) {
 std::vector<reply> client::state::run(std::span<const command> commands, const call_options& how) {
   check_process();
   if (commands.empty()) return {};
+  refuse_shared_state(commands);
   const running_call timer(counters_, commands.size());
-  const auto timeout = how.timeout.count() > 0 ? how.timeout : settings_.how.timeout;
+  const auto timeout = how.timeout.count() > 0 ? bounded(how.timeout) : settings_.how.timeout;
   const auto deadline = timer.began() + timeout;
-  delivery what(
-      commands,
-      {.cluster = settings_.cluster, .attempts = settings_.cluster ? settings_.how.attempts : standalone_attempts, .fixed_node = how.node});
+  delivery what(commands, {.cluster = settings_.cluster,
+                           .attempts = settings_.cluster ? settings_.how.attempts : standalone_attempts,
+                           .fixed_node = how.node,
+                           .translate = settings_.how.translate});
   while (!what.waiting().empty()) {
     round(what, deadline);
     const auto next = what.end_round();

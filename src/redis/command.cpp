@@ -40,6 +40,22 @@ void append_text(std::string& to, std::string_view text) {
   to.append("\r\n", 2);
 }
 
+/// What they change stays when the connection is handed to the next caller, or they bring more than one reply.
+constexpr std::array<std::string_view, 17> of_connections{"ASKING", "AUTH",       "DISCARD",   "EXEC",     "HELLO",     "MONITOR",
+                                                          "MULTI",  "PSUBSCRIBE", "PSYNC",     "READONLY", "READWRITE", "RESET",
+                                                          "SELECT", "SSUBSCRIBE", "SUBSCRIBE", "SYNC",     "WATCH"};
+
+bool same_word(std::string_view name, std::string_view capitals) noexcept {
+  return std::equal(name.begin(), name.end(), capitals.begin(), capitals.end(),
+                    [](char a, char b) { return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b; });
+}
+
+bool is_of_connections(std::string_view name) noexcept {
+  if (name.size() < 4) return false;
+  return std::any_of(of_connections.begin(), of_connections.end(),
+                     [name](std::string_view each) { return each.size() == name.size() && same_word(name, each); });
+}
+
 }  // namespace
 
 script::script(std::string text) {
@@ -51,6 +67,7 @@ command::command(std::string_view name) {
   if (name.empty() || name.find_first_of(" \r\n\t") != std::string_view::npos)
     throw error(errc::invalid_argument, "a Redis command begins with one word; pass the others with arg() and key()");
   append(name);
+  changes_connection_ = is_of_connections(name);
 }
 
 command::command(const script& what) : script_(what.state_) {}

@@ -40,7 +40,7 @@ class connection {
   [[nodiscard]] known_scripts& scripts() noexcept { return scripts_; }
   /// To be thrown away: it may have replies under way that nobody waits for.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
-  void set_broken() noexcept { broken_ = true; }
+  void set_broken(bool yes = true) noexcept { broken_ = yes; }
   /// Can it be used again?
   [[nodiscard]] bool usable() noexcept { return !broken_ && wire_.quiet(); }
 
@@ -56,7 +56,7 @@ class connection {
 struct leg {
   connection* over = nullptr;
   flight* what = nullptr;
-  std::optional<error> problem{};  ///< why it did not get all its replies; the connection is broken then
+  std::optional<error> problem{};  ///< why it did not get all its replies; the connection is broken then, unless nothing was sent
 };
 
 /// Sends all flights and waits for their replies, until the deadline. Never throws for what happens to a leg.

@@ -1,5 +1,6 @@
 // A Redis that dies, freezes, forgets and is cut off: no reply is ever taken for another's, and doubt is told from failure.
 
+#include <holdfast/key/redis.hpp>
 #include <holdfast/redis.hpp>
 
 #include "support/cutting_proxy.hpp"
@@ -101,7 +102,7 @@ TEST(RedisFault, LateReplyIsNobodyElses) {
   EXPECT_EQ(through.call(command("ECHO").arg("first")).text(), "first");
   proxy.hold(flow::to_client);
   try {
-    through.call(command("ECHO").arg("late"), {.timeout = 100ms});
+    through.call(command("ECHO").arg("late"), {.timeout = 1s});  // enough to send it, on any machine
     FAIL();
   } catch (const error& late) {
     EXPECT_EQ(late.code(), errc::timeout);
@@ -118,7 +119,7 @@ TEST(RedisFault, FrozenServerIsATimeout) {
   server.pause();
   const auto began = std::chrono::steady_clock::now();
   try {
-    redis.call(command("INCR").key("n"), {.timeout = 300ms});
+    redis.call(command("INCR").key("n"), {.timeout = 1s});
     FAIL();
   } catch (const error& frozen) {
     EXPECT_EQ(frozen.code(), errc::timeout);
@@ -287,6 +288,42 @@ TEST(RedisFault, ClusterCutInTheMiddleOfReplies) {
   }
   EXPECT_GT(cuts, 0);
   EXPECT_GT(through.count().resent, 0U);
+}
+
+TEST(RedisFault, NodeThatHangsPutsNothingOfTheOthersInDoubt) {
+  const auto& cluster = shared_server<redis_cluster>();
+  const auto ranges = client(cluster.url(), {.timeout = 30s}).call(command("CLUSTER").arg("SLOTS")).elements();
+  const auto port_of = [](const redis::reply& range) {
+    return static_cast<std::uint16_t>(range.elements().at(2).elements().at(1).integer());
+  };
+  const auto hangs = port_of(ranges.at(0));
+  const auto prefix = cluster.unique_prefix("hang");
+  std::string there;
+  std::string elsewhere;
+  for (int i = 0; there.empty() || elsewhere.empty(); ++i) {
+    const std::string name = prefix + std::to_string(i);
+    const std::int64_t slot = key::redis_slot(name);
+    for (const auto& each : ranges) {
+      if (slot < each.elements().at(0).integer() || slot > each.elements().at(1).integer()) continue;
+      (port_of(each) == hangs ? there : elsewhere) = name;
+    }
+  }
+  cutting_proxy proxy(hangs);
+  proxy.accept(false);
+  const auto translate = [&](const std::string& address) {
+    const auto port = address.substr(address.rfind(':') + 1);
+    // Connections are made in the order of addresses: first the one that hangs.
+    return port == std::to_string(hangs) ? "127.0.0.1:" + std::to_string(proxy.port()) : "localhost:" + port;
+  };
+  const client through(cluster.url(), {.connect_timeout = 30s, .timeout = 30s, .translate = translate});
+  EXPECT_EQ(through.call(command("INCR").key(elsewhere)).integer(), 1);
+  const std::vector<command> commands{command("INCR").key(there), command("INCR").key(elsewhere)};
+  const auto replies = through.pipeline(commands, {.timeout = 300ms});
+  for (const auto& each : replies) {
+    expect_passing(each.problem());
+    EXPECT_FALSE(each.problem().in_doubt()) << each.problem().what();
+  }
+  EXPECT_EQ(through.call(command("GET").key(elsewhere)).text(), "1");
 }
 
 TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {

@@ -177,6 +177,36 @@ TEST_F(RedisClient, ReplyBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
   EXPECT_EQ(small.call(command("PING")).text(), "PONG");
 }
 
+TEST_F(RedisClient, LargeReplyHarmsNobodyBehindIt) {
+  const client small(server.url(), {.max_reply = 10'000});
+  small.call(command("SET").key(key("big")).arg(std::string(20'000, 'x')));
+  small.call(command("SET").key(key("small")).arg("s"));
+  const std::vector<command> commands{command("GET").key(key("big")).idempotent(), command("GET").key(key("small")).idempotent()};
+  const auto replies = small.pipeline(commands);
+  EXPECT_EQ(replies[0].problem().code(), errc::too_large);
+  EXPECT_EQ(replies[1].text(), "s");
+}
+
+TEST_F(RedisClient, RefusesWhatChangesAConnectionForTheNextCaller) {
+  const client one(server.url(), {.connections = 1});
+  for (const char* name : {"MULTI", "multi", "WATCH", "SELECT", "SUBSCRIBE", "MONITOR", "HELLO", "AUTH", "RESET"})
+    EXPECT_EQ(problem_of(one, command(name).arg("1")).code(), errc::invalid_argument) << name;
+  const std::vector<command> transaction{command("INCR").key(key("n")), command("MULTI"), command("EXEC")};
+  try {
+    one.pipeline(transaction);
+    FAIL();
+  } catch (const error& refused) {
+    EXPECT_EQ(refused.path(), "commands[1]");
+  }
+  EXPECT_TRUE(one.call(command("GET").key(key("n"))).is_nil());  // neither QUEUED, nor sent
+}
+
+TEST_F(RedisClient, ScriptsOwnErrorDoesNotRunItTwice) {
+  const redis::script busy("redis.call('INCR', KEYS[1]) return redis.error_reply('BUSY another worker has it')");
+  EXPECT_EQ(problem_of(redis, command(busy).key(key("runs"))).backend_code(), "BUSY");
+  EXPECT_EQ(redis.call(command("GET").key(key("runs"))).text(), "1");
+}
+
 TEST_F(RedisClient, ForkedChildIsRefused) {
   EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
   const pid_t child = ::fork();
@@ -241,6 +271,14 @@ TEST(RedisConnect, NobodyThereIsUnavailableAndNotInDoubt) {
   EXPECT_EQ(problem_of(no_host, command("PING")).code(), errc::unavailable);
 }
 
+TEST(RedisConnect, ForEverIsNotAtOnce) {
+  constexpr auto ever = std::chrono::milliseconds::max();
+  const client nobody("redis://127.0.0.1:1", {.connect_timeout = ever, .timeout = ever});
+  EXPECT_EQ(problem_of(nobody, command("PING")).code(), errc::unavailable);
+  const client briefly("redis://127.0.0.1:1");
+  EXPECT_EQ(problem_of(briefly, command("PING"), {.timeout = ever}).code(), errc::unavailable);
+}
+
 TEST(RedisConnect, UnixSocketAndDatabase) {
   redis_server server;
   const client by_path("redis+unix://" + server.socket_path() + "?db=5");
@@ -302,6 +340,14 @@ TEST(RedisConnect, TlsIsCheckedByDefault) {
       client("rediss://localhost:" + std::to_string(server.port()) + "?tls_ca=" + files.authority.string()).call(command("PING")).text(),
       "PONG");
   EXPECT_EQ(client(url + "?tls_verify=0").call(command("PING")).text(), "PONG");
+
+  // TLS says goodbye before it closes: that is no reason to send something after it.
+  for (int i = 0; i < 5; ++i) {
+    const auto id = good.call(command("CLIENT").arg("ID")).integer();
+    client(trusted).call(command("CLIENT").arg("KILL").arg("ID").arg(id));
+    EXPECT_EQ(good.call(command("INCR").key("n")).integer(), i + 1);
+  }
+  EXPECT_EQ(good.count().in_doubt, 0U);
 
   const auto refused = [](const std::string& with) {
     const auto problem = problem_of(client(with), command("INCR").key("a"));
