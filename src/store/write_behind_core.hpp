@@ -66,6 +66,7 @@ class core : public std::enable_shared_from_this<core> {
     kind does = kind::none;
     bool done = false;
     bool released = false;  // was held: not to be held again
+    bool clears = false;    // see operation
     bool followed = false;  // by another of the same key in this batch
     unsigned level = 0;     // how many of the same key come before it in this batch
     std::uint64_t sequence = 0;
@@ -124,6 +125,7 @@ class core : public std::enable_shared_from_this<core> {
   void written(std::size_t first, std::size_t last);
   bool carry_out(std::size_t at);
   void lapse(const entry& what);
+  bool give_up(std::size_t at, const error& why);
   void supersede(const flight& one, const entry& what) noexcept;
   void fail(std::size_t at, const error& why) noexcept;
   void back_off(const char* why) noexcept;
@@ -166,6 +168,7 @@ class core : public std::enable_shared_from_this<core> {
   time not_before_{};     // the next try
   std::optional<time> failing_since_{};
   std::optional<time> timer_{};  // armed for what is held
+  std::optional<time> retry_{};  // armed for the next try, or for a look whether it is time
   std::minstd_rand random_;
 
   write_behind_numbers numbers_{};

@@ -104,6 +104,7 @@ bool core::merge(operation& last, operation& one, timestamp horizon) noexcept {
   if (one.what.as_of < last.what.as_of) return false;
   std::swap(last.what, one.what);
   last.does = kind::put;
+  last.clears = true;
   log_.resized(last);
   while (operation* const before = log_.at(last.earlier)) {
     if (before->does == kind::erase ? before->what.as_of > last.what.as_of : !replaces(last.what, before->what, horizon)) break;
@@ -338,9 +339,12 @@ bool core::saved(std::uint64_t before) const noexcept {
 bool core::settle(guard& lock, std::uint64_t before, time deadline) {
   flush_target_ = std::max(flush_target_, before);
   if (saved(before)) return true;
+  // When it was closed nothing is written any more, but what is on its way: who asks then does not wait for nothing.
+  const auto over = [&] { return saved(before) || (stopped_ && !writing_); };
+  if (over()) return false;
   ++flushing_;
   // Whoever asks wants to know now: no pause after the last failure.
-  const bool pausing = !flights_.empty() && !writing_ && not_before_ > options_.clock->steady();
+  const bool pausing = !writing_ && not_before_ > options_.clock->steady();
   if (pausing) not_before_ = {};
   if (!std::exchange(awake_, true) || pausing) {
     lock.unlock();
@@ -354,9 +358,9 @@ bool core::settle(guard& lock, std::uint64_t before, time deadline) {
     }
     lock.lock();
   }
-  const bool done = wait(lock, saved_, deadline, [&] { return saved(before); });
+  wait(lock, saved_, deadline, over);
   --flushing_;
-  return done;
+  return saved(before);
 }
 
 write_behind_report core::settle_and_report(guard& lock, time deadline) {

@@ -69,6 +69,7 @@ bool operation_log::pop(operation& into) noexcept {
   into.earlier = first.earlier;
   into.hash = first.hash;
   into.bytes = first.bytes;
+  into.clears = first.clears;
   into.since = first.since;
   ++head_;
   return true;

@@ -27,6 +27,7 @@ struct operation {
   std::uint64_t in_bucket = 0;
   std::size_t hash = 0;
   std::size_t bytes = 0;
+  bool clears = false;  ///< a put that took the place of an erase: if it cannot be written, what was to be erased must go all the same
   std::chrono::steady_clock::time_point since{};  ///< its key is unsaved since then
 };
 

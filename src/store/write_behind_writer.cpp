@@ -30,6 +30,9 @@ bool is_poison(const error& e) noexcept {
   }
 }
 
+/// Is it this row that cannot be read, today and tomorrow? A store names it then. (A sealed store does so for each that it cannot open.)
+bool is_unreadable(const error& e, const entry& row) { return !e.transient() && !e.in_doubt() && e.path() == row.name + "/" + row.key; }
+
 /// A task of the executor. It does not keep the core alive while it waits, and says so when it is thrown away.
 class errand {
  public:
@@ -59,6 +62,8 @@ executor::task core::task() {
 void core::task_lost() noexcept {
   const guard lock(mutex_);
   if (!writing_) awake_ = false;
+  timer_.reset();  // it may have been one of these
+  retry_.reset();
 }
 
 /// False: nobody will write until somebody asks again.
@@ -78,7 +83,8 @@ void core::drain() noexcept {
   if (writing_ || stopped_) return;
   const auto steady = options_.clock->steady();
   if (timer_ && *timer_ <= steady) timer_.reset();
-  if (!flights_.empty() && steady < not_before_) return go_on(lock);
+  if (retry_ && *retry_ <= steady) retry_.reset();
+  if (steady < not_before_) return go_on(lock);
   writing_ = true;
   awake_ = true;
   bool done = false;
@@ -109,8 +115,9 @@ bool core::take(time now) {
   const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
   since_ = now;
   // A put of a key that is held may bring that one along.
-  flights_.reserve(2 * options_.batch_entries);
-  entries_.reserve(2 * options_.batch_entries);
+  const std::size_t most = std::min(options_.batch_entries + 1, log_.live() + held_.size());
+  flights_.reserve(most);
+  entries_.reserve(most);
   const auto room_left = [this] { return flights_.size() < options_.batch_entries && flying_bytes_ < options_.batch_bytes; };
   bool released = false;
   while (room_left()) {
@@ -140,7 +147,13 @@ bool core::take(time now) {
 }
 
 void core::append(operation&& one, bool released, bool look_back) {
-  flight added{.does = one.does, .released = released, .sequence = one.sequence, .hash = one.hash, .bytes = one.bytes, .since = one.since};
+  flight added{.does = one.does,
+               .released = released,
+               .clears = one.clears,
+               .sequence = one.sequence,
+               .hash = one.hash,
+               .bytes = one.bytes,
+               .since = one.since};
   for (std::size_t i = flights_.size(); look_back && i-- > 0;) {
     if (flights_[i].hash != one.hash || !is_about(entries_[i], place(one.what), one.what.key)) continue;
     flights_[i].followed = true;
@@ -175,7 +188,8 @@ void core::arrange() {
 
 bool core::may_hold(std::size_t at, timestamp now, time steady) const noexcept {
   const flight& one = flights_[at];
-  if (one.does != kind::put || one.level > 0 || one.followed || one.released || one.sequence < flush_target_ || closed_) return false;
+  if (one.does != kind::put || one.level > 0 || one.followed || one.released || one.clears || one.sequence < flush_target_ || closed_)
+    return false;
   const auto* const there = last_written_.find(one.hash);
   if (there == nullptr || there->digest != one.digest || there->when + options_.refresh_after <= steady) return false;
   if (held_.size() >= options_.max_held || held_.bytes() >= options_.max_bytes / 4) return false;
@@ -248,13 +262,26 @@ bool core::write_run(std::size_t first, std::size_t last) {
       back_off(e.what());
       return false;
     }
-    if (last - first == 1) {
-      fail(first, e);
-      return true;
-    }
+    if (last - first == 1) return give_up(first, e);
   }
   const std::size_t middle = first + (last - first) / 2;
   return write_run(first, middle) && write_run(middle, last);
+}
+
+/// A put that is refused for good. An erase that it had taken the place of was promised, and is carried out.
+bool core::give_up(std::size_t at, const error& why) {
+  if (flights_[at].clears) {
+    try {
+      lapse(entries_[at]);
+    } catch (const error& e) {
+      if (!is_poison(e)) {
+        back_off(e.what());
+        return false;
+      }
+    }
+  }
+  fail(at, why);
+  return true;
 }
 
 void core::written(std::size_t first, std::size_t last) {
@@ -311,7 +338,14 @@ bool core::carry_out(std::size_t at) {
 
 /// What expired while it waited is not written. Had it been written in time, what is older would be gone: so that goes.
 void core::lapse(const entry& what) {
-  const auto there = next_->find(place(what), what.key);
+  std::optional<entry> there;
+  try {
+    there = next_->find(place(what), what.key);
+  } catch (const error& e) {
+    // Nobody can read what is there, so nobody is given it; and all that is queued must not wait for somebody to mend one row.
+    if (is_unreadable(e, what)) return;
+    throw;
+  }
   const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
   if (there && *there != what && replaces(what, *there, horizon)) (void)next_->erase(place(what), what.key, there->as_of);
 }
@@ -356,8 +390,9 @@ void core::back_off(const char* why) noexcept {
     constexpr unsigned most_doublings = 20;
     const auto steady = options_.clock->steady();
     const auto longest = std::chrono::microseconds(options_.retry_longest);
-    auto pause = std::chrono::microseconds(options_.retry_first) * (1 << std::min(tries_, most_doublings));
-    pause = std::min(pause, longest);
+    const int doubled = 1 << std::min(tries_, most_doublings);
+    const auto first = std::chrono::microseconds(options_.retry_first);
+    auto pause = first >= longest / doubled ? longest : first * doubled;
     // Between half of it and all: many writers that failed together do not come back together.
     pause = pause / 2 + std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, pause.count() / 2)(random_));
     ++tries_;
@@ -392,11 +427,14 @@ void core::go_on(guard& lock) noexcept {
     return lock.unlock();
   }
   const auto steady = options_.clock->steady();
-  const bool pausing = !flights_.empty() && not_before_ > steady;
+  const bool pausing = not_before_ > steady;
   const bool busy = !flights_.empty() || log_.front() != nullptr || held_.ripe(flush_target_, steady) != nullptr;
   std::optional<time> when;
-  if (pausing) when = not_before_;
-  else if (!busy && !held_.empty() && (!timer_ || held_.next_due() < *timer_)) timer_ = when = held_.next_due();
+  // One timer is enough, if it is not too late: it looks again, and arms another. Each flush of a store that fails would leave one otherwise.
+  // One that is over may have met a writer at work, and done nothing.
+  const auto armed = [steady](const std::optional<time>& timer, time by) { return timer && *timer > steady && *timer <= by; };
+  if (pausing && !armed(retry_, not_before_)) retry_ = when = not_before_;
+  else if (!pausing && !busy && !held_.empty() && !armed(timer_, held_.next_due())) timer_ = when = held_.next_due();
   awake_ = busy;
   lock.unlock();
   if (busy && !pausing) {
@@ -414,6 +452,7 @@ void core::go_on(guard& lock) noexcept {
   lock.lock();
   if (!writing_) awake_ = false;
   timer_.reset();
+  retry_.reset();
   lock.unlock();
 }
 

@@ -1,0 +1,163 @@
+// What must not hold up all the rest, or wait for what will not come.
+
+#include "support/failure_of.hpp"
+#include "unit/store/write_behind_fixture.hpp"
+
+#include <future>
+
+namespace holdfast::test {
+namespace {
+
+using operation = faulty_store::operation;
+
+class WriteBehindStuck : public WriteBehindFixture {
+ protected:
+  static error down() { return {errc::unavailable, "the database is down", {.transient = true}}; }
+};
+
+TEST_F(WriteBehindStuck, ARowThatCannotBeReadDoesNotStopTheWriter) {
+  before_ = [](operation what, auto) {
+    if (what == operation::put) throw down();
+  };
+  auto brief = make("k");
+  brief.expire_on = clock_->now() + 1s;
+  put(brief);
+  put(make("other", 0ms, "v"));
+  executor_->advance(5s);
+  // As a sealed store says it of a row that was sealed with a key that is gone.
+  before_ = [](operation what, auto) {
+    if (what == operation::find) throw error(errc::not_found, "sealed with a key that is not in the ring", {.path = "n/k"});
+  };
+  executor_->advance(5s);
+  EXPECT_EQ(stored("other"), "v");
+  EXPECT_EQ(numbers().pending, 0U);
+  EXPECT_EQ(numbers().expired, 1U);
+}
+
+TEST_F(WriteBehindStuck, AStoreThatCannotBeReadIsWaitedFor) {
+  auto brief = make("k", 0ms, "new");
+  brief.expire_on = clock_->now() + 1s;
+  model_->put(make("k", 1min, "old"));
+  put(brief);
+  clock_->advance(2s);
+  before_ = [](operation what, auto) {
+    if (what == operation::find) throw error(errc::permission, "no privilege", {.path = "FAILOVER_STORE"});
+  };
+  executor_->advance(5s);
+  EXPECT_EQ(numbers().pending, 1U) << "what it would have replaced is there, and may be readable tomorrow";
+  before_ = {};
+  executor_->advance(5s);
+  EXPECT_EQ(numbers().pending, 0U);
+  EXPECT_EQ(stored("k"), "(none)");
+}
+
+TEST_F(WriteBehindStuck, AnEraseIsCarriedOutThoughThePutAfterItIsRefused) {
+  const auto erased = make("k", 1s, "old");
+  put(erased);
+  executor_->run_all();
+  bool unreachable = true;
+  before_ = [&](operation what, std::span<const entry> entries) {
+    if (what == operation::put && entries[0].payload == "poison") throw error(errc::too_large, "the row is too long");
+    if (what == operation::erase && std::exchange(unreachable, false)) throw down();
+  };
+  ASSERT_TRUE(store().erase("n", "k", erased.as_of));
+  put(make("k", 0ms, "poison"));
+  executor_->advance(5s);
+  EXPECT_EQ(numbers().failed, 1U);
+  EXPECT_EQ(numbers().pending, 0U);
+  EXPECT_EQ(payload("k"), "(none)") << "its erase was acknowledged";
+}
+
+TEST_F(WriteBehindStuck, ARefusedPutLeavesTheLastGoodAnswer) {
+  put(make("k", 1s, "old"));
+  executor_->run_all();
+  before_ = [&](operation what, auto) {
+    if (what == operation::put) throw error(errc::too_large, "the row is too long");
+  };
+  put(make("k", 0ms, "poison"));
+  executor_->advance(5s);
+  EXPECT_EQ(payload("k"), "old");
+}
+
+TEST_F(WriteBehindStuck, FlushesOfAStoreThatFailsLeaveNoTimersBehind) {
+  before_ = [](operation what, auto) {
+    if (what == operation::put) throw down();
+  };
+  put(make("k", 0ms, "v"));
+  executor_->run_all();
+  for (int i = 0; i < 200; ++i) {
+    (void)store().flush(now());
+    executor_->run_all();
+    executor_->advance(1ms);
+  }
+  EXPECT_GE(sizes_.size(), 200U) << "each of them tried";
+  EXPECT_LE(executor_->size(), 20U);
+  executor_->advance(10s);
+  EXPECT_LE(executor_->size(), 1U) << "one that tries again is enough";
+  before_ = {};
+  executor_->advance(10s);
+  EXPECT_EQ(stored("k"), "v");
+  EXPECT_EQ(executor_->size(), 0U);
+}
+
+TEST_F(WriteBehindStuck, AfterClosingNobodyWaitsForWhatIsNotWritten) {
+  put(make("k"));
+  EXPECT_EQ(store().close(now()).unsaved, 1U);
+  auto asked = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
+  EXPECT_EQ(asked.wait_for(10s), std::future_status::ready);
+  clock_->advance(2h);
+  EXPECT_EQ(asked.get().unsaved, 1U);
+}
+
+TEST_F(WriteBehindStuck, TheLongestTimeThatThereIsIsLong) {
+  constexpr auto forever = std::chrono::milliseconds::max();
+  options_.max_entries = 1;
+  options_.block_for = options_.scan_flush = options_.stalled_after = options_.retry_longest = options_.refresh_after = forever;
+  put(make("k"));
+  EXPECT_FALSE(numbers().stalled);
+  auto blocked = std::async(std::launch::async, [this] { put(make("other")); });
+  while (blocked.wait_for(1ms) != std::future_status::ready) executor_->run_all();
+  EXPECT_NO_THROW(blocked.get());
+  before_ = [](operation what, auto) {
+    if (what == operation::put) throw down();
+  };
+  executor_->run_all();
+  EXPECT_FALSE(numbers().stalled);
+  before_ = {};
+}
+
+TEST_F(WriteBehindStuck, AQueueWithoutABoundIsWritten) {
+  options_.max_entries = options_.batch_entries = std::size_t{1} << 62U;
+  put(make("k", 0ms, "v"));
+  EXPECT_NO_THROW(executor_->run_all(1000));
+  EXPECT_EQ(stored("k"), "v");
+}
+
+TEST_F(WriteBehindStuck, WhatIsHeldIsWrittenThoughItsTimerMetAWriterAtWork) {
+  options_.refresh_after = 10s;
+  put(make("a", 0ms, "same"));
+  executor_->run_all();
+  executor_->advance(2s);
+  put(make("b", 0ms, "same"));
+  executor_->run_all();
+  executor_->advance(1s);
+  const auto again = make("b", 0ms, "same");
+  put(make("a", 0ms, "same"));
+  put(again);
+  executor_->run_all();
+  ASSERT_EQ(numbers().held, 2U);
+  executor_->advance(6'999ms);
+  put(make("a", 0ms, "another"));
+  before_ = [this](operation what, auto) {
+    if (what == operation::put) executor_->advance(500ms);  // the timer for a, which is held no more, finds the writer at work
+  };
+  executor_->run_all();
+  before_ = {};
+  EXPECT_EQ(numbers().held, 1U);
+  executor_->advance(3s);
+  EXPECT_EQ(numbers().held, 0U);
+  EXPECT_EQ(model_->find("n", "b").value().as_of, again.as_of);
+}
+
+}  // namespace
+}  // namespace holdfast::test
