@@ -55,7 +55,12 @@ bool tier_front::end_read(const read_ticket& ticket, place where, std::string_vi
   stripe& in = stripes_[ticket.stripe];
   const std::scoped_lock lock(in.mutex);
   if (answer) in.highest = std::max(in.highest, answer->as_of);
-  if (!ticket.clean || ticket.version != in.version) return false;
+  if (!ticket.clean || ticket.version != in.version) {
+    // Another read may have brought what it saw before somebody else wrote this: who has seen this must not be given that afterwards.
+    const auto shown = memory_.version(where, key);
+    if (shown && (!answer || *shown < answer->as_of)) memory_.note(where, key, never);
+    return false;
+  }
   // A read of the same key that began earlier must not replace this by what it saw then.
   ++in.version;
   if (answer) show(*answer, ticket.begun);

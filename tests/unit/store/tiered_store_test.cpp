@@ -196,6 +196,25 @@ TEST_F(TieredStore, ABackfillNeverHidesWhatWasPutMeanwhile) {
   EXPECT_EQ(payload(*store, "k"), "new");
 }
 
+TEST_F(TieredStore, WhoSawWhatAnotherProcessWroteDoesNotSeeTheOlderVersionAfterThat) {
+  const auto store = make();
+  model_->put(made("k", "old", 1s));
+  durable_->before = once(operation::find, [&] {
+    EXPECT_EQ(payload(*store, "k"), "old") << "a read that began later and ends earlier";
+    model_->put(made("k", "new"));
+  });
+  EXPECT_EQ(payload(*store, "k"), "new");
+  EXPECT_EQ(payload(*store, "k"), "new");
+  EXPECT_EQ(payload(*store, "k"), "new");
+}
+
+TEST_F(TieredStore, TheLongestDeadlineThatThereIsIsLong) {
+  const auto pool = make_thread_pool();
+  const auto store = make({.read_deadline = std::chrono::milliseconds::max(), .executor = pool});
+  model_->put(made("k", "value"));
+  EXPECT_EQ(payload(*store, "k"), "value");
+}
+
 TEST_F(TieredStore, AReadWithinAPutDoesNotBringTheOldVersionBack) {
   const auto store = make();
   store->put(made("k", "old", 1s));
