@@ -1,5 +1,7 @@
 #include <holdfast/store/compose.hpp>
 
+#include "sql/database.hpp"
+
 namespace HOLDFAST_NAMESPACE {
 
 namespace {
@@ -32,6 +34,7 @@ bool composed_store::erase(place where, std::string_view key, timestamp as_of) {
 std::size_t composed_store::expire(timestamp before, std::size_t limit) { return top_.expire(before, limit); }
 std::uint64_t composed_store::count(place where) { return top_.count(where); }
 peer composed_store::peer() const noexcept { return top_.peer(); }
+bool composed_store::waits() const noexcept { return top_.waits(); }
 store_health composed_store::health() noexcept { return top_.health(); }
 
 write_behind_report composed_store::flush(std::chrono::steady_clock::time_point deadline) {
@@ -39,6 +42,15 @@ write_behind_report composed_store::flush(std::chrono::steady_clock::time_point 
 }
 write_behind_report composed_store::close(std::chrono::steady_clock::time_point deadline) {
   return parts_.write_behind ? parts_.write_behind->close(deadline) : write_behind_report();
+}
+
+store_composition<> compose(const database& on, store_options options) {
+  const auto& state = *on.shared();
+  return store_composition<>({.base = on.store(std::move(options))}, {.clock = state.options.clock,
+                                                                      .executor = state.options.executor,
+                                                                      .reads_on = [shared = on.shared()] { return shared->executor(); },
+                                                                      .log = state.options.log,
+                                                                      .metrics = state.options.metrics});
 }
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -86,6 +86,7 @@ class sealing_store final : public sealed_store {
   std::uint64_t count(place where) override { return next_->count(where); }
 
   [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
+  [[nodiscard]] bool waits() const noexcept override { return next_->waits(); }
 
   store_health health() noexcept override {
     auto result = next_->health();

@@ -12,7 +12,7 @@ namespace HOLDFAST_NAMESPACE {
 namespace {
 
 /// The innermost scope of each thread. The scopes themselves are the list: nothing is allocated, nothing is left behind.
-thread_local const tenant_scope* innermost = nullptr;
+thread_local tenant_scope* innermost = nullptr;
 
 void check_id(std::string_view id) {
   const auto fail = [](errc code, const std::string& why) { throw error(code, why, {.path = "tenant"}); };
@@ -21,6 +21,9 @@ void check_id(std::string_view id) {
   if (!is_utf8(id)) fail(errc::ill_formed_text, "the id of the tenant is not well-formed UTF-8");
   if (id.find('\0') != std::string_view::npos) fail(errc::invalid_argument, "the id of the tenant contains a NUL character");
 }
+
+/// PostgreSQL cuts the name of a table off after 63 bytes, in silence: `<place>_FAILOVER_STORE` must fit.
+constexpr std::size_t max_place = 48;
 
 using registry = std::set<std::string, std::less<>>;
 
@@ -82,6 +85,7 @@ class realm_store final : public tenant_store {
   std::size_t expire(timestamp before, std::size_t limit) override { return next_->expire(before, limit); }
   std::uint64_t count(place where) override { return next_->count(in_realm(where)); }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
+  [[nodiscard]] bool waits() const noexcept override { return next_->waits(); }
   store_health health() noexcept override { return next_->health(); }
 
   tenant_numbers numbers() const noexcept override { return {.unknown = unknown_.load(), .missing = missing_.load()}; }
@@ -135,7 +139,14 @@ tenant_scope::tenant_scope(std::optional<std::string> tenant) : tenant_(std::mov
   if (tenant_) check_id(*tenant_);
   innermost = this;
 }
-tenant_scope::~tenant_scope() { innermost = before_; }
+tenant_scope::~tenant_scope() {
+  // Where it is in the list, which should be first. Of another thread's list nothing is known here, and nothing changed.
+  for (tenant_scope** at = &innermost; *at != nullptr; at = &(*at)->before_) {
+    if (*at != this) continue;
+    *at = before_;
+    return;
+  }
+}
 
 std::optional<std::string> current_tenant() { return innermost != nullptr ? innermost->tenant_ : std::nullopt; }
 
@@ -145,11 +156,23 @@ std::map<std::string, std::string, std::less<>> tenant_realms(const std::vector<
   for (const auto& each : tenants) ids.push_back(each.id);
   (void)checked(ids);
   std::map<std::string, std::string, std::less<>> realms;
+  std::set<std::string> taken;  // without case: so some databases compare names
   for (const auto& [id, place] : tenants) {
     const std::string& name = place.empty() ? id : place;
     if (!is_plain_name(name)) {
       throw error(errc::invalid_argument,
                   "the tenant '" + id + "' needs a place of letters, digits and underscores: its own id cannot be part of a table's name",
+                  {.path = "tenants"});
+    }
+    if (name.size() > max_place) {
+      throw error(errc::too_large,
+                  "the place of the tenant '" + id + "' is longer than 48 characters, so that its table would share a name with others",
+                  {.path = "tenants"});
+    }
+    std::string folded(name);
+    std::ranges::transform(folded, folded.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    if (!taken.insert(std::move(folded)).second) {
+      throw error(errc::invalid_argument, "the tenant '" + id + "' is in the same place as another; give each a place of its own",
                   {.path = "tenants"});
     }
     realms.emplace(id, name + (strategy == tenant_strategy::schema ? "." : "_"));

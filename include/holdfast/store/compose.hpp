@@ -9,10 +9,15 @@
 ///     sealed        encrypts
 ///     a store       SQL, or memory
 ///
-///     auto store = holdfast::compose(db.store()).sealed({...}).write_behind({...}).tiered({...}).tenants({...}).build();
+///     auto store = holdfast::compose(db).sealed({...}).write_behind({...}).tiered({...}).tenants({...}).build();
 ///
 /// Each part is optional. From the bottom up: a part that is put on one that must be above it does not compile.
 
+#include <holdfast/clock.hpp>
+#include <holdfast/database.hpp>
+#include <holdfast/executor.hpp>
+#include <holdfast/log.hpp>
+#include <holdfast/metrics.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/store/sealed.hpp>
 #include <holdfast/store/tenants.hpp>
@@ -21,6 +26,7 @@
 #include <holdfast/version.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -52,6 +58,7 @@ class HOLDFAST_API composed_store final : public store {
   std::size_t expire(timestamp before, std::size_t limit) override;
   [[nodiscard]] std::uint64_t count(place where) override;
   [[nodiscard]] holdfast::peer peer() const noexcept override;
+  [[nodiscard]] bool waits() const noexcept override;
   [[nodiscard]] store_health health() noexcept override;
 
   /// Those of write_behind; without it everything is written already, and there is nothing to report.
@@ -65,6 +72,15 @@ class HOLDFAST_API composed_store final : public store {
   store& top_;
 };
 
+/// What the parts of a composition use where their own options say nothing. `compose(db)` takes it from the database.
+struct store_surroundings {
+  std::shared_ptr<const holdfast::clock> clock{};  ///< of write_behind and tiered: the one of the store at the bottom
+  std::shared_ptr<holdfast::executor> executor{};  ///< of write_behind and tiered; none: write_behind has a thread of its own
+  std::function<std::shared_ptr<holdfast::executor>()> reads_on{};  ///< asked where there is no executor and tiered has a read_deadline
+  log_sink log{};                                                   ///< of write_behind
+  std::shared_ptr<metrics_sink> metrics{};                          ///< of write_behind
+};
+
 /// How far up a composition is.
 enum class store_level : std::uint8_t { base, sealed, write_behind, tiered, tenants };
 
@@ -73,27 +89,34 @@ enum class store_level : std::uint8_t { base, sealed, write_behind, tiered, tena
 template <store_level Top = store_level::base>
 class store_composition {
  public:
-  explicit store_composition(store_parts parts) : parts_(std::move(parts)) {}
+  explicit store_composition(store_parts parts, store_surroundings around = {}) : parts_(std::move(parts)), around_(std::move(around)) {}
 
   [[nodiscard]] store_composition<store_level::sealed> sealed(sealed_options options) && {
     static_assert(Top < store_level::sealed, "sealed goes right above the base store: nothing that is above it may come before it");
     parts_.sealed = make_sealed(top(), std::move(options));
-    return store_composition<store_level::sealed>(std::move(parts_));
+    return store_composition<store_level::sealed>(std::move(parts_), std::move(around_));
   }
   [[nodiscard]] store_composition<store_level::write_behind> write_behind(write_behind_options options = {}) && {
     static_assert(Top < store_level::write_behind, "write_behind goes above sealed and below tiered and tenants, and only once");
+    if (!options.clock) options.clock = around_.clock;
+    if (!options.executor) options.executor = around_.executor;
+    if (!options.log) options.log = around_.log;
+    if (!options.metrics) options.metrics = around_.metrics;
     parts_.write_behind = make_write_behind(top(), std::move(options));
-    return store_composition<store_level::write_behind>(std::move(parts_));
+    return store_composition<store_level::write_behind>(std::move(parts_), std::move(around_));
   }
   [[nodiscard]] store_composition<store_level::tiered> tiered(tiered_options options = {}) && {
     static_assert(Top < store_level::tiered, "tiered goes above write_behind and below tenants, and only once");
+    if (!options.clock) options.clock = around_.clock;
+    if (!options.executor) options.executor = around_.executor;
+    if (!options.executor && options.read_deadline.count() > 0 && around_.reads_on) options.executor = around_.reads_on();
     parts_.tiered = make_tiered_store(top(), std::move(options));
-    return store_composition<store_level::tiered>(std::move(parts_));
+    return store_composition<store_level::tiered>(std::move(parts_), std::move(around_));
   }
   [[nodiscard]] store_composition<store_level::tenants> tenants(tenant_options options) && {
     static_assert(Top < store_level::tenants, "tenants goes above all others, and only once");
     parts_.tenants = make_tenant_store(top(), std::move(options));
-    return store_composition<store_level::tenants>(std::move(parts_));
+    return store_composition<store_level::tenants>(std::move(parts_), std::move(around_));
   }
 
   [[nodiscard]] std::shared_ptr<composed_store> build() && { return std::make_shared<composed_store>(std::move(parts_)); }
@@ -113,9 +136,15 @@ class store_composition {
   }
 
   store_parts parts_;
+  store_surroundings around_{};
 };
 
-/// Begins with the store at the bottom.
-[[nodiscard]] inline store_composition<> compose(std::shared_ptr<store> base) { return store_composition<>({.base = std::move(base)}); }
+/// Begins with the store at the bottom. Clocks and executors of the parts are the machine's and their own, unless they are given.
+[[nodiscard]] inline store_composition<> compose(std::shared_ptr<store> base, store_surroundings around = {}) {
+  return store_composition<>({.base = std::move(base)}, std::move(around));
+}
+/// Begins with the store on a database. The parts have the database's clock, log and metrics, and run on its executor, if it was given one,
+/// except where their own options say otherwise. Throws as database::store.
+[[nodiscard]] HOLDFAST_API store_composition<> compose(const database& on, store_options options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -24,7 +24,8 @@ inline constexpr std::size_t max_tenant_length = 128;  ///< bytes of a tenant's 
 inline constexpr std::size_t max_tenants = 10'000;
 
 /// Says for whom this thread works, until it goes; then it is again as it was before. Scopes nest, and are left in the order in which they
-/// were entered, reversed. The tenant is kept in a variable of the thread, which every tenant store of the process looks at.
+/// were entered, reversed; one that is left earlier leaves those within it as they are. A coroutine must not keep one over a `co_await`: until
+/// it goes on, its thread would work for that tenant. The tenant is kept in a variable of the thread, which every tenant store of the process looks at.
 ///
 ///     holdfast::tenant_scope scope("acme");
 ///
@@ -43,7 +44,7 @@ class HOLDFAST_API tenant_scope {
  private:
   friend HOLDFAST_API std::optional<std::string> current_tenant();
   std::optional<std::string> tenant_;
-  const tenant_scope* before_;
+  tenant_scope* before_;
 };
 
 /// Whom the innermost scope of this thread names; nothing without one.

@@ -1,7 +1,10 @@
 #include <holdfast/store/compose.hpp>
+#include <holdfast/store/memory.hpp>
 
 #include "support/failure_of.hpp"
+#include "support/manual_executor.hpp"
 #include "support/model_store.hpp"
+#include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,6 +85,38 @@ TEST(Compose, WhatWasQueuedIsThereWhenItGoes) {
     for (int i = 0; i < 100; ++i) store->put(make(std::to_string(i)));
   }
   EXPECT_EQ(base->count({"n", "acme"}), 100U);
+}
+
+TEST(Compose, ThePartsHaveTheClockAndTheExecutorOfTheDatabase) {
+  const auto clock = std::make_shared<virtual_clock>();
+  const auto executor = std::make_shared<manual_executor>(clock);
+  const auto db = open("memory:", {.clock = clock, .executor = executor});
+  const auto store =
+      compose(db).write_behind({.refresh_after = 0ms, .linger = 0ms}).tiered({.freshness = 1s, .read_deadline = 1ms}).build();
+  auto e = make("k", "v");
+  e.as_of = clock->now();
+  e.expire_on = clock->now() + 1h;
+  store->put(e);
+  EXPECT_EQ(store->parts().base->find("n", "k"), std::nullopt) << "nobody ran its writer";
+  executor->run_all();
+  EXPECT_EQ(store->parts().base->find("n", "k"), e);
+  EXPECT_EQ(store->find("n", "k"), e);
+  EXPECT_EQ(store->parts().tiered->stats().fresh, 1U) << "by the database's clock";
+  clock->advance(2s);
+  EXPECT_EQ(store->find("n", "k"), e) << "what is in front, because the read is late";
+  EXPECT_EQ(store->parts().tiered->stats().late, 1U) << "nobody ran it";
+}
+
+TEST(Compose, ADeadlineForReadsNeedsNoExecutorWhereTheDatabaseHasItsOwn) {
+  const auto store = compose(open("memory:")).tiered({.read_deadline = 10s}).build();
+  EXPECT_EQ(store->find("n", "k"), std::nullopt);
+  EXPECT_EQ(store->parts().tiered->stats().asked, 1U);
+}
+
+TEST(Compose, SaysWhetherItsBaseWaits) {
+  EXPECT_TRUE(all_of_it(std::make_shared<model_store>())->waits());
+  EXPECT_FALSE(all_of_it(make_memory_store())->waits());
+  EXPECT_FALSE(compose(make_memory_store()).sealed({.keys = sealing_ring::from_text("k1:" + a_key)}).build()->waits());
 }
 
 TEST(Compose, NeedsABase) {

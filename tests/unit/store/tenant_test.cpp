@@ -1,3 +1,4 @@
+#include <holdfast/store/memory.hpp>
 #include <holdfast/store/tenants.hpp>
 
 #include "support/failure_of.hpp"
@@ -7,6 +8,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 namespace holdfast::test {
@@ -55,6 +57,28 @@ TEST_F(Tenants, ScopesNestAndRestore) {
     EXPECT_EQ(current_tenant(), "acme");
   }
   EXPECT_EQ(current_tenant(), std::nullopt);
+}
+
+TEST_F(Tenants, ScopesThatAreLeftInAnotherOrderLeaveNothingBehind) {
+  auto outer = std::make_unique<tenant_scope>("acme");
+  auto inner = std::make_unique<tenant_scope>("globex");
+  outer.reset();
+  EXPECT_EQ(current_tenant(), "globex") << "the one that is still there";
+  inner.reset();
+  EXPECT_EQ(current_tenant(), std::nullopt) << "and not the one that went first";
+}
+
+TEST_F(Tenants, AScopeOfAnotherThreadChangesNothingHere) {
+  const tenant_scope mine("acme");
+  std::unique_ptr<tenant_scope> strange;
+  std::thread([&] { strange = std::make_unique<tenant_scope>("globex"); }).join();
+  strange.reset();
+  EXPECT_EQ(current_tenant(), "acme");
+}
+
+TEST_F(Tenants, SaysWhetherTheStoreBelowWaits) {
+  EXPECT_TRUE(store_->waits());
+  EXPECT_FALSE(make_tenant_store(make_memory_store(), {.tenants = {"acme"}})->waits());
 }
 
 TEST_F(Tenants, AnExceptionLeavesTheScope) {
@@ -172,6 +196,15 @@ TEST_F(Tenants, BothStrategiesNameWhatStandsInFrontOfTheTable) {
         << bad;
   }
   EXPECT_EQ(failure_of([] { (void)tenant_realms({{.id = "a"}, {.id = "a"}}, tenant_strategy::schema); }).code(), errc::duplicate);
+  for (const auto strategy : {tenant_strategy::table_prefix, tenant_strategy::schema}) {
+    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = "a", .place = "x"}, {.id = "b", .place = "X"}}, strategy); }).code(),
+              errc::invalid_argument)
+        << "two in one place";
+    // PostgreSQL would take them for the same table.
+    const std::string most(48, 'x');
+    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = most + "1"}, {.id = most + "2"}}, strategy); }).code(), errc::too_large);
+    EXPECT_EQ(tenant_realms({{.id = most}}, strategy).size(), 1U);
+  }
 }
 
 /// A sanitizer of addresses keeps what was freed for a while.
