@@ -240,7 +240,8 @@ void run(const std::shared_ptr<point_core>& point, call_base& call) {
     std::unique_lock lock(seat.on->mutex);
     seat.on->landed.wait(lock, [&] { return seat.on->how.has_value(); });
   }
-  if (!take_landing(point, call, *seat.on->how)) run_alone(point, call, nullptr);
+  if (const auto& how = seat.on->how; how && take_landing(point, call, *how)) return;
+  run_alone(point, call, nullptr);
 }
 
 void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<call_base>& call, call_base& mine) {
@@ -262,14 +263,15 @@ void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<c
   bool landed = false;
   {
     std::unique_lock lock(seat.on->mutex);
-    landed = point->engine.wait(lock, seat.on->landed, mine.started + *point->options.deadline, [&] { return seat.on->how.has_value(); });
+    landed = point->engine.wait(lock, seat.on->landed, mine.started + point->deadline, [&] { return seat.on->how.has_value(); });
   }
   if (!landed) {
     point->count(tally::coalesced);
     point->count(tally::late);
     return fail_with(point, mine, late_error(*point), cause_code::late, nullptr, nullptr);
   }
-  if (!take_landing(point, mine, *seat.on->how)) run_elsewhere(point, call, mine, nullptr);
+  if (const auto& how = seat.on->how; how && take_landing(point, mine, *how)) return;
+  run_elsewhere(point, call, mine, nullptr);
 }
 
 void run_bypassed(const point_core& point, call_base& call) {

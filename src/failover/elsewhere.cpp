@@ -21,10 +21,8 @@ void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<cal
   call->attempt_began = engine.clock->steady();
   std::exception_ptr error;
   try {
-    call->invoke({.point = point->name,
-                  .deadline = call->started + *point->options.deadline,
-                  .stop = meeting.stop.get_token(),
-                  .attempt = ++call->attempt});
+    call->invoke(
+        {.point = point->name, .deadline = call->started + point->deadline, .stop = meeting.stop.get_token(), .attempt = ++call->attempt});
   } catch (...) {
     error = std::current_exception();
   }
@@ -86,8 +84,7 @@ void run_elsewhere(const std::shared_ptr<point_core>& point, const std::shared_p
   bool ended = false;
   {
     std::unique_lock lock(meeting.mutex);
-    ended =
-        engine.wait(lock, meeting.ended, call->started + *point->options.deadline, [&] { return meeting.at == rendezvous::state::ended; });
+    ended = engine.wait(lock, meeting.ended, call->started + point->deadline, [&] { return meeting.at == rendezvous::state::ended; });
     if (!ended) {
       meeting.at = rendezvous::state::left;
       point->late_running.fetch_add(1, std::memory_order_relaxed);

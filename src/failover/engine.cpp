@@ -3,6 +3,7 @@
 #include "failover/engine_core.hpp"
 #include "failover/point_core.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -21,7 +22,13 @@ engine& engine::operator=(engine&& other) noexcept {
 }
 
 engine::~engine() {
-  if (!core_ || core_->closed.load(std::memory_order_acquire)) return;
+  if (!core_) return;
+  if (!core_->closed.load(std::memory_order_acquire)) end();
+  const std::unique_lock lock(core_->gate->mutex);
+  core_->gate->open = false;
+}
+
+void engine::end() noexcept {
   try {
     const auto report = close(core_->clock->steady() + core_->options.linger);
     if (report.clean()) return;

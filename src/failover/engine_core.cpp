@@ -4,6 +4,7 @@
 #include "failover/point_core.hpp"
 
 #include <algorithm>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -51,6 +52,17 @@ engine_options checked(const std::shared_ptr<store>& on, engine_options options)
   return options;
 }
 
+/// Everything that logs goes through the gate: pools and queues may outlive the engine with a call that hangs, the application's sink may not.
+engine_options gated(engine_options options, const std::shared_ptr<log_gate>& gate) {
+  if (options.log) {
+    options.log = [gate, sink = std::move(options.log)](const log_record& record) {
+      const std::shared_lock lock(gate->mutex);
+      if (gate->open) sink(record);
+    };
+  }
+  return options;
+}
+
 std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const engine_options& options) {
   // In memory a put costs less than queueing it; and one queue is enough.
   if (!options.write_behind || !on->waits() || std::dynamic_pointer_cast<write_behind>(on))
@@ -67,7 +79,7 @@ std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const 
 }  // namespace
 
 engine_core::engine_core(std::shared_ptr<store> on, engine_options given)
-    : options(checked(on, std::move(given))),
+    : options(checked(on, gated(std::move(given), gate))),
       machine_clock(!options.clock),
       clock(options.clock ? options.clock : system_clock()),
       log(options.log, {.clock = clock}),
@@ -128,9 +140,9 @@ executor& engine_core::reads() {
 
 executor::task engine_core::in_this_context(executor::task work) const {
   // The first is the outermost, so the last is put around the work first.
-  for (auto each = options.propagate.rbegin(); each != options.propagate.rend(); ++each) {
+  for (const auto& each : options.propagate | std::views::reverse) {
     try {
-      auto within = (*each)();
+      auto within = each();
       if (!within) continue;
       work = [within = std::move(within), inner = std::move(work)] { within(inner); };
     } catch (...) {

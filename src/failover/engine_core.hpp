@@ -28,6 +28,12 @@ namespace HOLDFAST_NAMESPACE::detail {
 
 class point_core;
 
+/// Shut when the engine is gone: nobody is told anything after that.
+struct log_gate {
+  std::shared_mutex mutex{};
+  bool open = true;
+};
+
 /// What all points of an engine share. Owned by the engine, by its points and by every call on its way: a call that hangs keeps it alive.
 class engine_core : public std::enable_shared_from_this<engine_core> {
  public:
@@ -68,6 +74,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   [[nodiscard]] engine_health health() noexcept;
   close_report close(std::chrono::steady_clock::time_point deadline);
 
+  const std::shared_ptr<log_gate> gate = std::make_shared<log_gate>();
   const engine_options options;
   const bool machine_clock;  ///< the clock is the machine's own
   const std::shared_ptr<const holdfast::clock> clock;

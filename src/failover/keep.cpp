@@ -130,7 +130,8 @@ void keep(const point_core& point, call_base& call) noexcept {
     point.count(tally::stored);
     if (row->tombstone()) point.count(tally::absent);
     if (point.meters) {
-      point.meters->payload(row->payload ? row->payload->size() : 0);
+      const entry& made = *row;
+      point.meters->payload(made.payload ? made.payload->size() : 0);
       point.meters->store(point.engine.clock->steady() - began);
     }
   } catch (...) {

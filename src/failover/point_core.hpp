@@ -79,9 +79,11 @@ class point_core {
   const holdfast::exception_policy policy;
   const std::size_t max_payload;
   const scatter_options scatter;
-  const std::shared_ptr<store> writes;  ///< in front of the queue, or behind it
-  const bool guarded;                   ///< there is a breaker or a limit
-  const bool timed;                     ///< somebody wants to know how long things took
+  const std::shared_ptr<store> writes;          ///< in front of the queue, or behind it
+  const bool guarded;                           ///< there is a breaker or a limit
+  const std::chrono::microseconds deadline;     ///< of a call; zero when it has none
+  const std::chrono::microseconds soft_expiry;  ///< zero when it has none
+  const bool timed;                             ///< somebody wants to know how long things took
   const way how;
 
   mutable holdfast::tallies tallies{};

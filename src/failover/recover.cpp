@@ -15,7 +15,7 @@ tally judge(const std::shared_ptr<point_core>& point, call_base& call, const ent
     return tally::expired;
   }
   if (newest && what.as_of < *newest) return tally::older;
-  if (what.tombstone()) {
+  if (!what.payload) {
     call.make_empty();
     // "There is nothing" is an answer only where an answer may be empty.
     return point->type.may_be_empty ? tally::live : tally::not_found;
@@ -68,7 +68,7 @@ bool recover(const std::shared_ptr<point_core>& point, call_base& call, const ca
     if (row.how == found::failed) point->count(tally::read_failed);
     if (row.how == found::late) point->count(tally::read_late);
     if (row.how == found::nothing) point->count(tally::not_found);
-    if (row.how == found::answer) known = &*row.what;
+    if (row.what) known = &*row.what;
   }
   bool served = false;
   if (known != nullptr) {
@@ -165,12 +165,12 @@ void fail_with(const std::shared_ptr<point_core>& point, call_base& call, std::e
   point->warn("failed", "a call failed and is answered from the store, if there is something", error);
 
   call.make_empty();
-  call.from.why = cause(code, error);
+  call.from.why = cause(code, std::move(error));
   std::optional<entry> row;
   if (believed == nullptr && point->type.has_recovered) believed = &row;
   bool served = recover(point, call, call.from.why, known, believed);
   if (point->type.has_recovered) served = shown_to_hook(*point, call, served, *believed);
-  if (!served) return unserved(*point, call, error);
+  if (!served) return unserved(*point, call, call.from.why.error());
   point->count(call.from.from == origin::substitute ? tally::substituted : tally::stale);
 }
 
@@ -215,13 +215,13 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served, std::s
 bool serve_young(const std::shared_ptr<point_core>& point, call_base& call, std::shared_ptr<call_base> owned) {
   const auto newest = point->engine.recents.newest(point->id_of(call));
   const auto row = read(point, call);
-  if (row.how != found::answer) return false;
+  if (!row.what) return false;
   const auto now = point->engine.clock->now();
   if (judge(point, call, *row.what, now, newest) != tally::live) {
     call.make_empty();
     return false;
   }
-  const bool young = now - row.what->as_of <= *point->options.soft_expiry;
+  const bool young = now - row.what->as_of <= point->soft_expiry;
   if (!young) refresh(point, call, std::move(owned));  // before serving: it wants the call as it started
   serve(*point, call, *row.what, now, cause(young ? cause_code::fresh : cause_code::refreshing));
   point->count(young ? tally::fresh : tally::stale);

@@ -236,6 +236,8 @@ point_core::point_core(engine_core& of, std::string its_name, point_options give
       scatter(options.scatter ? *options.scatter : of.options.scatter),
       writes(store_for(of, options)),
       guarded(options.breaker || options.concurrency_limit != 0),
+      deadline(options.deadline.value_or(std::chrono::microseconds::zero())),
+      soft_expiry(options.soft_expiry.value_or(std::chrono::microseconds::zero())),
       timed(guarded || options.deadline || of.options.metrics),
       how(way_for(options)),
       limit(options.concurrency_limit) {

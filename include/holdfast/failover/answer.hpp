@@ -57,7 +57,7 @@ class HOLDFAST_API cause {
   [[nodiscard]] std::string message() const;
 
  private:
-  std::exception_ptr error_{};
+  std::exception_ptr error_;
   cause_code code_ = cause_code::none;
 };
 

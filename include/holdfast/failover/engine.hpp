@@ -128,6 +128,9 @@ class HOLDFAST_API engine {
   [[nodiscard]] std::shared_ptr<holdfast::store> store() const;
 
  private:
+  /// Closes, and tells the log what was left.
+  void end() noexcept;
+
   template <class Codec, class F, class Make>
   auto bind(std::string_view name, const point_options& options, F callable, point_hooks<detail::result_of_point<F>> hooks, Make make) {
     return bind_as<Codec>(static_cast<typename detail::signature<F>::type*>(nullptr), name, options, std::move(callable), std::move(hooks),
