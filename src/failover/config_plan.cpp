@@ -244,8 +244,10 @@ class planning {
     set(to.batch, from_.count("failover.scheduler.cleanup-batch"));
     set(to.lease, from_.duration("failover.scheduler.cleanup-lease"));
     to.prefix = result.store.prefix;
-    // Nobody would hear it otherwise.
-    if (result.engine.log || result.engine.metrics) result.engine.report_cron = report;
+    // Without a log or numbers nobody would hear it; and the base may have its own times.
+    const bool heard = result.engine.log || result.engine.metrics;
+    const bool silent = result.engine.report_cron.empty() && result.engine.report_every.count() == 0;
+    if (heard && (silent || from_.has("failover.scheduler.report-cron"))) result.engine.report_cron = report;
   }
 
   void advice() {

@@ -56,6 +56,7 @@ class config_engine_test : public ::testing::Test {
   temporary_directory directory{};
   std::atomic<bool> down{false};
   std::string said = "owner of ";
+  std::string who{};  ///< the tenant, by a resolver
   std::mutex mutex{};
   std::vector<std::string> log{};
 };
@@ -164,6 +165,22 @@ TEST_F(config_engine_test, warnings_go_to_the_log_and_memory_needs_no_database) 
   (void)owner("1");
   down = true;
   EXPECT_EQ(*owner("1"), "owner of 1");
+}
+
+TEST_F(config_engine_test, tenants_in_memory_are_kept_apart) {
+  const auto path = directory.path() / "memory.toml";
+  std::ofstream(path) << "[failover.store.multitenant]\nenabled = true\ndefault-tenant = \"a\"\n"
+                         "[failover.store.multitenant.tenants.a]\n[failover.store.multitenant.tenants.b]\n";
+  auto options = listening();
+  options.tenant = [this] { return who; };
+  auto engine = engine::from_config(path.string(), options);
+  const auto owner = owners(engine);
+  (void)owner("1");  // nobody says: the default
+  down = true;
+  who = "a";
+  EXPECT_EQ(*owner("1"), "owner of 1");
+  who = "b";
+  EXPECT_THROW((void)owner("1"), std::runtime_error);
 }
 
 }  // namespace

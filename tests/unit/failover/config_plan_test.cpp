@@ -66,6 +66,9 @@ TEST_F(config_test, the_base_holds_where_the_file_is_silent) {
   EXPECT_EQ(plan.engine.report_cron, "") << "nobody would hear it";
   base.log = [](const log_record&) {};
   EXPECT_EQ(planned("", base).engine.report_cron, "0 0 0 * * *");
+  base.report_every = 5s;
+  EXPECT_EQ(planned("", base).engine.report_cron, "");
+  EXPECT_EQ(planned("[failover.scheduler]\nreport-cron = \"@hourly\"\n", base).engine.report_cron, "@hourly");
 }
 
 TEST_F(config_test, type_and_url_must_agree) {
