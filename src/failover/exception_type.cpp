@@ -17,7 +17,7 @@ std::string exception_type(const std::exception_ptr& thrown) {
   std::string name = status == 0 && plain ? plain.get() : type->name();
   // The inline namespace is nobody's business.
   static const std::string ours = "holdfast::v";
-  if (name.compare(0, ours.size(), ours) == 0) {
+  if (name.starts_with(ours)) {
     const auto end = name.find("::", ours.size());
     if (end != std::string::npos) name.erase(8, end - 8);
   }

@@ -50,7 +50,8 @@ engine_health engine_core::health() noexcept {
         job->done.notify_all();
       });
       std::unique_lock lock(job->mutex);
-      if (posted && wait(lock, job->done, deadline, [&] { return job->how.has_value(); })) result.store = *job->how;
+      if (posted) (void)wait(lock, job->done, deadline, [&] { return job->how.has_value(); });
+      if (job->how) result.store = *job->how;
       else result.store.problem = posted ? "the store did not answer within the read deadline" : "no thread is free to ask the store";
     }
     if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
