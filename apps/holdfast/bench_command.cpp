@@ -1,12 +1,19 @@
+#include <holdfast/error.hpp>
+
+#include "cache_policies.hpp"
 #include "failover.hpp"
 #include "groups.hpp"
 #include "keys.hpp"
 #include "ratio.hpp"
 #include "redis_bench.hpp"
 #include "store_bench.hpp"
+#include "store_decorated.hpp"
+#include "store_memory.hpp"
+#include "store_sealed.hpp"
 #include "text.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -45,6 +52,14 @@ void add_bench(command group, std::string name, std::string_view summary, std::f
   });
 }
 
+/// What is put on a store, part by part.
+std::vector<bench::row> decorated_rows(const bench::store_bench& what) {
+  std::vector<bench::row> rows = bench::measure_write_behind(what);
+  for (const bench::contest& each : bench::memory_store_contests()) rows.push_back(bench::measure(each, what.how));
+  std::ranges::move(bench::measure_sealed({.rounds = 3 * what.how.rounds, .round_seconds = 0.0005}), std::back_inserter(rows));
+  return rows;
+}
+
 void add_store_bench(command group) {
   command at = group.add("store", "The store beside the raw client library of its database");
   at.about(
@@ -53,14 +68,26 @@ void add_store_bench(command group) {
   at.examples(
       "holdfast bench store --store sqlite:/tmp/bench.db\n"
       "holdfast bench store --store postgresql://app@127.0.0.1/app --json\n"
-      "holdfast bench store --store mysql://app@127.0.0.1/app --large");
-  const option url = at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name").required();
+      "holdfast bench store --store mysql://app@127.0.0.1/app --large\n"
+      "holdfast bench store --store sqlite:/tmp/bench.db --decorated\n"
+      "holdfast bench store --policies");
+  const option url = at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name");
   const option json = at.flag("--json", "Print one JSON object");
   const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
   const option large = at.flag("--large", "Also with a million rows: takes minutes and a few gigabytes");
+  const option decorated = at.flag("--decorated", "Instead: what is put on a store, and the store in memory, each beside its own floor");
+  const option policies =
+      at.flag("--policies", "Instead: how many requests the policies of a bounded memory could answer; needs no database");
   at.run([=](console& io) {
+    if (policies.given()) {
+      const auto rows = bench::compare_policies();
+      io.out << (json.given() ? bench::to_json(rows) : bench::to_table(rows));
+      return exit_fine;
+    }
+    if (!url.given()) throw error(errc::invalid_argument, "--store is missing; give for example --store sqlite:/tmp/bench.db");
     bench::store_bench what{.url = url.text(), .large = large.given()};
     what.how.rounds = static_cast<std::size_t>(rounds.count(what.how.rounds));
+    if (decorated.given()) return tell(io, json, "store", decorated_rows(what));
     if (io.err.is_terminal()) {
       what.progress = [&io](std::uint64_t done, std::uint64_t of) {
         io.err << "\rfilled " << grouped(done) << " of " << grouped(of) << (done == of ? "\n" : "");

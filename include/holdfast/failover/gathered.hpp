@@ -5,6 +5,7 @@
 
 #include <holdfast/clock.hpp>
 #include <holdfast/failover/answer.hpp>
+#include <holdfast/failover/gather.hpp>
 #include <holdfast/version.hpp>
 
 #include <algorithm>
