@@ -101,6 +101,9 @@ key = "hunter2"
   EXPECT_THAT(said, HasSubstr("failover.exception-policy: this is not one of"));
   EXPECT_THAT(refused("[failover.store]\npassword = hunter2\n"), Not(HasSubstr("unter2")));
   EXPECT_THAT(refused("[failover.store]\npassword = \"hunter2\n"), Not(HasSubstr("unter2")));
+  // The TOML library repeats a number that is too large.
+  EXPECT_THAT(refused("[failover.store]\nuser = 99999999999999999999\n"), HasSubstr("99999999999999999999"));
+  EXPECT_THAT(refused("[failover.store]\npassword = 99999999999999999999\n"), Not(HasSubstr("99999999999999999999")));
 }
 
 TEST_F(config_test, what_is_no_toml_is_refused_with_its_line) {
