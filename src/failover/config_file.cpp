@@ -11,6 +11,16 @@
 #include <fstream>
 #include <tuple>
 
+namespace {
+
+/// The library asserts where a text surprises it; an application must not end for a typing error.
+struct surprised {};
+[[noreturn]] void surprise() { throw surprised(); }
+
+}  // namespace
+
+#undef NDEBUG  // with it, the library takes for granted what it asserts without
+#define TOML_ASSERT(condition) ((condition) ? void() : surprise())
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/toml.h>
@@ -151,9 +161,21 @@ environment process_environment() {
 }
 
 std::vector<file_value> read_toml(std::string_view text, const environment& lookup, std::vector<problem>& problems) {
+  // TOML has none of these, and the library stumbles over some.
+  const auto wrong = std::ranges::find_if(text, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
+  });
+  if (wrong != text.end()) {
+    const auto line = 1 + static_cast<std::size_t>(std::count(text.begin(), wrong, '\n'));
+    problems.push_back({.line = line, .text = "a control character; TOML is plain text"});
+    return {};
+  }
   flattening flat(lookup, problems);
   try {
     flat.table(toml::parse(text));
+  } catch (const surprised&) {
+    problems.push_back({.line = 0, .text = "this is no TOML; texts stand in quotes, one key a line"});
   } catch (const toml::parse_error& e) {
     const std::size_t line = e.source().begin.line;
     std::string what = "this is no TOML; texts stand in quotes, one key a line";

@@ -109,6 +109,7 @@ key = "hunter2"
 TEST_F(config_test, what_is_no_toml_is_refused_with_its_line) {
   EXPECT_THAT(refused("[failover]\nenabled = \n"), HasSubstr("line 2: this is no TOML"));
   EXPECT_THAT(refused("[failover]\nenabled = true\nenabled = true\n"), HasSubstr("line 3: this is no TOML"));
+  EXPECT_THAT(refused("[failover]\n[\x01x]\n"), HasSubstr("line 2: a control character"));
 }
 
 TEST_F(config_test, keys_of_the_java_library_that_mean_nothing_here_are_answered) {
