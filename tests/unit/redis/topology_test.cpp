@@ -70,6 +70,7 @@ TEST(RedisTopology, ThoseWhoWaitedForAFailedQuestionDoNotAskAgainAtOnce) {
   const int before = asked;
   {
     std::vector<std::jthread> threads;
+    threads.reserve(8);
     std::atomic<int> started = 0;
     for (int t = 0; t < 8; ++t) {
       threads.emplace_back([&] {
