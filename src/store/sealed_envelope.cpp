@@ -53,10 +53,9 @@ class bound_to {
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// `ENC(id:`, then the header, the ciphertext and the tag as one Base64, then `)`.
-std::string sealed_text(std::string_view id, std::span<const std::byte> header, aes_gcm::run run, std::string_view plain) {
+void sealed_text(std::string& out, std::string_view id, std::span<const std::byte> header, aes_gcm::run run, std::string_view plain) {
   constexpr std::size_t tag = aes_gcm::tag_size;
   const std::size_t before = opening.size() + id.size() + 1;
-  std::string out;
   out.resize(before + base64_size(header.size() + plain.size() + tag) + 1);
   char* to = out.data();
   to = std::copy(opening.begin(), opening.end(), to);
@@ -81,7 +80,6 @@ std::string sealed_text(std::string_view id, std::span<const std::byte> header, 
   run.finish(std::span<std::byte, tag>(room.data() + held, tag));
   encode_base64({room.data(), held + tag}, to);
   out.back() = ')';
-  return out;
 }
 
 [[noreturn]] void fail_damaged(const entry& of) {
@@ -170,6 +168,12 @@ const sealer::named_key* sealer::key_of(std::string_view id) const noexcept {
 }
 
 std::string sealer::seal(const entry& plain) const {
+  std::string made;
+  seal(plain, made);
+  return made;
+}
+
+void sealer::seal(const entry& plain, std::string& into) const {
   if (!plain.payload) fail(errc::internal, "a tombstone has nothing to seal", plain);
   const std::string& payload = *plain.payload;
   if (payload.size() > aes_gcm::max_size) fail(errc::too_large, "a payload of more than 1 GiB cannot be sealed", plain);
@@ -177,12 +181,12 @@ std::string sealer::seal(const entry& plain) const {
   if (java_) {
     std::array<std::byte, java_nonce> header{};
     fill_randomly(header);
-    return sealed_text(key.id, header, key.cipher.seal(header, {}), payload);
+    return sealed_text(into, key.id, header, key.cipher.seal(header, {}), payload);
   }
   std::array<std::byte, magic.size() + sizeof(nonce)> header{};
   const nonce once = nonces_.next();
   std::copy(once.begin(), once.end(), std::copy(magic.begin(), magic.end(), header.begin()));
-  return sealed_text(key.id, header, key.cipher.seal(once, bound_to(plain).bytes()), payload);
+  sealed_text(into, key.id, header, key.cipher.seal(once, bound_to(plain).bytes()), payload);
 }
 
 bool sealer::is_current(std::string_view payload) const noexcept {

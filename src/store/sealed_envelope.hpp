@@ -40,6 +40,8 @@ class HOLDFAST_API sealer {
 
   /// Of an entry with a payload. Throws errc::too_large beyond 1 GiB.
   [[nodiscard]] std::string seal(const entry& plain) const;
+  /// The same, into a text whose memory is used again.
+  void seal(const entry& plain, std::string& into) const;
   /// In place; a tombstone stays one. Throws as sealed_store says; the payload is worth nothing then.
   void open(entry& sealed) const;
   /// Whether it says that it is sealed as `seal` would do it. Nothing is decrypted.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -32,12 +33,38 @@ std::uint32_t random_start() {
   return start;
 }
 
+/// An entry whose memory is used again by the next one: to allocate for a small payload takes half as long as to encrypt it. Only what is sealed
+/// goes into it. Whoever comes while another has it gets one of its own.
+class spare_entry {
+ public:
+  explicit spare_entry(std::atomic<entry*>& from) : from_(from), held_(from.exchange(nullptr, std::memory_order_acquire)) {
+    if (!held_) held_ = std::make_unique<entry>();
+  }
+  spare_entry(const spare_entry&) = delete;
+  spare_entry& operator=(const spare_entry&) = delete;
+  ~spare_entry() {
+    constexpr std::size_t most = 65'536;  // what a large payload needed is given back
+    entry* none = nullptr;
+    if (held_->payload && held_->payload->capacity() > most) return;
+    if (from_.compare_exchange_strong(none, held_.get(), std::memory_order_release, std::memory_order_relaxed)) (void)held_.release();
+  }
+  [[nodiscard]] entry& operator*() const noexcept { return *held_; }
+
+ private:
+  std::atomic<entry*>& from_;
+  std::unique_ptr<entry> held_;
+};
+
 class sealing_store final : public sealed_store {
  public:
   sealing_store(std::shared_ptr<store> next, sealed_options options) : next_(std::move(next)), options_(std::move(options)) {
     if (!next_) throw error(errc::invalid_argument, "there is no store to seal");
     use(std::exchange(options_.keys, {}));
   }
+
+  sealing_store(const sealing_store&) = delete;
+  sealing_store& operator=(const sealing_store&) = delete;
+  ~sealing_store() override { delete spare_.load(); }
 
   void use(sealing_ring keys) override {
     auto fresh = std::make_shared<const sealer>(keys, options_, next_->peer(), nonces_);
@@ -47,13 +74,14 @@ class sealing_store final : public sealed_store {
 
   void put(std::span<const entry> entries) override {
     if (entries.size() == 1) {
-      const entry sealed = seal(*current(), entries.front());
-      next_->put(sealed);
+      spare_entry sealed(spare_);
+      seal(*current(), entries.front(), *sealed);
+      next_->put(*sealed);
     } else {
       const auto with = current();
       std::vector<entry> sealed;
       sealed.reserve(entries.size());
-      for (const entry& each : entries) sealed.push_back(seal(*with, each));
+      for (const entry& each : entries) seal(*with, each, sealed.emplace_back());
       next_->put(sealed);
     }
     const auto payloads = std::ranges::count_if(entries, [](const entry& each) { return !each.tombstone(); });
@@ -112,15 +140,15 @@ class sealing_store final : public sealed_store {
     return sealer_;
   }
 
-  static entry seal(const sealer& with, const entry& plain) {
-    entry made{.name = plain.name,
-               .key = plain.key,
-               .as_of = plain.as_of,
-               .expire_on = plain.expire_on,
-               .payload_class = plain.payload_class,
-               .realm = plain.realm};
-    if (!plain.tombstone()) made.payload = with.seal(plain);
-    return made;
+  static void seal(const sealer& with, const entry& plain, entry& into) {
+    into.name = plain.name;
+    into.key = plain.key;
+    into.as_of = plain.as_of;
+    into.expire_on = plain.expire_on;
+    into.payload_class = plain.payload_class;
+    into.realm = plain.realm;
+    if (plain.tombstone()) into.payload.reset();
+    else with.seal(plain, into.payload ? *into.payload : into.payload.emplace());
   }
 
   void open(const sealer& with, entry& e) {
@@ -141,6 +169,7 @@ class sealing_store final : public sealed_store {
   nonce_source nonces_{&random_instance, random_start(), nonce_source::at_the_end::renew};
   mutable std::mutex mutex_;
   std::shared_ptr<const sealer> sealer_;
+  std::atomic<entry*> spare_{nullptr};
   std::atomic<std::uint64_t> sealed_{0};
   std::atomic<std::uint64_t> opened_{0};
   std::atomic<std::uint64_t> opened_old_{0};

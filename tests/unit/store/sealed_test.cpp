@@ -93,6 +93,19 @@ TEST_F(Sealed, TheSamePayloadIsNeverTheSameBelow) {
   EXPECT_EQ(sealed_->numbers().sealed, 1000U);
 }
 
+TEST_F(Sealed, MemoryThatIsUsedAgainShowsNothingOfTheEntryBefore) {
+  const auto before = make("a long key, so long that it has memory of its own", std::string(5000, 'x'));
+  const auto after = make("k", "short");
+  auto gone = make("gone", "");
+  gone.payload.reset();
+  gone.payload_class.clear();
+  const auto large = make("large", std::string(300'000, 'y'));
+  for (const entry& each : {before, after, large, gone, before}) {
+    sealed_->put(each);
+    EXPECT_EQ(sealed_->find("country", each.key), each);
+  }
+}
+
 TEST_F(Sealed, TombstonesStayTombstones) {
   entry gone = make("XX");
   gone.payload.reset();
