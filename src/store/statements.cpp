@@ -115,19 +115,29 @@ void check_prefix(std::string_view prefix) {
   }
 }
 
+/// Some compare the names of tables without case; PostgreSQL cuts each part of a name off after 63 bytes, in silence.
+std::string as_databases_see(std::string_view table) {
+  constexpr std::size_t most = 63;
+  std::string seen;
+  std::size_t in_part = 0;
+  for (const char c : table) {
+    in_part = c == '.' ? 0 : in_part + 1;
+    if (in_part <= most) seen += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return seen;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> prefixes_of_realms(const store_options& options) {
   check_prefix(options.prefix);
   if (options.realms.empty()) return {{std::string(), options.prefix}};
   std::map<std::string, std::string> prefixes;
-  std::set<std::string> folded;  // databases compare the names of tables without case, some of them
+  std::set<std::string> folded;
   for (const auto& [realm, before] : options.realms) {
     const std::string& whole = prefixes[realm] = before + options.prefix;
     check_prefix(whole);
-    std::string lower(whole);
-    std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    if (!folded.insert(lower).second)
+    if (!folded.insert(as_databases_see(whole + "FAILOVER_STORE")).second)
       throw error(errc::invalid_argument, "two tenants would share the table " + whole + "FAILOVER_STORE", {.path = "realms"});
   }
   return prefixes;

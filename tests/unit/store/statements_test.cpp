@@ -2,6 +2,8 @@
 
 #include "store/statements.hpp"
 
+#include "support/failure_of.hpp"
+
 #include <gtest/gtest.h>
 
 namespace {
@@ -32,6 +34,19 @@ TEST(StoreStatements, NewerWinsInEveryDialect) {
             "PAYLOAD_CLASS), AS_OF = IF(VALUES(AS_OF) >= AS_OF OR AS_OF > ?, VALUES(AS_OF), AS_OF)")
       << "AS_OF, which the others decide by, is assigned last";
   EXPECT_EQ(mysql.common.size(), 4U);
+}
+
+TEST(StoreStatements, NoTwoTenantsShareATable) {
+  const auto refused = [](std::string one, std::string other) {
+    store_options options{.realms = {{"a", std::move(one)}, {"b", std::move(other)}}};
+    return test::failure_of([&] { (void)prefixes_of_realms(options); }).code() == errc::invalid_argument;
+  };
+  EXPECT_TRUE(refused("ACME_", "acme_"));
+  const std::string most(63, 'x');
+  EXPECT_TRUE(refused(most + "1_", most + "2_")) << "PostgreSQL cuts names off";
+  EXPECT_TRUE(refused(most + "1.", most + "2."));
+  EXPECT_EQ(prefixes_of_realms({.realms = {{"a", most.substr(1) + "1_"}, {"b", most.substr(1) + "2_"}}}).size(), 2U);
+  EXPECT_EQ(prefixes_of_realms({.realms = {{"a", most + ".A_"}, {"b", most + ".B_"}}}).size(), 2U);
 }
 
 TEST(StoreStatements, AreNumberedForPostgresql) {
