@@ -44,9 +44,11 @@ class spare_entry {
   spare_entry& operator=(const spare_entry&) = delete;
   ~spare_entry() {
     constexpr std::size_t most = 65'536;  // what a large payload needed is given back
+    const auto& payload = held_->payload;
+    if (payload && payload->capacity() > most) return;
     entry* none = nullptr;
-    if (held_->payload && held_->payload->capacity() > most) return;
-    if (from_.compare_exchange_strong(none, held_.get(), std::memory_order_release, std::memory_order_relaxed)) (void)held_.release();
+    if (!from_.compare_exchange_strong(none, held_.get(), std::memory_order_release, std::memory_order_relaxed)) return;
+    [[maybe_unused]] const entry* const kept = held_.release();
   }
   [[nodiscard]] entry& operator*() const noexcept { return *held_; }
 
