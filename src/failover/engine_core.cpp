@@ -36,6 +36,12 @@ engine_options checked(const std::shared_ptr<store>& on, engine_options options)
   for (const auto& each : options.propagate) {
     if (!each) problems.emplace_back("a context propagator is empty");
   }
+  if (on && on->peer() == peer::java) {
+    // One switch: what shares the table decides how its rows are found.
+    options.key_style = key::style::exact;
+    if (options.hash != key::row_hash::md5)
+      problems.emplace_back("the store is shared with the Java library, which finds rows by MD5; leave hash alone");
+  }
   try {
     (void)key::failover_keys({.name = "any"}, {.style = options.key_style, .hash = options.hash, .secret = options.secret});
   } catch (const error& e) {

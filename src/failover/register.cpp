@@ -62,6 +62,8 @@ class inspection {
   }
   [[nodiscard]] key::failover_keys keys() {
     const auto style = options_.key_style.value_or(engine_.options.key_style);
+    if (style != key::style::exact && engine_.through->peer() == peer::java)
+      add("the store is shared with the Java library, which finds rows by exact keys; leave key_style alone");
     try {
       return key::failover_keys({.name = name_, .domain = options_.domain},
                                 {.style = style,

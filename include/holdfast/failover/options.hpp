@@ -102,7 +102,7 @@ struct engine_options {
   std::size_t queue = 256;                              ///< calls that wait for one of them; one more is answered from the store
   log_sink log{};                                       ///< nobody is told unless given
   std::shared_ptr<metrics_sink> metrics{};              ///< nothing is counted for others unless given
-  key::style key_style = key::style::escaped;           ///< `exact` to share a table with Java
+  key::style key_style = key::style::escaped;           ///< a store with a Java peer makes it `exact`
   key::row_hash hash = key::row_hash::md5;              ///< of the row's key
   std::string secret{};                                 ///< of row_hash::blake2b
   key::generators generators{};                         ///< that points may name

@@ -47,6 +47,37 @@ TEST_F(FailoverRegistration, NamesAreUnique) {
   EXPECT_EQ(failure_of([&] { (void)protect(" \t"); }).code(), errc::invalid_argument);
 }
 
+/// A store that says that its table is shared.
+class shared_with_java final : public store {
+ public:
+  void put(std::span<const entry> entries) override { last = entries.back(); }
+  std::optional<entry> find(place, std::string_view) override { return last; }
+  entry_page find_all(place, std::size_t, std::string_view) override { return {}; }
+  bool erase(place, std::string_view, timestamp) override { return false; }
+  std::size_t expire(timestamp, std::size_t) override { return 0; }
+  std::uint64_t count(place) override { return 0; }
+  store_health health() noexcept override { return {.available = true}; }
+  [[nodiscard]] bool waits() const noexcept override { return false; }
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return holdfast::peer::java; }
+
+  std::optional<entry> last{};
+};
+
+TEST_F(FailoverRegistration, APeerDecidesTheKeys) {
+  const auto table = std::make_shared<shared_with_java>();
+  engine shared(table);
+  const auto point = shared.protect("country-by-code", [](const std::string& code) { return code; });
+  (void)point("a:b");
+  ASSERT_TRUE(table->last);
+  EXPECT_EQ(table->last->key, key::failover_keys({.name = "country-by-code"}, {.style = key::style::exact})("a:b"));
+  EXPECT_NE(
+      failure_of([&] { (void)shared.protect("other", {.key_style = key::style::escaped}, [](const std::string& code) { return code; }); })
+          .message()
+          .find("leave key_style alone"),
+      std::string::npos);
+  EXPECT_THROW(engine(table, {.hash = key::row_hash::blake2b}), error);
+}
+
 TEST_F(FailoverRegistration, TheSameCallableMayServeTwoPoints) {
   const auto same = [](int n) { return std::to_string(n); };
   (void)with().protect("one", same);
