@@ -270,6 +270,12 @@ TEST_F(FailoverFlight, FollowersNeverShareAnObject) {
   EXPECT_EQ((*b)->name, "same");
 }
 
+/// Opens it when a test ends, however it ends: an engine on a clock that stands still would wait for ever for what stands at it.
+struct open_in_the_end {
+  ~open_in_the_end() { held->open(); }
+  std::shared_ptr<gate> held;
+};
+
 class FailoverReads : public failover_test {};
 
 TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
@@ -290,7 +296,8 @@ TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
 
 TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
   const auto held = std::make_shared<gate>();
-  make({.linger = 10ms}, true);
+  make({.read_deadline = 30s, .linger = 10ms}, true);
+  const open_in_the_end release{held};
   shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
     if (what == faulty_store::operation::put) held->wait();
   };
