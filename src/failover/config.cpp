@@ -46,9 +46,8 @@ std::shared_ptr<store> build_store(plan& from) {
     return {all, all->bottom.get()};
   }
   const database on = open(from.url, from.database);
-  all->bottom = on.store(from.store);
   // From the bottom up; the engine stamps tenants and queues writes above all this, with the caller's thread and its own deadlines.
-  auto composition = compose(all->bottom);
+  auto composition = compose(on, from.store);
   if (from.sealed && from.tiered) all->composed = std::move(composition).sealed(std::move(*from.sealed)).tiered(*from.tiered).build();
   else if (from.sealed) all->composed = std::move(composition).sealed(std::move(*from.sealed)).build();
   else if (from.tiered) all->composed = std::move(composition).tiered(*from.tiered).build();
