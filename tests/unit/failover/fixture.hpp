@@ -72,6 +72,8 @@ class failover_test : public ::testing::Test {
     return *made_;
   }
   engine& with() { return made_ ? *made_ : make(); }
+  /// Before what its store and upstream use is gone.
+  void finish() { made_.reset(); }
 
   /// A point on the scripted upstream.
   auto protect(std::string_view name = "country-by-code", point_options options = {}, point_hooks<country> hooks = {}) {

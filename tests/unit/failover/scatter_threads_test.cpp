@@ -48,6 +48,11 @@ thread_local std::string trace;
 
 class ScatterThreads : public scatter_test {
  protected:
+  void TearDown() override {
+    held.open();
+    finish();
+  }
+
   /// An engine on a store that may wait; operations that `hangs` names wait at the gate.
   engine& slow(engine_options options = {}) {
     auto& made = make(std::move(options), true);
