@@ -146,7 +146,7 @@ TEST_F(MemoryStore, NeverAliases) {
   given.payload = "changed by the writer";
   auto first = store->find("n", "k");
   ASSERT_TRUE(first && first->payload);
-  first->payload->replace(0, 3, "XXX");
+  first->payload->replace(0, 3, "bad");
   auto page = store->find_all("n", 10);
   page.entries.at(0).payload->clear();
   EXPECT_EQ(store->find("n", "k").value_or(entry{}).payload, "original");
