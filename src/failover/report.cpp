@@ -51,7 +51,7 @@ engine_health engine_core::health() noexcept {
       });
       std::unique_lock lock(job->mutex);
       if (posted) (void)wait(lock, job->done, deadline, [&] { return job->how.has_value(); });
-      if (job->how) result.store = *job->how;
+      if (auto how = std::move(job->how)) result.store = *std::move(how);
       else result.store.problem = posted ? "the store did not answer within the read deadline" : "no thread is free to ask the store";
     }
     if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
