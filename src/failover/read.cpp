@@ -68,7 +68,8 @@ reading read(const std::shared_ptr<point_core>& point, const call_base& call) {
     return {.how = found::late};
   }
   if (job->error) return fail(job->error);
-  return job->result ? *std::move(job->result) : reading{.how = found::failed};
+  auto result = std::move(job->result);
+  return result ? *std::move(result) : reading{.how = found::failed};
 }
 
 void drop(const std::shared_ptr<point_core>& point, const entry& expired) noexcept {
