@@ -54,6 +54,32 @@ bool is_variable(std::string_view name) {
   });
 }
 
+/// The end of the quoted text that starts at `at`: behind its closing quotes, or where its line ends without them.
+std::size_t end_of_quoted(std::string_view text, std::size_t at) {
+  const char quote = text[at];
+  const std::string_view many = quote == '"' ? R"(""")" : "'''";
+  const bool lines = text.substr(at).starts_with(many);
+  for (at += lines ? many.size() : 1; at < text.size(); ++at) {
+    if (text[at] == '\\' && quote == '"') ++at;
+    else if (lines && text.substr(at).starts_with(many)) return std::min(text.find_first_not_of(quote, at), text.size());
+    else if (!lines && (text[at] == quote || text[at] == '\n')) return at + 1;
+  }
+  return text.size();
+}
+
+/// Where a letter beyond ASCII stands outside of quotes and comments, or npos. TOML has none there, and the library's way of finding out is
+/// undefined for many.
+std::size_t find_bare_foreign(std::string_view text) {
+  std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the mark that some editors write
+  while (at < text.size()) {
+    if (static_cast<unsigned char>(text[at]) >= 0x80) return at;
+    if (text[at] == '"' || text[at] == '\'') at = end_of_quoted(text, at);
+    else if (text[at] == '#') at = std::min(text.find('\n', at), text.size());
+    else ++at;
+  }
+  return std::string_view::npos;
+}
+
 class flattening {
  public:
   flattening(const environment& lookup, std::vector<problem>& problems) : lookup_(lookup), problems_(problems) {}
@@ -169,6 +195,11 @@ std::vector<file_value> read_toml(std::string_view text, const environment& look
   if (wrong != text.end()) {
     const auto line = 1 + static_cast<std::size_t>(std::count(text.begin(), wrong, '\n'));
     problems.push_back({.line = line, .text = "a control character; TOML is plain text"});
+    return {};
+  }
+  if (const auto foreign = find_bare_foreign(text); foreign != std::string_view::npos) {
+    const auto line = 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, foreign), '\n'));
+    problems.push_back({.line = line, .text = "a letter that needs quotes; bare keys are made of a-z, A-Z, 0-9, - and _"});
     return {};
   }
   flattening flat(lookup, problems);

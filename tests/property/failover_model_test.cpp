@@ -69,6 +69,9 @@ struct expected {
 class world {
  public:
   explicit world(std::uint64_t seed) : random_(seed) { restart(); }
+  ~world() { (void)executor_->clear(); }  // a refresh still queued holds its engine, which holds the executor
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
 
   void step() {
     switch (pick(20)) {

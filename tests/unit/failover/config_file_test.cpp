@@ -110,6 +110,8 @@ TEST_F(config_test, what_is_no_toml_is_refused_with_its_line) {
   EXPECT_THAT(refused("[failover]\nenabled = \n"), HasSubstr("line 2: this is no TOML"));
   EXPECT_THAT(refused("[failover]\nenabled = true\nenabled = true\n"), HasSubstr("line 3: this is no TOML"));
   EXPECT_THAT(refused("[failover]\n[\x01x]\n"), HasSubstr("line 2: a control character"));
+  EXPECT_THAT(refused("[failover]\n# \u00fc\nst\u028are = true\n"), HasSubstr("line 3: a letter that needs quotes"));
+  EXPECT_THAT(refused("x = \"\"\"\n\u00fc\\\"\"\"\"\"\"\ny = 'a'\u3001\n"), HasSubstr("line 3: a letter that needs quotes"));
 }
 
 TEST_F(config_test, keys_of_the_java_library_that_mean_nothing_here_are_answered) {
