@@ -86,7 +86,7 @@ struct outcome {
 /// | value too long for its column | too_large | no | no |
 
 /// The systems whose words we know.
-enum class dialect_id : std::uint8_t { sqlite, postgresql, mysql, mariadb, unknown };
+enum class dialect_id : std::uint8_t { sqlite, postgresql, mysql, mariadb, h2, sqlserver, oracle, unknown };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(dialect_id id) noexcept;
 
 /// One connection.

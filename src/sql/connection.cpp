@@ -7,7 +7,8 @@ namespace HOLDFAST_NAMESPACE::sql {
 connection::~connection() = default;
 
 std::string_view to_string(dialect_id id) noexcept {
-  static constexpr std::array<std::string_view, 5> names{"sqlite", "postgresql", "mysql", "mariadb", "unknown"};
+  static constexpr std::array<std::string_view, 8> names{"sqlite", "postgresql", "mysql",  "mariadb",
+                                                         "h2",     "sqlserver",  "oracle", "unknown"};
   return names[static_cast<std::size_t>(id)];
 }
 

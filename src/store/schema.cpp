@@ -50,7 +50,7 @@ std::vector<std::string> entries_schema(sql::dialect_id dialect, const std::stri
               (bytes ? "LONGBLOB" : "LONGTEXT CHARACTER SET utf8mb4") + ",\n  PAYLOAD_CLASS VARCHAR(256)" + exact + ",\n  " + key +
               ",\n  INDEX " + index + " (EXPIRE_ON)\n) ENGINE=InnoDB"};
     }
-    case dialect_id::unknown:
+    default:
       break;
   }
   throw error(errc::invalid_argument,

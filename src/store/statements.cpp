@@ -83,7 +83,7 @@ std::string expire_text(dialect_id dialect, const std::string& table, const time
     case dialect_id::mysql:
     case dialect_id::mariadb:
       return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?";
-    case dialect_id::unknown:
+    default:
       break;
   }
   return "DELETE FROM " + table + " WHERE EXPIRE_ON < ?";
