@@ -85,18 +85,18 @@ struct store_options {
 /// Throws errc::invalid_argument (prefix, unknown dialect).
 [[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options = {});
 
-/// A database: one pool, shared by the stores (later: sequences, outboxes) that hang on it. Copies share the same pool.
+/// A database: one pool, or one Redis client, shared by all that hangs on it. Copies share the same.
 /// Thread-safety: every function may be called from any thread. After fork the child must not use it: open a new one.
 class HOLDFAST_API database {
  public:
   /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone), and errc::missing_object or errc::unsupported_type
+  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone; a Redis keeps no entries), and errc::missing_object or errc::unsupported_type
   /// for a table that the probe refuses. A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
-  /// Which dialect is spoken; asks once.
+  /// Which dialect of SQL is spoken; asks once. `unknown` in memory and on Redis.
   [[nodiscard]] sql::dialect_id dialect() const;
 
   struct state;  ///< private to the library
@@ -117,6 +117,11 @@ class HOLDFAST_API database {
 /// | `sqlite:answers.db`, `sqlite:///var/lib/app/answers.db` | SQLite, WAL, every commit synced |
 /// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them |
 /// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB |
+/// | `redis://host:6379/0`, `rediss://`, `redis+unix:///run/redis.sock` | Redis: sequences and outboxes, no store; see redis.hpp |
+/// | `redis+cluster://host1:7000,host2:7000`, `rediss+cluster://` | Redis Cluster, the same |
+///
+/// One client serves all that hangs on a Redis: `pool.maximum` connections to each node, `statement_timeout` for a call; its password
+/// comes from the options, the URL, the variable HOLDFAST_REDIS_PASSWORD, or the file.
 ///
 /// Throws errc::invalid_argument for a URL that cannot be meant; nobody is connected to yet. A password is never printed.
 [[nodiscard]] HOLDFAST_API database open(std::string_view url, database_options options = {});

@@ -166,7 +166,7 @@ connection_factory connector(std::string_view text, const database_options& opti
     fail_without("MySQL", "MYSQL");
 #endif
   }
-  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://");
+  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://, redis://, redis+cluster://");
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

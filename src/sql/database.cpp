@@ -2,7 +2,36 @@
 
 #include "sql/connect.hpp"
 
+#include <string>
+#include <utility>
+
 namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+/// redis://, rediss://, redis+unix://, redis+cluster://, rediss+cluster://: all that the client reads, and what it then refuses.
+bool names_redis(std::string_view url) {
+  const auto scheme = url.substr(0, url.find(':'));
+  return scheme.starts_with("redis");
+}
+
+std::shared_ptr<const redis::client> connect_redis([[maybe_unused]] std::string_view url,
+                                                   [[maybe_unused]] const database_options& options) {
+#if HOLDFAST_HAS_REDIS
+  return std::make_shared<const redis::client>(url, redis::options{.user = options.user,
+                                                                   .password = options.password,
+                                                                   .password_file = options.password_file,
+                                                                   .connect_timeout = options.connect_timeout,
+                                                                   .timeout = options.statement_timeout,
+                                                                   .connections = options.pool.maximum,
+                                                                   .log = options.log,
+                                                                   .metrics = options.metrics});
+#else
+  throw error(errc::invalid_argument, "this build of Holdfast has no Redis; build it with -DHOLDFAST_WITH_REDIS=ON", {.path = "url"});
+#endif
+}
+
+}  // namespace
 
 sql::dialect_id database::state::ask_dialect() {
   {
@@ -14,6 +43,14 @@ sql::dialect_id database::state::ask_dialect() {
   const std::scoped_lock lock(mutex);
   dialect = found;
   return found;
+}
+
+void database::state::refuse_redis(std::string_view what) const {
+  if (!redis) return;
+  throw error(errc::invalid_argument,
+              std::string(what).append(
+                  " cannot live on Redis, which keeps sequences and outboxes; open memory:, sqlite:, postgresql:// or mysql://"),
+              {.path = "url"});
 }
 
 void database::state::say(std::string_view line) const noexcept { log->write(log_level::warning, line); }
@@ -41,6 +78,12 @@ sql::dialect_id database::dialect() const { return state_->pool ? state_->ask_di
 database open(std::string_view url, database_options options) {
   if (url == "memory:") {
     auto shared = std::make_shared<database::state>(std::move(options));
+    return database(std::move(shared));
+  }
+  if (names_redis(url)) {
+    auto client = connect_redis(url, options);
+    auto shared = std::make_shared<database::state>(std::move(options));
+    shared->redis = std::move(client);
     return database(std::move(shared));
   }
   auto connect = sql::connector(url, options);

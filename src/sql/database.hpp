@@ -4,6 +4,7 @@
 #include <holdfast/executor.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
+#include <holdfast/redis.hpp>
 #include <holdfast/version.hpp>
 
 #include "sql/pool.hpp"
@@ -22,8 +23,9 @@ struct HOLDFAST_API database::state {
 
   database_options options;
   std::shared_ptr<const logger> log;
-  std::shared_ptr<isolated_metrics> metrics;  // never null
-  std::unique_ptr<sql::pool> pool{};          // null for memory:
+  std::shared_ptr<isolated_metrics> metrics;     // never null
+  std::unique_ptr<sql::pool> pool{};             // null for memory: and Redis
+  std::shared_ptr<const redis::client> redis{};  // null unless the URL is one of Redis; shared by its sequences and outboxes
 
   std::mutex mutex{};
   std::shared_ptr<holdfast::executor> own_executor{};
@@ -33,6 +35,10 @@ struct HOLDFAST_API database::state {
   [[nodiscard]] sql::dialect_id ask_dialect();
   /// Where work in the background runs: the one that was given, or a pool of our own, made now.
   [[nodiscard]] std::shared_ptr<holdfast::executor> executor();
+  /// Whether everything lives in this process.
+  [[nodiscard]] bool in_memory() const noexcept { return !pool && !redis; }
+  /// Throws errc::invalid_argument when this is a Redis: `what` ("the store") needs SQL.
+  void refuse_redis(std::string_view what) const;
   /// A warning.
   void say(std::string_view line) const noexcept;
 };

@@ -253,7 +253,8 @@ void at_start(database::state& on, const store_options& options) {
 probe_report probe(const database& on, const store_options& options) {
   check_skew(options.max_skew);
   const auto& state = *on.shared();
-  if (!state.pool) return {.server = "memory"};
+  state.refuse_redis("the store of entries");
+  if (state.in_memory()) return {.server = "memory"};
   const auto dialect = on.dialect();
   const auto lease = state.pool->writer();
   return probing::look(*lease, dialect, *state.options.clock, options, true);

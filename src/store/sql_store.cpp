@@ -377,6 +377,7 @@ class sql_store final : public store, public rewritable_store {
 }  // namespace
 
 std::shared_ptr<store> database::store(store_options options) const {
+  state_->refuse_redis("the store of entries");
   (void)prefixes_of_realms(options);
   if (!state_->pool && options.peer != peer::none)
     throw error(errc::invalid_argument, "what is in memory cannot be shared with Java; open a database on a server", {.path = "peer"});
