@@ -3,6 +3,7 @@
 /// \file
 /// Everything.
 
+#include <holdfast/breaker.hpp>
 #include <holdfast/clock.hpp>
 #include <holdfast/codec.hpp>
 #include <holdfast/database.hpp>

@@ -26,18 +26,6 @@ std::string_view to_string(cause_code code) noexcept {
   return "unknown";
 }
 
-std::string_view to_string(breaker_state state) noexcept {
-  switch (state) {
-    case breaker_state::closed:
-      return "closed";
-    case breaker_state::half_open:
-      return "half_open";
-    case breaker_state::open:
-      return "open";
-  }
-  return "unknown";
-}
-
 std::string cause::type() const { return exception_type(error_); }
 
 std::string cause::message() const {

@@ -4,7 +4,7 @@
 #include <holdfast/payload.hpp>
 #include <holdfast/version.hpp>
 
-#include "failover/breaker.hpp"
+#include "base/breaker.hpp"
 #include "failover/concurrency_limit.hpp"
 #include "failover/engine_core.hpp"
 #include "failover/instruments.hpp"

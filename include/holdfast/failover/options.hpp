@@ -3,6 +3,7 @@
 /// \file
 /// The options of an engine and of its points.
 
+#include <holdfast/breaker.hpp>
 #include <holdfast/clock.hpp>
 #include <holdfast/executor.hpp>
 #include <holdfast/failover/answer.hpp>
@@ -45,17 +46,6 @@ enum class scope : std::uint8_t {
 enum class late_call : std::uint8_t {
   keep,   ///< it goes on, and its answer is stored with the as_of of its start
   cancel  ///< its stop token is told; an answer that comes all the same is stored
-};
-
-/// A breaker: an upstream that fails most of the time is left alone for a while. It sees the upstream only, never the store.
-struct breaker_options {
-  std::size_t window = 100;                                       ///< how many calls are looked at
-  std::size_t minimum = 10;                                       ///< so many must be there before it can open
-  double failure_rate = 0.5;                                      ///< it opens when this part of them failed
-  std::optional<std::chrono::microseconds> slow{};                ///< a call that takes longer is slow
-  double slow_rate = 1.0;                                         ///< it opens when this part of them was slow
-  std::chrono::microseconds open_for = std::chrono::seconds(30);  ///< how long the upstream is left alone
-  std::size_t probes = 3;                                         ///< calls that are let through afterwards; when they succeed it closes
 };
 
 /// Tries again what failed and may be recovered from. Only for calls that may be repeated.

@@ -3,6 +3,7 @@
 /// \file
 /// How an engine and its points are.
 
+#include <holdfast/breaker.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
@@ -14,10 +15,6 @@
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE {
-
-enum class breaker_state : std::uint8_t { closed, half_open, open };
-/// The stable spelling: `closed`, `half_open`, `open`.
-[[nodiscard]] HOLDFAST_API std::string_view to_string(breaker_state state) noexcept;
 
 /// What a point counted since it was registered. Of calls that are stored in slices, what is stored and what is not found are slices.
 /// Every call that started ended in exactly one of the first nine ways, or is still running.

@@ -1,6 +1,6 @@
 // What stands around an upstream: breaker, retry, concurrency limit. Each alone, and in a call.
 
-#include "failover/breaker.hpp"
+#include "base/breaker.hpp"
 #include "failover/concurrency_limit.hpp"
 #include "failover/retry.hpp"
 #include "support/eventually.hpp"

@@ -1,6 +1,18 @@
-#include "failover/breaker.hpp"
+#include "base/breaker.hpp"
 
 namespace HOLDFAST_NAMESPACE {
+
+std::string_view to_string(breaker_state state) noexcept {
+  switch (state) {
+    case breaker_state::closed:
+      return "closed";
+    case breaker_state::half_open:
+      return "half_open";
+    case breaker_state::open:
+      return "open";
+  }
+  return "unknown";
+}
 
 breaker::breaker(const breaker_options& options) : options_(options) { window_.reserve(options_.window); }
 

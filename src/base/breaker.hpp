@@ -1,7 +1,6 @@
 #pragma once
 
-#include <holdfast/failover/options.hpp>
-#include <holdfast/failover/status.hpp>
+#include <holdfast/breaker.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -23,7 +22,7 @@ enum class call_result : std::uint8_t {
 /// Looks at the last calls of an upstream; when too many of them failed or were slow it opens, and no call is let through. After a while a
 /// few probes are: when all of them succeed it closes, when one fails it opens again.
 /// Thread-safety: every function may be called from any thread. It reads no clock: the moment is given.
-class breaker {
+class HOLDFAST_API breaker {
  public:
   using moment = std::chrono::steady_clock::time_point;
 
