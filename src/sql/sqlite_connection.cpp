@@ -1,5 +1,7 @@
 #include "sql/sqlite_connection.hpp"
 
+#include "sql/sqlite_errors.hpp"
+
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -21,54 +23,6 @@ struct finalize {
   void operator()(sqlite3_stmt* s) const noexcept { sqlite3_finalize(s); }
 };
 using prepared = std::unique_ptr<sqlite3_stmt, finalize>;
-
-/// What the caller can do about a result code.
-error to_error(int extended, const std::string& message) {
-  const int code = extended & 0xFF;
-  error::details more{.backend_code = std::to_string(extended)};
-  switch (code) {
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      more.transient = true;
-      return {errc::unavailable, "the database file is locked by another process; try again, or raise the statement timeout", more};
-    case SQLITE_INTERRUPT:
-      more.transient = true;
-      return {errc::timeout, "the statement did not end in time", more};
-    case SQLITE_FULL:
-      more.transient = true;
-      return {errc::unavailable, "the disk is full; nothing was written", more};
-    case SQLITE_IOERR:
-      return {errc::unavailable, "the disk failed: " + message, more};
-    case SQLITE_READONLY:
-      return {errc::permission, "the database file is read-only; check its owner and its directory's", more};
-    case SQLITE_CANTOPEN:
-      return {errc::permission, "the database file cannot be opened; check that its directory exists and may be written", more};
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-      return {errc::permission, message, more};
-    case SQLITE_NOTADB:
-      return {errc::malformed, "the file is not an SQLite database; choose another, or remove it", more};
-    case SQLITE_CORRUPT:
-      return {errc::malformed, "the database file is damaged: " + message + "; restore it from a copy", more};
-    case SQLITE_TOOBIG:
-      return {errc::too_large, "the value is larger than SQLite can hold", more};
-    case SQLITE_CONSTRAINT:
-      if (extended == SQLITE_CONSTRAINT_PRIMARYKEY || extended == SQLITE_CONSTRAINT_UNIQUE)
-        return {errc::duplicate, "the key is there already", more};
-      return {errc::invalid_argument, message, more};
-    case SQLITE_ERROR:
-      if (message.starts_with("no such table")) {
-        return {errc::missing_object,
-                message + "; create it with --create-schema (in C++: .create_schema), or see: holdfast store schema --dialect sqlite",
-                more};
-      }
-      if (message.starts_with("no such column") || message.find("has no column") != std::string::npos)
-        return {errc::missing_object, message, more};
-      return {errc::grammar, message, more};
-    default:
-      return {errc::internal, "SQLite says: " + message, more};
-  }
-}
 
 class sqlite_connection final : public connection {
  public:
@@ -180,7 +134,7 @@ class sqlite_connection final : public connection {
 
   [[noreturn]] void fail(int code, bool in_doubt = false) {
     const std::string message = db_ != nullptr ? sqlite3_errmsg(db_) : "out of memory";
-    const error e = to_error(code, message);
+    const error e = sqlite_error(code, message);
     // After an I/O failure nothing that this connection has in memory can be trusted.
     if ((code & 0xFF) == SQLITE_IOERR || (code & 0xFF) == SQLITE_CORRUPT) broken_ = true;
     throw error(e.code(), e.message(), {.backend_code = e.backend_code(), .transient = e.transient(), .in_doubt = in_doubt});
