@@ -55,8 +55,8 @@ void add_time(std::string& to, timestamp t) {
 class floor_of_postgres final : public store_floor {
  public:
   explicit floor_of_postgres(const store_place& place) {
-    // The later one wins: a password in the URL.
-    const std::array<const char*, 4> words{place.password.empty() ? "dbname" : "password", "dbname", "client_encoding", nullptr};
+    // The later one wins: a password in the URL. Only the first "dbname" may be a URL, so something harmless stands for no password.
+    const std::array<const char*, 4> words{place.password.empty() ? "application_name" : "password", "dbname", "client_encoding", nullptr};
     const std::array<const char*, 4> values{place.password.empty() ? "" : place.password.c_str(), place.url.c_str(), "UTF8", nullptr};
     held_.reset(PQconnectdbParams(words.data(), values.data(), 1));
     if (PQstatus(held_.get()) != CONNECTION_OK) fail();
