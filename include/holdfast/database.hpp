@@ -7,6 +7,7 @@
 #include <holdfast/executor.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
+#include <holdfast/sequence.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
@@ -85,6 +86,10 @@ struct store_options {
 /// Throws errc::invalid_argument (prefix, unknown dialect).
 [[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options = {});
 
+/// What creates the table of sequences on a database of this dialect, one statement each. Nothing happens where it is there already.
+/// Throws errc::invalid_argument (prefix, unknown dialect).
+[[nodiscard]] HOLDFAST_API std::vector<std::string> sequence_schema(sql::dialect_id dialect, const sequence_store_options& options = {});
+
 /// A database: one pool, or one Redis client, shared by all that hangs on it. Copies share the same.
 /// Thread-safety: every function may be called from any thread. After fork the child must not use it: open a new one.
 class HOLDFAST_API database {
@@ -95,6 +100,13 @@ class HOLDFAST_API database {
   /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone; a Redis keeps no entries), and errc::missing_object or errc::unsupported_type
   /// for a table that the probe refuses. A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
+
+  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument (name, prefix, options that cannot hold), errc::permission
+  /// when the settings of the server could make it forget blocks that it granted, and what the database throws.
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options = {}) const;
+
+  /// Where the counters of the sequences with this prefix are: to list, raise or check them.
+  [[nodiscard]] std::shared_ptr<holdfast::block_store> block_store(sequence_store_options options = {}) const;
 
   /// Which dialect of SQL is spoken; asks once. `unknown` in memory and on Redis.
   [[nodiscard]] sql::dialect_id dialect() const;

@@ -1,0 +1,35 @@
+#include <holdfast/error.hpp>
+#include <holdfast/sequence/block_store.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+/// Not the locale's idea of a letter: the same names everywhere.
+bool allowed(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == ':' || c == '/' ||
+         c == '-';
+}
+
+}  // namespace
+
+block_store::~block_store() = default;
+
+void check_sequence_name(std::string_view name) {
+  constexpr std::size_t longest = 128;
+  if (name.empty() || name.size() > longest || !std::ranges::all_of(name, allowed))
+    throw error(errc::invalid_argument, "the name of a sequence is 1 to 128 of the characters A-Z a-z 0-9 _ . : / -");
+}
+
+void check_block_request(const block_request& request) {
+  check_sequence_name(request.name);
+  if (request.count < 1 || request.count > largest_block)
+    throw error(errc::invalid_argument, "a block has 1 to 2147483648 numbers, not " + std::to_string(request.count));
+  if (request.limit < 1)
+    throw error(errc::invalid_argument, "the limit of a sequence must leave it at least one number, not " + std::to_string(request.limit));
+}
+
+}  // namespace HOLDFAST_NAMESPACE
