@@ -141,6 +141,7 @@ return {write(last), epoch}
 
 constexpr std::string_view replace_exactly = R"lua(
 if not had[1] or had[1] ~= ARGV[1] or epoch ~= ARGV[2] then return 0 end
+if ARGV[5] == '1' and had[3] and had[3] ~= server() then return 0 end
 redis.call('HSET', key, 'last', ARGV[3], 'epoch', ARGV[4])
 return 1
 )lua";

@@ -30,7 +30,8 @@ namespace HOLDFAST_NAMESPACE::redis_scripts {
 /// After the store below was raised. ARGV: ordinal, and the last ordinal and the epoch of the store below. Answers {last, epoch}.
 [[nodiscard]] const redis::script& raise_super_block();
 
-/// If the counter is {last, epoch}: sets it. ARGV: last, epoch, the new last, the new epoch. Answers 1, else 0.
+/// If the counter is {last, epoch}: sets it. ARGV: last, epoch, the new last, the new epoch, and 1 when only the server that granted it may.
+/// Answers 1, else 0.
 [[nodiscard]] const redis::script& replace();
 
 /// If the counter is {last, epoch}: forgets it. ARGV: last, epoch. Answers 1, else 0.

@@ -81,9 +81,11 @@ database open(std::string_view url, database_options options) {
     return database(std::move(shared));
   }
   if (names_redis(url)) {
-    auto client = connect_redis(url, options);
+    auto again = [url = std::string(url), options] { return connect_redis(url, options); };
+    auto client = again();
     auto shared = std::make_shared<database::state>(std::move(options));
     shared->redis = std::move(client);
+    shared->connect_redis = std::move(again);
     return database(std::move(shared));
   }
   auto connect = sql::connector(url, options);

@@ -9,6 +9,7 @@
 
 #include "sql/pool.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,8 +24,9 @@ struct HOLDFAST_API database::state {
 
   database_options options;
   std::shared_ptr<const logger> log;
-  std::shared_ptr<isolated_metrics> metrics;     // never null
-  std::unique_ptr<sql::pool> pool{};             // null for memory: and Redis
+  std::shared_ptr<isolated_metrics> metrics;                              // never null
+  std::unique_ptr<sql::pool> pool{};                                      // null for memory: and Redis
+  std::function<std::shared_ptr<const redis::client>()> connect_redis{};  // another one, for a process that was forked off
   std::shared_ptr<const redis::client> redis{};  // null unless the URL is one of Redis; shared by its sequences and outboxes
 
   std::mutex mutex{};

@@ -3,6 +3,7 @@
 /// \file
 /// How a sequence behaves.
 
+#include <holdfast/sequence/fence.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -45,6 +46,7 @@ struct sequence_store_options {
   /// MariaDB's server_uid) is not the one that the counter was last used with, this many ordinals are left out. It must be more than all processes together
   /// can have been granted in the time that a standby lags. 0: no failover is expected, or the standby is synchronous.
   std::int64_t failover_skip = 0;
+  sequence_fence fence{};  ///< on Redis, where it must be chosen; see sequence/fence.hpp
 };
 
 struct sequence_options {
