@@ -31,6 +31,7 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 /// What came back for a command: nothing, an integer, text (any bytes), a list, or an error.
 /// Thread-safety: as a value. Accessors throw the error it holds, or errc::malformed when it holds something else; they change nothing.
+/// Of a temporary they return values: nothing that looks into a reply outlives it.
 class HOLDFAST_API reply {
  public:
   using list = std::vector<reply>;
@@ -53,9 +54,11 @@ class HOLDFAST_API reply {
   [[nodiscard]] const list& elements() const&;
   [[nodiscard]] list elements() &&;
   /// Why there is no reply; throws errc::malformed when there is one.
-  [[nodiscard]] const error& problem() const;
+  [[nodiscard]] const error& problem() const&;
+  [[nodiscard]] error problem() &&;
   /// Throws the error it holds; otherwise itself.
   const reply& checked() const&;
+  reply checked() &&;
 
   friend HOLDFAST_API bool operator==(const reply& a, const reply& b) noexcept;
 

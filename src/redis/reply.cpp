@@ -1,5 +1,7 @@
 #include <holdfast/redis.hpp>
 
+#include <utility>
+
 namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
@@ -45,14 +47,21 @@ reply::list reply::elements() && {
   refuse("a list");
 }
 
-const error& reply::problem() const {
+const error& reply::problem() const& {
   if (const auto* held = std::get_if<error>(&held_)) return *held;
   throw error(errc::malformed, "Redis answered with " + std::string(kind_of(*this)) + " where an error was expected");
 }
 
+error reply::problem() && { return std::as_const(*this).problem(); }
+
 const reply& reply::checked() const& {
   if (const auto* held = std::get_if<error>(&held_)) throw error(*held);
   return *this;
+}
+
+reply reply::checked() && {
+  std::as_const(*this).checked();
+  return std::move(*this);
 }
 
 bool operator==(const reply& a, const reply& b) noexcept {
