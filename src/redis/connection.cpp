@@ -6,7 +6,7 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 greeting::greeting(const settings& from) {
   const auto& how = from.how;
-  if (!how.password.empty()) {
+  if (!how.user.empty() || !how.password.empty()) {  // a user may have an empty password
     command login("AUTH");
     if (!how.user.empty()) login.arg(how.user);
     commands.push_back(std::move(login.arg(how.password)));

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 namespace HOLDFAST_NAMESPACE::redis {
 
@@ -59,12 +60,13 @@ std::string seed_of(std::string_view text) {
   return (one.host.empty() ? "127.0.0.1" : one.host) + ':' + std::to_string(one.port.value_or(default_port));
 }
 
-std::string password_of(const url& given, const options& how) {
+/// Nothing when none was given; an empty one in the URL is a password, for users that need none (nopass).
+std::optional<std::string> password_of(const url& given, const options& how) {
   if (!how.password.empty()) return how.password;
-  if (given.password) return *given.password;
+  if (given.password) return given.password;
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment while clients are made
-  if (const char* set = std::getenv("HOLDFAST_REDIS_PASSWORD"); set != nullptr && *set != '\0') return set;
-  if (how.password_file.empty()) return {};
+  if (const char* set = std::getenv("HOLDFAST_REDIS_PASSWORD"); set != nullptr && *set != '\0') return std::string(set);
+  if (how.password_file.empty()) return std::nullopt;
   std::ifstream in(how.password_file);
   std::string line;
   if (!std::getline(in, line)) fail("the password file " + how.password_file + " cannot be read, or is empty");
@@ -140,9 +142,11 @@ settings read_settings(std::string_view text, options how) {
   result.database = database.value_or(0);
   if (result.cluster && result.database != 0) fail("a Cluster has only the database 0");
   if (result.how.user.empty()) result.how.user = given.user.value_or("");
-  result.how.password = password_of(given, result.how);
-  if (!result.how.user.empty() && result.how.password.empty())
-    fail("the user '" + result.how.user + "' needs a password: in the URL, the options, or the variable HOLDFAST_REDIS_PASSWORD");
+  const auto password = password_of(given, result.how);
+  if (!result.how.user.empty() && !password)
+    fail("the user '" + result.how.user + "' needs a password: in the URL (an empty one is user:@host), the options, or the variable " +
+         "HOLDFAST_REDIS_PASSWORD");
+  result.how.password = password.value_or("");
   return result;
 }
 

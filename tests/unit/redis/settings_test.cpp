@@ -96,6 +96,20 @@ TEST(RedisGreeting, LogsInAndSelects) {
   EXPECT_TRUE(words("redis://:p@h").starts_with("*2\r\n$4\r\nAUTH\r\n$1\r\np\r\n"));
 }
 
+// As redis-cli -u does: for a user that the server lets in with any password.
+TEST(RedisGreeting, LogsInWithAnEmptyPasswordThatTheUrlNames) {
+  const auto words = [](const std::string& url, options how = {}) {
+    std::string bytes;
+    for (const auto& each : greeting(read_settings(url, std::move(how))).commands) each.write(bytes);
+    return bytes;
+  };
+  EXPECT_TRUE(words("redis://user:@h").starts_with("*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$0\r\n\r\n"));
+  EXPECT_TRUE(words("redis://:@h", {.user = "user"}).starts_with("*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$0\r\n\r\n"));
+  EXPECT_TRUE(words("redis+cluster://user:@a,b").starts_with("*3\r\n$4\r\nAUTH\r\n$4\r\nuser\r\n$0\r\n\r\n"));
+  EXPECT_TRUE(words("redis://:@h").starts_with("*3\r\n$6\r\nCLIENT\r\n"));  // nobody to log in
+  EXPECT_NE(refusal("redis://user@h").find("user:@host"), std::string::npos);
+}
+
 TEST(RedisGreeting, RefusalsAreClear) {
   const greeting hello(read_settings("redis://u:p@h/5", {}));
   const auto ok = reply(std::string("OK"));
