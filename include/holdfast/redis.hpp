@@ -119,8 +119,11 @@ class HOLDFAST_API command {
 
   [[nodiscard]] bool is_idempotent() const noexcept { return idempotent_; }
   [[nodiscard]] bool is_after_previous() const noexcept { return after_previous_; }
-  /// MULTI, SUBSCRIBE, SELECT and alike: a client refuses them, for its connections are shared.
-  [[nodiscard]] bool changes_connection() const noexcept { return changes_connection_; }
+  /// MULTI, SUBSCRIBE, SELECT, QUIT, CLIENT REPLY and alike: a client refuses them, for its connections are shared, and every command on
+  /// them has one reply.
+  [[nodiscard]] bool changes_connection() const noexcept { return refused_ != 0; }
+  /// Why a client refuses it, in one line that begins with its name; empty when it does not.
+  [[nodiscard]] std::string refusal() const;
   [[nodiscard]] bool is_script() const noexcept { return script_ != nullptr; }
   [[nodiscard]] const std::string& script_sha1() const noexcept { return script_->sha1; }
   [[nodiscard]] std::size_t keys() const noexcept { return key_count_; }
@@ -143,7 +146,8 @@ class HOLDFAST_API command {
   std::shared_ptr<const script::state> script_{};
   bool idempotent_ = false;
   bool after_previous_ = false;
-  bool changes_connection_ = false;
+  bool is_client_ = false;    // CLIENT: the next word tells which command it is
+  std::uint8_t refused_ = 0;  // which of those that clients refuse it is; 0: none
 };
 
 /// How many replicas have everything that this connection wrote before: the reply is a number, to be compared with `replicas`.

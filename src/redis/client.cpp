@@ -34,12 +34,10 @@ class running_call {
 
 constexpr std::size_t standalone_attempts = 2;
 
-void refuse_shared_state(std::span<const command> commands) {
+void refuse_unsendable(std::span<const command> commands) {
   const auto found = std::find_if(commands.begin(), commands.end(), [](const command& each) { return each.changes_connection(); });
   if (found == commands.end()) return;
-  throw error(errc::invalid_argument,
-              "it would change a connection that others use after it; use a script for a transaction, and the URL for user and database",
-              {.path = "commands[" + std::to_string(found - commands.begin()) + "]"});
+  throw error(errc::invalid_argument, found->refusal(), {.path = "commands[" + std::to_string(found - commands.begin()) + "]"});
 }
 
 }  // namespace
@@ -202,7 +200,7 @@ void client::state::round(delivery& what, steady::time_point deadline) {
 std::vector<reply> client::state::run(std::span<const command> commands, const call_options& how) {
   check_process();
   if (commands.empty()) return {};
-  refuse_shared_state(commands);
+  refuse_unsendable(commands);
   const running_call timer(counters_, commands.size());
   const auto timeout = how.timeout.count() > 0 ? bounded(how.timeout) : settings_.how.timeout;
   const auto deadline = timer.began() + timeout;

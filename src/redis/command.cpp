@@ -40,20 +40,68 @@ void append_text(std::string& to, std::string_view text) {
   to.append("\r\n", 2);
 }
 
-/// What they change stays when the connection is handed to the next caller, or they bring more than one reply.
-constexpr std::array<std::string_view, 17> of_connections{"ASKING", "AUTH",       "DISCARD",   "EXEC",     "HELLO",     "MONITOR",
-                                                          "MULTI",  "PSUBSCRIBE", "PSYNC",     "READONLY", "READWRITE", "RESET",
-                                                          "SELECT", "SSUBSCRIBE", "SUBSCRIBE", "SYNC",     "WATCH"};
+// Why a client does not send a command.
+constexpr std::string_view transaction = "its connection is shared; use one script for what must happen together";
+constexpr std::string_view setting = "what it sets would stay for others that use the connection later; use the URL and the options";
+constexpr std::string_view listening = "it does not have one reply, and this client does not listen; use one that does";
+constexpr std::string_view no_reply = "it does not have one reply like every other command; use redis-cli";
+constexpr std::string_view ending = "it would end a connection that others use; connections are closed with the client";
+
+struct refused {
+  std::string_view name;
+  std::string_view why;
+};
+
+// What they change stays when the connection is handed to the next caller; or they have no reply, or several, and the replies behind them
+// would be taken for others'.
+constexpr std::array refused_commands{
+    refused{"MULTI", transaction},
+    refused{"EXEC", transaction},
+    refused{"DISCARD", transaction},
+    refused{"WATCH", transaction},
+    refused{"UNWATCH", transaction},
+    refused{"SELECT", setting},
+    refused{"AUTH", setting},
+    refused{"HELLO", setting},
+    refused{"ASKING", setting},
+    refused{"READONLY", setting},
+    refused{"READWRITE", setting},
+    refused{"CLIENT SETNAME", setting},
+    refused{"CLIENT TRACKING", setting},
+    refused{"CLIENT CACHING", setting},
+    refused{"CLIENT NO-EVICT", setting},
+    refused{"CLIENT NO-TOUCH", setting},
+    refused{"CLIENT SETINFO", setting},
+    refused{"SUBSCRIBE", listening},
+    refused{"PSUBSCRIBE", listening},
+    refused{"SSUBSCRIBE", listening},
+    refused{"UNSUBSCRIBE", listening},
+    refused{"PUNSUBSCRIBE", listening},
+    refused{"SUNSUBSCRIBE", listening},
+    refused{"MONITOR", listening},
+    refused{"SYNC", no_reply},
+    refused{"PSYNC", no_reply},
+    refused{"REPLCONF", no_reply},
+    refused{"SHUTDOWN", no_reply},
+    refused{"CLIENT REPLY", no_reply},
+    refused{"QUIT", ending},
+    refused{"RESET", ending},
+};
 
 bool same_word(std::string_view name, std::string_view capitals) noexcept {
   return std::equal(name.begin(), name.end(), capitals.begin(), capitals.end(),
                     [](char a, char b) { return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b; });
 }
 
-bool is_of_connections(std::string_view name) noexcept {
-  if (name.size() < 4) return false;
-  return std::any_of(of_connections.begin(), of_connections.end(),
-                     [name](std::string_view each) { return each.size() == name.size() && same_word(name, each); });
+/// Its place in the table, counted from 1; 0 when it may be sent. `group` is empty, or `CLIENT `.
+std::uint8_t find_refused(std::string_view group, std::string_view word) noexcept {
+  if (group.size() + word.size() < 4) return 0;  // none is shorter; GET and SET are common
+  for (std::size_t i = 0; i < refused_commands.size(); ++i) {
+    const std::string_view name = refused_commands[i].name;
+    if (name.size() == group.size() + word.size() && name.starts_with(group) && same_word(word, name.substr(group.size())))
+      return static_cast<std::uint8_t>(i + 1);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -67,7 +115,8 @@ command::command(std::string_view name) {
   if (name.empty() || name.find_first_of(" \r\n\t") != std::string_view::npos)
     throw error(errc::invalid_argument, "a Redis command begins with one word; pass the others with arg() and key()");
   append(name);
-  changes_connection_ = is_of_connections(name);
+  refused_ = find_refused({}, name);
+  is_client_ = same_word(name, "CLIENT");
 }
 
 command::command(const script& what) : script_(what.state_) {}
@@ -78,7 +127,14 @@ void command::append(std::string_view text) {
   constexpr std::size_t frame = 16;
   if (body_.capacity() < body_.size() + text.size() + frame) body_.reserve(std::max(usual, 2 * body_.size() + text.size() + frame));
   append_text(body_, text);
+  if (is_client_ && count_ == 1) refused_ = find_refused("CLIENT ", text);
   ++count_;
+}
+
+std::string command::refusal() const {
+  if (refused_ == 0) return {};
+  const auto& found = refused_commands[refused_ - std::size_t{1}];
+  return std::string(found.name) + " cannot be sent: " + std::string(found.why);
 }
 
 command& command::key(std::string_view name) & {

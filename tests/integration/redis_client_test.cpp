@@ -189,8 +189,16 @@ TEST_F(RedisClient, LargeReplyHarmsNobodyBehindIt) {
 
 TEST_F(RedisClient, RefusesWhatChangesAConnectionForTheNextCaller) {
   const client one(server.url(), {.connections = 1});
-  for (const char* name : {"MULTI", "multi", "WATCH", "SELECT", "SUBSCRIBE", "MONITOR", "HELLO", "AUTH", "RESET"})
-    EXPECT_EQ(problem_of(one, command(name).arg("1")).code(), errc::invalid_argument) << name;
+  for (const char* name : {"MULTI", "multi", "WATCH", "SELECT", "SUBSCRIBE", "MONITOR", "HELLO", "AUTH", "RESET", "QUIT"}) {
+    const auto refused = problem_of(one, command(name).arg("1"));
+    EXPECT_EQ(refused.code(), errc::invalid_argument) << name;
+    EXPECT_EQ(refused.backend_code(), "") << name;  // it was not sent
+  }
+  for (const char* how : {"OFF", "SKIP"}) {
+    const auto refused = problem_of(one, command("CLIENT").arg("REPLY").arg(how), {.timeout = 300ms});
+    EXPECT_EQ(refused.message().rfind("CLIENT REPLY cannot be sent: ", 0), 0U) << refused.message();
+    EXPECT_EQ(refused.message().find('\n'), std::string::npos);
+  }
   const std::vector<command> transaction{command("INCR").key(key("n")), command("MULTI"), command("EXEC")};
   try {
     one.pipeline(transaction);

@@ -74,6 +74,25 @@ TEST(RedisCommand, RefusesWhatCannotBeMeant) {
   EXPECT_THROW(command(body).arg("x").key("k"), error);
 }
 
+TEST(RedisCommand, KnowsWhatBreaksOneReplyForEachCommand) {
+  for (const char* name :
+       {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR",   "QUIT",    "RESET",
+        "HELLO",     "SYNC",       "PSYNC",      "REPLCONF",    "SHUTDOWN",     "MULTI",        "EXEC",      "DISCARD", "WATCH",
+        "UNWATCH",   "SELECT",     "AUTH",       "ASKING",      "READONLY",     "READWRITE",    "subscribe", "Quit"})
+    EXPECT_TRUE(command(name).changes_connection()) << name;
+  for (const char* what : {"REPLY", "reply", "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "SETNAME"}) {
+    EXPECT_TRUE(command("CLIENT").arg(what).arg("OFF").changes_connection()) << what;
+    EXPECT_TRUE(command("client").key(what).changes_connection()) << what;
+  }
+  // A word of theirs elsewhere is no such command.
+  EXPECT_FALSE(command("CLIENT").arg("ID").arg("REPLY").changes_connection());
+  EXPECT_FALSE(command("CLIENT").arg("KILL").arg("TYPE").arg("normal").changes_connection());
+  EXPECT_FALSE(command("SET").key("REPLY").arg("QUIT").changes_connection());
+  EXPECT_FALSE(command("PUBLISH").arg("SUBSCRIBE").arg("x").changes_connection());
+  const redis::script body("return 1");
+  EXPECT_FALSE(command(body).arg("CLIENT").arg("REPLY").changes_connection());
+}
+
 TEST(RedisReply, TellsWhatItIsAndThrowsWhatItHolds) {
   EXPECT_TRUE(redis::reply().is_nil());
   EXPECT_EQ(redis::reply(std::int64_t{5}).integer(), 5);
