@@ -23,6 +23,9 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+class outbox;
+struct outbox_options;
+
 /// How connections are kept. The defaults are those of the seed.
 struct pool_options {
   std::size_t maximum = 20;                                             ///< connections at the same time
@@ -101,12 +104,17 @@ class HOLDFAST_API database {
   /// for a table that the probe refuses. A missing table is an error of the first operation.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
-  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument (name, prefix, options that cannot hold), errc::permission
+  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument (name, prefix, options that cannot hold), errc::unsupported_type
   /// when the settings of the server could make it forget blocks that it granted, and what the database throws.
   [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options = {}) const;
 
   /// Where the counters of the sequences with this prefix are: to list, raise or check them.
   [[nodiscard]] std::shared_ptr<holdfast::block_store> block_store(sequence_store_options options = {}) const;
+
+  /// The outbox on this database; include holdfast/outbox.hpp. Throws errc::invalid_argument for options that cannot hold, for another number
+  /// of lanes than it was made with, and for a server that cannot keep what is asked.
+  [[nodiscard]] holdfast::outbox outbox(outbox_options options) const;
+  [[nodiscard]] holdfast::outbox outbox() const;
 
   /// Which dialect of SQL is spoken; asks once. `unknown` in memory and on Redis.
   [[nodiscard]] sql::dialect_id dialect() const;

@@ -18,6 +18,8 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+class outbox_backend;
+
 /// What the copies of a database share.
 struct HOLDFAST_API database::state {
   explicit state(database_options how);
@@ -32,7 +34,8 @@ struct HOLDFAST_API database::state {
   std::mutex mutex{};
   std::shared_ptr<holdfast::executor> own_executor{};
   std::optional<sql::dialect_id> dialect{};
-  std::map<std::string, std::shared_ptr<holdfast::store>> memory_stores{};  // memory: one for each prefix
+  std::map<std::string, std::shared_ptr<holdfast::store>> memory_stores{};   // memory: one for each prefix
+  std::map<std::string, std::shared_ptr<outbox_backend>> memory_outboxes{};  // the same
 
   [[nodiscard]] sql::dialect_id ask_dialect();
   /// Where work in the background runs: the one that was given, or a pool of our own, made now.

@@ -1,0 +1,116 @@
+#include "base/uuid.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE {
+namespace {
+
+void set_version(uuid_bytes& bytes, std::uint8_t version) noexcept {
+  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0FU) | (version << 4U));
+  bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3FU) | 0x80U);
+}
+
+void fill_random(std::uint8_t* to, std::size_t size) {
+  if (RAND_bytes(to, static_cast<int>(size)) != 1) throw error(errc::internal, "the system gave no random numbers for a UUID");
+}
+
+/// The 74 bits of a version 7 that are not the time: the first 12 + 30 count on, the other 32 are random each time. OpenSSL's generator
+/// mixes in the process after a fork, so children do not repeat their parent.
+class counted_by_time {
+ public:
+  uuid_bytes next() {
+    std::array<std::uint8_t, 4> tail{};
+    fill_random(tail.data(), tail.size());
+    const std::scoped_lock lock(mutex_);
+    const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const auto now = static_cast<std::uint64_t>(wall);
+    if (now > time_) {
+      time_ = now;
+      std::array<std::uint8_t, 8> start{};
+      fill_random(start.data(), start.size());
+      counter_ = 0;
+      for (const auto byte : start) counter_ = (counter_ << 8U) | byte;
+      counter_ &= (std::uint64_t{1} << 41U) - 1;  // half of the room, so that it can grow
+    } else if (++counter_ >> 42U != 0) {
+      counter_ = 0;
+      ++time_;  // ahead of the clock by a millisecond rather than not larger
+    }
+    uuid_bytes bytes{};
+    for (std::size_t i = 0; i < 6; ++i) bytes.at(i) = static_cast<std::uint8_t>(time_ >> (40U - 8U * i));
+    bytes[6] = static_cast<std::uint8_t>((counter_ >> 38U) & 0x0FU);
+    bytes[7] = static_cast<std::uint8_t>(counter_ >> 30U);
+    bytes[8] = static_cast<std::uint8_t>((counter_ >> 24U) & 0x3FU);
+    bytes[9] = static_cast<std::uint8_t>(counter_ >> 16U);
+    bytes[10] = static_cast<std::uint8_t>(counter_ >> 8U);
+    bytes[11] = static_cast<std::uint8_t>(counter_);
+    std::copy(tail.begin(), tail.end(), bytes.begin() + 12);
+    return bytes;
+  }
+
+ private:
+  std::mutex mutex_{};
+  std::uint64_t time_ = 0;
+  std::uint64_t counter_ = 0;
+};
+
+}  // namespace
+
+std::string uuid_text(const uuid_bytes& bytes) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(36, '-');
+  std::size_t at = 0;
+  for (const auto byte : bytes) {
+    if (at == 8 || at == 13 || at == 18 || at == 23) ++at;
+    text[at++] = digits[byte >> 4U];
+    text[at++] = digits[byte & 0x0FU];
+  }
+  return text;
+}
+
+bool is_uuid(std::string_view text) noexcept {
+  if (text.size() != 36) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i == 8 || i == 13 || i == 18 || i == 23) {
+      if (c != '-') return false;
+    } else if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string uuid_v4() {
+  uuid_bytes bytes{};
+  fill_random(bytes.data(), bytes.size());
+  set_version(bytes, 4);
+  return uuid_text(bytes);
+}
+
+std::string uuid_v7() {
+  static counted_by_time source;
+  uuid_bytes bytes = source.next();
+  set_version(bytes, 7);
+  return uuid_text(bytes);
+}
+
+std::string uuid_v5(const uuid_bytes& space, std::string_view name) {
+  std::vector<std::uint8_t> input(space.begin(), space.end());
+  input.insert(input.end(), name.begin(), name.end());
+  std::array<std::uint8_t, SHA_DIGEST_LENGTH> digest{};
+  SHA1(input.data(), input.size(), digest.data());
+  uuid_bytes bytes{};
+  std::copy_n(digest.begin(), bytes.size(), bytes.begin());
+  set_version(bytes, 5);
+  return uuid_text(bytes);
+}
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,119 @@
+#include "outbox/checks.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/key/redis.hpp>
+
+#include "base/utf8.hpp"
+#include "base/uuid.hpp"
+
+#include <bit>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::outboxes {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_argument) { throw error(code, why); }
+
+constexpr std::size_t most_headers = 64;
+constexpr std::size_t longest_header = 4096;
+
+}  // namespace
+
+void check_name(std::string_view what, std::string_view text, bool may_be_empty) {
+  const std::string name(what);
+  if (text.empty() && !may_be_empty) refuse("the " + name + " is empty: give it one");
+  if (text.size() > longest_name) refuse("the " + name + " has " + std::to_string(text.size()) + " bytes; at most 256 are allowed");
+  if (!is_utf8(text)) refuse("the " + name + " is not well-formed UTF-8");
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) refuse("the " + name + " has a control character; leave it out");
+  }
+}
+
+void check_duration(std::string_view what, std::chrono::milliseconds time, std::chrono::milliseconds least) {
+  if (time < least || time > longest_time) {
+    refuse("the " + std::string(what) + " of " + std::to_string(time.count()) + " ms is not between " + std::to_string(least.count()) +
+           " ms and ten years");
+  }
+}
+
+void check_id(std::string_view id) {
+  if (!is_uuid(id)) refuse("'" + std::string(id.substr(0, 64)) + "' is not the id of an event: a UUID in lower case is needed");
+}
+
+void check_event(const event& what, const outbox_options& options) {
+  if (!what.id.empty()) check_id(what.id);
+  check_name("type of an event", what.type, false);
+  check_name("key of an event", what.key, true);
+  check_name("content type of an event", what.content_type, true);
+  check_name("schema of an event", what.schema, true);
+  check_name("aggregate type of an event", what.aggregate_type, true);
+  check_name("aggregate id of an event", what.aggregate_id, true);
+  if (!what.payload_ref.empty() || !what.payload_sha256.empty() || what.payload_size != 0) {
+    refuse("payload_ref, payload_sha256 and payload_size are set by the outbox: put the bytes into payload");
+  }
+  if (what.headers.size() > most_headers) refuse("an event has more than 64 headers");
+  for (const auto& [name, value] : what.headers) {
+    check_name("name of a header", name, false);
+    if (value.size() > longest_header) refuse("the header '" + name + "' is longer than 4096 bytes");
+    if (!is_utf8(value)) refuse("the header '" + name + "' is not well-formed UTF-8");
+  }
+  check_duration("delay of an event", what.delay, std::chrono::milliseconds(0));
+  check_duration("time to live of an event", what.time_to_live, std::chrono::milliseconds(0));
+  if (what.payload.size() > options.inline_limit && !options.claim_check) {
+    refuse("a payload of " + std::to_string(what.payload.size()) + " bytes is larger than the limit of " +
+               std::to_string(options.inline_limit) + ": give outbox_options::claim_check a place for such payloads",
+           errc::too_large);
+  }
+}
+
+void check_options(const outbox_options& options) {
+  (void)key::redis_prefix(options.prefix);
+  if (!std::has_single_bit(options.lanes) || options.lanes > 256) {
+    refuse("an outbox of " + std::to_string(options.lanes) + " lanes: a power of two up to 256 is needed");
+  }
+  check_duration("dedup window", options.dedup_window, std::chrono::milliseconds(0));
+  check_duration("overdue quota", options.quota.overdue, std::chrono::milliseconds(0));
+  check_duration("timeout of the durability", options.safe.timeout, std::chrono::milliseconds(1));
+  if (options.inline_limit > (std::size_t{16} << 20U)) refuse("an inline_limit above 16 MiB would stall the server; use a claim check");
+  if (options.max_deliveries == 0) refuse("max_deliveries is 0: no event could ever be delivered");
+}
+
+void check_commit(const commit_request& request, std::string_view prefix) {
+  if (request.conditions.size() + request.writes.size() + request.events.size() > most_in_a_call) {
+    refuse("a commit of more than 1000 conditions, writes and events");
+  }
+  const auto check_key = [&](const std::string& key) {
+    const std::string data = std::string(prefix) + ":data:";
+    if (!key.starts_with(data) || key.size() == data.size()) {
+      refuse("the key '" + key.substr(0, 64) + "' is not one of the lane's: make it with outbox::key_of");
+    }
+  };
+  for (const auto& condition : request.conditions) check_key(condition.key);
+  for (const auto& write : request.writes) check_key(write.key);
+  if (!request.once.empty()) check_id(request.once);
+  if (request.fence != 0 && request.once.empty()) refuse("a commit with a fence needs the event in `once`");
+}
+
+std::string kept_error(std::string_view text) {
+  std::string kept(text.substr(0, longest_error));
+  while (!kept.empty() && !is_utf8(kept) && kept.size() + 4 > longest_error) kept.pop_back();
+  if (is_utf8(kept)) return kept;
+  for (auto& c : kept) {
+    if ((static_cast<unsigned char>(c) & 0x80U) != 0) c = '?';
+  }
+  return kept;
+}
+
+std::size_t lane_of(std::string_view key_or_id, std::size_t lanes) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : key_or_id) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3U;
+  }
+  hash ^= hash >> 33U;
+  hash *= 0xff51afd7ed558ccdU;
+  hash ^= hash >> 33U;
+  return static_cast<std::size_t>(hash & (lanes - 1));
+}
+
+}  // namespace HOLDFAST_NAMESPACE::outboxes

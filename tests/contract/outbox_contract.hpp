@@ -1,0 +1,524 @@
+#pragma once
+
+/// \file
+/// What every outbox does, as tests. Write a fixture with
+///
+///     std::shared_ptr<holdfast::outbox_backend> make(std::size_t lanes);   // an empty one
+///     void pass(std::chrono::milliseconds time);                           // time passes for the store: move its clock, or sleep
+///     static constexpr bool commits;                                       // does it know `commit`?
+///
+/// and instantiate the suite on it:
+///
+///     INSTANTIATE_TYPED_TEST_SUITE_P(mine, OutboxContract, my_fixture);
+
+#include <holdfast/outbox.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+template <class Fixture>
+class OutboxContract : public ::testing::Test {
+ protected:
+  using ms = std::chrono::milliseconds;
+
+  /// Short, since a store with a clock of its own makes us wait for its end.
+  static constexpr ms lease{150};
+
+  [[nodiscard]] outbox open(outbox_options options = {}) { return outbox(fixture_.make(options.lanes), options); }
+
+  static event make(std::string key, std::string payload = "{}") {
+    return {.type = "test.happened", .key = std::move(key), .payload = std::move(payload), .id = new_event_id()};
+  }
+  static std::vector<std::string> payloads(const claimed& what) {
+    std::vector<std::string> result;
+    for (const auto& one : what.events) result.push_back(one.event.payload);
+    return result;
+  }
+  static settlement acked(const claimed_event& what) { return {.id = what.event.id, .key = what.event.key}; }
+  static std::vector<settlement> all_acked(const claimed& what) {
+    std::vector<settlement> result;
+    for (const auto& one : what.events) result.push_back(acked(one));
+    return result;
+  }
+
+  Fixture fixture_;
+};
+
+TYPED_TEST_SUITE_P(OutboxContract);
+
+TYPED_TEST_P(OutboxContract, DeliversWhatWasPublished) {
+  auto box = this->open();
+  event what = this->make("ticket-7", R"({"n":1,"text":"\u00e9 \"quoted\""})");
+  what.headers = {{"traceparent", "00-abc"}, {"tenant", "acme \"x\" \n\t\x01"}};
+  what.schema = "v3";
+  what.aggregate_type = "ticket";
+  what.aggregate_id = "7";
+  what.time_to_live = std::chrono::hours(1);
+  EXPECT_EQ(box.publish(what).status, publish_status::added);
+  const auto got = box.claim({.lease = this->lease});
+  ASSERT_EQ(got.events.size(), 1U);
+  EXPECT_EQ(got.status, claim_status::some);
+  EXPECT_EQ(got.events[0].event, what);
+  EXPECT_EQ(got.events[0].deliveries, 1U);
+  EXPECT_EQ(got.events[0].attempts, 0U);
+  EXPECT_GT(got.fence, 0);
+  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_EQ(box.stats().bytes, 0U);
+  EXPECT_TRUE(box.check().well());
+}
+
+TYPED_TEST_P(OutboxContract, CarriesAnyPayload) {
+  auto box = this->open();
+  const std::vector<std::string> payloads{"",
+                                          "{}",
+                                          "[1,2, 3]",
+                                          "plain text",
+                                          " {\"spaces\":1} ",
+                                          "{\"a\":1},\"id\":\"evil\"",
+                                          "{broken",
+                                          std::string("\0\x01\xff\xfe", 4),
+                                          "\xf0\x9f\x98\x80 \"\\\n",
+                                          "\"just a string\"",
+                                          "17",
+                                          std::string(100'000, 'x')};
+  for (const auto& payload : payloads) {
+    event what = this->make("", payload);
+    what.content_type = "application/octet-stream";
+    (void)box.publish(what);
+    const auto got = box.claim();
+    ASSERT_EQ(got.events.size(), 1U);
+    EXPECT_EQ(got.events[0].event, what);
+    EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  }
+}
+
+TYPED_TEST_P(OutboxContract, TheSameIdIsTheSameEvent) {
+  auto box = this->open();
+  const auto what = this->make("k");
+  EXPECT_EQ(box.publish(what).status, publish_status::added);
+  EXPECT_EQ(box.publish(what).status, publish_status::duplicate);
+  const auto twice = box.publish_all(std::vector<event>{what, this->make("k"), what});
+  EXPECT_EQ(twice[0].status, publish_status::duplicate);
+  EXPECT_EQ(twice[1].status, publish_status::added);
+  EXPECT_EQ(twice[2].status, publish_status::duplicate);
+  EXPECT_EQ(box.stats().events, 2U);
+  auto got = box.claim();
+  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  EXPECT_EQ(box.publish(what).status, publish_status::duplicate) << "delivered, and within the dedup window";
+}
+
+TYPED_TEST_P(OutboxContract, KeepsTheOrderOfAKey) {
+  auto box = this->open();
+  std::vector<event> many;
+  for (int i = 0; i < 5; ++i) {
+    many.push_back(this->make("a", "a" + std::to_string(i)));
+    many.push_back(this->make("b", "b" + std::to_string(i)));
+  }
+  (void)box.publish_all(many);
+  for (int i = 0; i < 5; ++i) {
+    const auto got = box.claim({.lease = std::chrono::seconds(30)});
+    auto texts = this->payloads(got);
+    std::sort(texts.begin(), texts.end());
+    EXPECT_EQ(texts, (std::vector<std::string>{"a" + std::to_string(i), "b" + std::to_string(i)}));
+    EXPECT_EQ(box.claim().status, claim_status::empty) << "what follows waits until these are settled";
+    (void)box.settle(0, got.fence, this->all_acked(got));
+  }
+  EXPECT_EQ(box.stats().events, 0U);
+}
+
+TYPED_TEST_P(OutboxContract, TakesRunsAndContinuesThem) {
+  auto box = this->open();
+  std::vector<event> many;
+  for (int i = 0; i < 10; ++i) many.push_back(this->make("a", std::to_string(i)));
+  (void)box.publish_all(many);
+  auto got = box.claim({.run = 4});
+  EXPECT_EQ(this->payloads(got), (std::vector<std::string>{"0", "1", "2", "3"}));
+  auto next = box.settle(0, got.fence, this->all_acked(got), run_request{.run = 4});
+  EXPECT_EQ(next.done, std::vector<bool>(4, true));
+  EXPECT_EQ(this->payloads(next.next), (std::vector<std::string>{"4", "5", "6", "7"}));
+  EXPECT_GT(next.next.fence, got.fence);
+  // Half of a run: the rest stays ours, with the same fence.
+  auto half = box.settle(0, next.next.fence, {this->acked(next.next.events[0]), this->acked(next.next.events[1])}, run_request{.run = 4});
+  EXPECT_EQ(half.done, std::vector<bool>(2, true));
+  EXPECT_TRUE(half.next.events.empty());
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+  auto rest = box.settle(0, next.next.fence, {this->acked(next.next.events[2]), this->acked(next.next.events[3])}, run_request{.run = 4});
+  EXPECT_EQ(rest.done, std::vector<bool>(2, true));
+  EXPECT_EQ(this->payloads(rest.next), (std::vector<std::string>{"8", "9"}));
+  (void)box.settle(0, rest.next.fence, this->all_acked(rest.next));
+  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_TRUE(box.check().well());
+}
+
+TYPED_TEST_P(OutboxContract, ALostLeaseHasNoEffect) {
+  auto box = this->open();
+  (void)box.publish_all(std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("", "u")});
+  const auto late = box.claim({.run = 5, .lease = this->lease});
+  ASSERT_EQ(late.events.size(), 3U);
+  this->fixture_.pass(this->lease + std::chrono::milliseconds(50));
+  const auto now = box.claim({.run = 5, .lease = std::chrono::seconds(30)});
+  ASSERT_EQ(now.events.size(), 2U) << "the head comes alone when it was delivered before";
+  EXPECT_GT(now.fence, late.fence);
+  EXPECT_EQ(now.events[0].deliveries, 2U);
+  auto settled = box.settle(0, late.fence, this->all_acked(late));
+  EXPECT_EQ(settled.done, std::vector<bool>(3, false));
+  EXPECT_FALSE(box.fail(late.fence, late.events[0], std::chrono::milliseconds(0), "late"));
+  EXPECT_FALSE(box.park(late.fence, late.events[0], park_policy::skip, "late"));
+  EXPECT_EQ(box.extend(late.fence, late.events, std::chrono::seconds(30)), std::vector<bool>(3, false));
+  EXPECT_EQ(box.extend(now.fence, now.events, std::chrono::seconds(30)), std::vector<bool>(2, true));
+  EXPECT_EQ(box.settle(0, now.fence, this->all_acked(now)).done, std::vector<bool>(2, true));
+  EXPECT_EQ(box.stats().stale, 5U);
+}
+
+TYPED_TEST_P(OutboxContract, AnExtendedLeaseIsKept) {
+  auto box = this->open();
+  (void)box.publish(this->make("a"));
+  const auto got = box.claim({.lease = this->lease});
+  EXPECT_EQ(box.extend(got.fence, got.events, std::chrono::seconds(30)), std::vector<bool>{true});
+  this->fixture_.pass(this->lease + std::chrono::milliseconds(50));
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+}
+
+TYPED_TEST_P(OutboxContract, AFailedEventIsTriedAgainInItsPlace) {
+  auto box = this->open();
+  (void)box.publish_all(std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("a", "2")});
+  const auto got = box.claim({.run = 3});
+  auto failed = this->acked(got.events[1]);
+  failed.what = settlement::kind::retry;
+  failed.delay = this->lease;
+  failed.error = "no answer";
+  EXPECT_EQ(box.settle(0, got.fence, {this->acked(got.events[0]), failed, this->acked(got.events[2])}).done,
+            (std::vector<bool>{true, true, false}))
+      << "what follows in the run is given back";
+  const auto none = box.claim({.run = 3});
+  EXPECT_EQ(none.status, claim_status::empty);
+  ASSERT_TRUE(none.next);
+  EXPECT_LE(*none.next, this->lease);
+  EXPECT_EQ(box.find(got.events[1].event.id)->state, event_state::waiting);
+  this->fixture_.pass(this->lease + std::chrono::milliseconds(20));
+  const auto again = box.claim({.run = 3});
+  ASSERT_EQ(this->payloads(again), (std::vector<std::string>{"1"}));
+  EXPECT_EQ(again.events[0].attempts, 1U);
+  EXPECT_EQ(again.events[0].deliveries, 2U);
+  EXPECT_EQ(again.events[0].last_error, "no answer");
+}
+
+TYPED_TEST_P(OutboxContract, ParksBySkipBlockAndPark) {
+  for (const auto policy : {park_policy::skip, park_policy::block, park_policy::park}) {
+    SCOPED_TRACE(to_string(policy));
+    auto box = this->open();
+    (void)box.publish_all(std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("a", "2")});
+    const auto got = box.claim();
+    const auto id = got.events.at(0).event.id;
+    EXPECT_TRUE(box.park(got.fence, got.events[0], policy, "bad"));
+    EXPECT_EQ(box.stats().parked, policy == park_policy::park ? 3U : 1U);
+    const auto record = box.find(id);
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->state, policy == park_policy::block ? event_state::blocking : event_state::parked);
+    EXPECT_EQ(record->what.last_error, "bad");
+    const auto next = box.claim();
+    EXPECT_EQ(this->payloads(next), policy == park_policy::skip ? std::vector<std::string>{"1"} : std::vector<std::string>{});
+    const std::vector<std::string> ids{id};
+    if (policy == park_policy::skip) {
+      EXPECT_EQ(box.replay(ids), 1U);
+      EXPECT_EQ(box.find(id)->state, event_state::following) << "its turn is over: it waits behind the others";
+      EXPECT_EQ(box.replay(ids), 0U);
+    } else if (policy == park_policy::block) {
+      EXPECT_EQ(box.replay(ids), 1U);
+      const auto again = box.claim();
+      EXPECT_EQ(this->payloads(again), std::vector<std::string>{"0"});
+      EXPECT_EQ(again.events.at(0).replays, 1U);
+      EXPECT_EQ(again.events.at(0).deliveries, 1U);
+      EXPECT_TRUE(box.park(again.fence, again.events[0], policy, "bad again"));
+      EXPECT_EQ(box.discard(ids), 1U);
+      EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"1"});
+    } else {
+      (void)box.publish(this->make("a", "3"));
+      EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"3"}) << "what comes later goes on";
+    }
+    EXPECT_TRUE(box.check().well());
+  }
+}
+
+TYPED_TEST_P(OutboxContract, FindsPoison) {
+  auto box = this->open({.max_deliveries = 2});
+  (void)box.publish(this->make("a", "poison"));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(box.claim({.lease = std::chrono::milliseconds(20)}).events.size(), 1U);
+    this->fixture_.pass(std::chrono::milliseconds(40));
+  }
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+}
+
+TYPED_TEST_P(OutboxContract, ParksWhatIsTooLate) {
+  auto box = this->open();
+  auto what = this->make("a");
+  what.time_to_live = std::chrono::milliseconds(20);
+  (void)box.publish(what);
+  this->fixture_.pass(std::chrono::milliseconds(40));
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_NE(box.explain(what.id).find("too late"), std::string::npos) << box.explain(what.id);
+}
+
+TYPED_TEST_P(OutboxContract, WaitsForTheirTime) {
+  auto box = this->open();
+  auto later = this->make("", "later");
+  later.delay = this->lease;
+  (void)box.publish_all(std::vector<event>{later, this->make("", "now")});
+  EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"now"});
+  EXPECT_EQ(box.find(later.id)->state, event_state::waiting);
+  this->fixture_.pass(this->lease + std::chrono::milliseconds(20));
+  EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"later"});
+}
+
+TYPED_TEST_P(OutboxContract, ReleasesWithoutBlame) {
+  auto box = this->open();
+  (void)box.publish(this->make("a"));
+  for (int i = 0; i < 20; ++i) {
+    const auto got = box.claim();
+    ASSERT_EQ(got.events.size(), 1U);
+    EXPECT_EQ(got.events[0].deliveries, 1U);
+    auto back = this->acked(got.events[0]);
+    back.what = settlement::kind::release;
+    EXPECT_TRUE(box.settle(0, got.fence, {back}).done[0]);
+  }
+}
+
+TYPED_TEST_P(OutboxContract, PausesAndResumes) {
+  auto box = this->open();
+  box.pause();
+  const auto what = this->make("a");
+  (void)box.publish(what);
+  EXPECT_EQ(box.claim().status, claim_status::paused);
+  EXPECT_TRUE(box.stats().paused);
+  EXPECT_NE(box.explain(what.id).find("paused"), std::string::npos);
+  box.resume();
+  EXPECT_EQ(box.claim().events.size(), 1U);
+}
+
+TYPED_TEST_P(OutboxContract, ATicketBecomesItsEventOnce) {
+  auto box = this->open();
+  const auto first = box.schedule("t1", std::chrono::hours(1), {.type = "expired", .key = "k", .payload = "{}"});
+  EXPECT_FALSE(first.before);
+  const auto second = box.schedule("t1", std::chrono::milliseconds(30), {.type = "expired", .key = "k", .payload = "[2]"});
+  EXPECT_EQ(second.before, first.expires_at);
+  (void)box.schedule("t2", std::chrono::hours(1), {.type = "expired", .key = "k"});
+  EXPECT_EQ(box.cancel("t2", "k"), cancel_status::cancelled);
+  EXPECT_EQ(box.cancel("t2", "k"), cancel_status::unknown);
+  EXPECT_EQ(box.drain(0).tickets, 0U);
+  EXPECT_EQ(box.scan(scan_what::tickets).records.size(), 1U);
+  this->fixture_.pass(std::chrono::milliseconds(50));
+  EXPECT_EQ(box.drain(0).tickets, 1U);
+  EXPECT_EQ(box.drain(0).tickets, 0U);
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U);
+  EXPECT_EQ(got.events[0].event.id, expiry_event_id("t1", second.expires_at));
+  EXPECT_EQ(got.events[0].event.payload, "[2]");
+  EXPECT_EQ(got.events[0].event.key, "k");
+  EXPECT_EQ(box.cancel("t1", "k"), cancel_status::fired);
+  // The same ticket at the same time is the same event.
+  (void)box.schedule("t1", second.expires_at, {.type = "expired", .key = "k"});
+  EXPECT_EQ(box.drain(0).tickets, 1U);
+  EXPECT_EQ(box.stats().events, 1U);
+}
+
+TYPED_TEST_P(OutboxContract, OneOwnerHoldsTheLock) {
+  auto box = this->open();
+  (void)box.publish(this->make("a"));
+  const auto a = box.lock(0, "owner-a", std::chrono::milliseconds(200));
+  EXPECT_TRUE(a.held);
+  const auto b = box.lock(0, "owner-b");
+  EXPECT_FALSE(b.held);
+  EXPECT_EQ(b.holder, "owner-a");
+  EXPECT_EQ(b.fence, a.fence);
+  EXPECT_FALSE(box.unlock(0, "owner-b"));
+  EXPECT_FALSE(box.renew(0, "owner-b").held);
+  EXPECT_EQ(box.claim({.owner = "owner-b"}).status, claim_status::fenced);
+  EXPECT_EQ(box.lock(0, "owner-a", std::chrono::milliseconds(100)).fence, a.fence) << "the same holder, the same fence";
+  this->fixture_.pass(std::chrono::milliseconds(150));
+  EXPECT_EQ(box.claim({.owner = "owner-a"}).status, claim_status::fenced);
+  const auto later = box.lock(0, "owner-b");
+  EXPECT_TRUE(later.held);
+  EXPECT_GT(later.fence, a.fence);
+  EXPECT_EQ(box.claim({.owner = "owner-b"}).events.size(), 1U);
+  EXPECT_TRUE(box.renew(0, "owner-b").held);
+  EXPECT_TRUE(box.unlock(0, "owner-b"));
+  EXPECT_FALSE(box.unlock(0, "owner-b"));
+}
+
+TYPED_TEST_P(OutboxContract, RefusesBeyondItsQuota) {
+  auto box = this->open({.quota = {.events = 2}});
+  (void)box.publish(this->make("a"));
+  const auto kept = this->make("a");
+  (void)box.publish(kept);
+  EXPECT_EQ(box.publish(kept).status, publish_status::duplicate) << "what is kept already needs no room";
+  try {
+    (void)box.publish(this->make("a"));
+    FAIL() << "beyond the quota";
+  } catch (const error& problem) {
+    EXPECT_EQ(problem.code(), errc::too_large);
+    EXPECT_TRUE(problem.transient());
+    EXPECT_FALSE(problem.in_doubt());
+  }
+  const auto got = box.claim();
+  (void)box.ack(got.fence, got.events[0]);
+  EXPECT_EQ(box.publish(this->make("a")).status, publish_status::added);
+  auto small = this->open({.quota = {.bytes = 1000}});
+  EXPECT_THROW((void)small.publish(this->make("a", std::string(2000, 'x'))), error);
+  auto behind = this->open({.quota = {.overdue = std::chrono::milliseconds(20)}});
+  (void)behind.publish(this->make("a"));
+  this->fixture_.pass(std::chrono::milliseconds(60));
+  EXPECT_THROW((void)behind.publish(this->make("a")), error);
+}
+
+TYPED_TEST_P(OutboxContract, LimitsTheBytesOfAClaim) {
+  auto box = this->open();
+  std::vector<event> many;
+  for (int i = 0; i < 5; ++i) many.push_back(this->make(i < 3 ? "a" : "", std::string(10'000, 'x')));
+  (void)box.publish_all(many);
+  EXPECT_EQ(box.claim({.run = 10, .bytes = 25'000}).events.size(), 2U);
+  EXPECT_EQ(box.claim({.run = 10, .bytes = 1}).events.size(), 1U) << "at least one";
+}
+
+TYPED_TEST_P(OutboxContract, KeysStayInTheirLane) {
+  auto box = this->open({.lanes = 4});
+  std::vector<event> many;
+  for (int i = 0; i < 40; ++i) many.push_back(this->make("k" + std::to_string(i % 10), std::to_string(i)));
+  (void)box.publish_all(many);
+  std::size_t seen = 0;
+  for (std::size_t lane = 0; lane < 4; ++lane) {
+    const auto got = box.claim({.lane = lane, .run = 10});
+    for (const auto& one : got.events) {
+      EXPECT_EQ(box.lane_of(one.event.key), lane);
+      EXPECT_EQ(one.lane, lane);
+    }
+    seen += got.events.size();
+    if (!got.events.empty()) {
+      EXPECT_EQ(box.find(got.events[0].event.id)->what.lane, lane);
+      (void)box.settle(lane, got.fence, this->all_acked(got));
+    }
+  }
+  EXPECT_EQ(seen, 40U);
+  EXPECT_EQ(box.stats().events, 0U);
+}
+
+TYPED_TEST_P(OutboxContract, ShowsWhatIsThere) {
+  auto box = this->open();
+  std::vector<event> many;
+  for (int i = 0; i < 25; ++i) many.push_back(this->make("k" + std::to_string(i % 5), std::to_string(i)));
+  (void)box.publish_all(many);
+  std::vector<std::string> ids;
+  std::string after;
+  do {
+    const auto page = box.scan(scan_what::all, after, 10);
+    for (const auto& one : page.records) ids.push_back(one.what.event.id);
+    after = page.after;
+  } while (!after.empty());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  EXPECT_EQ(ids.size(), 25U);
+  const auto stats = box.stats();
+  EXPECT_EQ(stats.events, 25U);
+  EXPECT_EQ(stats.pending, 5U);
+  EXPECT_EQ(stats.following, 20U);
+  EXPECT_EQ(stats.published, 25U);
+  EXPECT_GT(stats.bytes, 25U * 50);
+  const auto behind = box.find(many[5].id);
+  ASSERT_TRUE(behind);
+  EXPECT_EQ(behind->state, event_state::following);
+  EXPECT_EQ(behind->behind, many[0].id);
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::due);
+  EXPECT_FALSE(box.find(new_event_id()));
+  EXPECT_NE(box.explain(many[5].id).find(many[0].id), std::string::npos);
+  EXPECT_TRUE(box.scan(scan_what::parked).records.empty());
+}
+
+TYPED_TEST_P(OutboxContract, WakesThoseWhoWait) {
+  auto box = this->open();
+  while (box.wait(0, std::chrono::milliseconds(1))) {
+  }
+  (void)box.publish(this->make("a"));
+  EXPECT_TRUE(box.wait(0, std::chrono::seconds(20)));
+  EXPECT_FALSE(box.wait(0, std::chrono::milliseconds(10)));
+  box.wake(0);
+  EXPECT_TRUE(box.wait(0, std::chrono::seconds(20)));
+}
+
+TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
+  if constexpr (TypeParam::commits) {
+    auto box = this->open();
+    const auto balance = box.key_of("acc", "balance");
+    const auto orders = box.key_of("acc", "orders");
+    using write = commit_write::kind;
+    using when = commit_condition::kind;
+    const auto first = box.commit({.conditions = {{.what = when::absent, .key = balance}},
+                                   .writes = {{.what = write::set, .key = balance, .value = "100"},
+                                              {.what = write::set_field, .key = orders, .field = "1", .value = "open"}},
+                                   .events = {this->make("acc", "0")}});
+    EXPECT_EQ(first.status, commit_status::done);
+    const auto refused =
+        box.commit({.conditions = {{.what = when::exists, .key = balance}, {.what = when::equals, .key = balance, .value = "99"}},
+                    .writes = {{.what = write::set, .key = balance, .value = "0"}},
+                    .events = {this->make("acc", "never")}});
+    EXPECT_EQ(refused.status, commit_status::condition_failed);
+    EXPECT_EQ(refused.failed, 1U);
+    EXPECT_THROW((void)box.commit({.writes = {{.what = write::add, .key = balance, .number = 1},
+                                              {.what = write::set_field, .key = balance, .field = "f"}},
+                                   .events = {this->make("acc", "never")}}),
+                 error)
+        << "a key of another kind";
+    EXPECT_EQ(box.commit({.conditions = {{.what = when::equals, .key = balance, .value = "100"},
+                                         {.what = when::equals, .key = orders, .field = "1", .value = "open"},
+                                         {.what = when::missing, .key = orders, .field = "2"}},
+                          .writes = {{.what = write::add, .key = balance, .number = -30}}})
+                  .status,
+              commit_status::done);
+    EXPECT_EQ(box.stats().events, 1U);
+    const auto got = box.claim();
+    const std::vector<commit_write> effect{{.what = write::add, .key = balance, .number = 5}};
+    EXPECT_EQ(box.effect_once(got.fence - 1, got.events.at(0), effect).status, commit_status::stale);
+    EXPECT_EQ(box.effect_once(got.fence, got.events.at(0), effect).status, commit_status::done);
+    EXPECT_EQ(box.effect_once(got.fence, got.events.at(0), effect).status, commit_status::applied);
+    EXPECT_EQ(box.commit({.conditions = {{.what = when::equals, .key = balance, .value = "75"}}}).status, commit_status::done);
+    EXPECT_THROW((void)box.commit({.writes = {{.key = "elsewhere"}}}), error);
+  } else {
+    auto box = this->open();
+    EXPECT_THROW((void)box.commit({.events = {this->make("a")}}), error);
+  }
+}
+
+TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
+  auto box = this->open();
+  EXPECT_THROW((void)box.publish(event{}), error) << "no type";
+  EXPECT_THROW((void)box.publish({.type = "t", .id = "not-a-uuid"}), error);
+  EXPECT_THROW((void)box.publish({.type = "t", .key = std::string("a\0b", 3)}), error);
+  EXPECT_THROW((void)box.publish({.type = "t", .key = std::string(300, 'k')}), error);
+  EXPECT_THROW((void)box.publish({.type = "t", .delay = std::chrono::milliseconds(-1)}), error);
+  EXPECT_THROW((void)box.claim({.lane = 1}), error);
+  EXPECT_THROW((void)box.claim({.most = 0}), error);
+  EXPECT_THROW((void)box.claim({.most = 1001}), error);
+  EXPECT_THROW((void)box.schedule("", std::chrono::seconds(1), {.type = "t"}), error);
+  EXPECT_EQ(box.stats().published, 0U);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
+                            TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
+                            ParksBySkipBlockAndPark, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
+                            PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
+                            LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
+                            RefusesWhatCannotBeMeant);
+
+}  // namespace holdfast::test
