@@ -1,4 +1,5 @@
 #include "support/child_process.hpp"
+#include "support/cutting_proxy.hpp"
 #include "support/eventually.hpp"
 #include "support/free_port.hpp"
 #include "support/mariadb_server.hpp"
@@ -331,6 +332,21 @@ TEST_F(ServersOfARun, AreSharedByTwoRunsAndEndWithTheLast) {
   EXPECT_FALSE(all_gone(all));
   EXPECT_TRUE(run_program({.argv = {program, "stop", directory}}).status.success());
   EXPECT_TRUE(all_gone(all)) << "stop returns when they are gone";
+}
+
+TEST(Postgres, AStandbyFollowsLagsWhenItIsCutOffAndIsPromoted) {
+  postgres_server primary;
+  primary.run("CREATE TABLE t(n int); INSERT INTO t VALUES (1)");
+  cutting_proxy link(primary.port());
+  const postgres_server standby(primary, link.port());
+  primary.run("INSERT INTO t VALUES (2)");
+  EXPECT_TRUE(eventually([&] { return standby.run("SELECT count(*) FROM t") == "2\n"; }));
+  EXPECT_THROW(standby.run("INSERT INTO t VALUES (3)"), std::runtime_error);
+  link.drop(flow::to_client);
+  primary.run("INSERT INTO t VALUES (3)");
+  primary.kill9();
+  standby.promote();
+  EXPECT_EQ(standby.run("INSERT INTO t VALUES (4); SELECT string_agg(n::text, ',' ORDER BY n) FROM t"), "1,2,4\n");
 }
 
 }  // namespace

@@ -109,11 +109,34 @@ void postgres_endpoint::remove_database(const std::string& name) const {
 }
 
 postgres_server::postgres_server(server_options options) : postgres_endpoint(0), options_(std::move(options)) {
+  prepare_and_start([](const std::filesystem::path& data) {
+    const auto version = programs().parent_path().filename().string();
+    copy_data_template("postgresql-" + version + "-1", user, data, make_data);
+  });
+}
+
+postgres_server::postgres_server(const postgres_endpoint& primary, std::uint16_t link, server_options options)
+    : postgres_endpoint(0), options_(std::move(options)) {
+  const auto way = [](std::uint16_t port) { return "host=127.0.0.1 user=postgres password=secret port=" + std::to_string(port); };
+  options_.settings.push_back("primary_conninfo=" + way(link));
+  prepare_and_start([&](const std::filesystem::path& data) {
+    check(run_program({.argv = {programs() / "pg_basebackup", "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d",
+                                way(primary.port())},
+                       .directory = data.parent_path(),
+                       .user = user}),
+          "pg_basebackup");
+  });
+}
+
+void postgres_server::promote() const {
+  if (run("SELECT pg_promote(true, 60)", "postgres") != "t\n") throw std::runtime_error("PostgreSQL: the standby was not promoted in time");
+}
+
+void postgres_server::prepare_and_start(const std::function<void(const std::filesystem::path& data)>& fill) {
   if (options_.directory.empty()) temporary_.emplace("postgres", user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
-  const auto version = programs().parent_path().filename().string();
-  copy_data_template("postgresql-" + version + "-1", user, data, make_data);
+  fill(data);
 
   prepare({.name = "PostgreSQL",
            .user = user,

@@ -5,6 +5,9 @@
 #include "support/server_options.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 
 namespace holdfast::test {
@@ -29,12 +32,20 @@ class postgres_server : public postgres_endpoint, public server_control {
   using endpoint = postgres_endpoint;
 
   explicit postgres_server(server_options options = {});
+  /// A standby of that primary: a copy of it that follows, without being waited for. It gets what happens there through `link`, the primary's
+  /// port or that of a proxy before it.
+  postgres_server(const postgres_endpoint& primary, std::uint16_t link, server_options options = {});
   ~postgres_server();
+
+  /// Of a standby: it is no longer one, and takes writes when this returns.
+  void promote() const;
 
   /// Settings for the next start, beside those of the constructor.
   void configure(const std::string& setting) { options_.settings.push_back(setting); }
 
  private:
+  void prepare_and_start(const std::function<void(const std::filesystem::path& data)>& fill);
+
   server_options options_;
   std::optional<temporary_directory> temporary_{};
 };
