@@ -106,14 +106,12 @@ class HOLDFAST_API sequence {
   /// Throws errc::out_of_range when the sequence has come to its end, errc::timeout (transient) when no block came in time,
   /// errc::tampered when the store granted numbers that it had granted before, and what the store throws when trying again cannot help.
   std::int64_t next() {
-    detail::sequence_window& w = *window_;
+    detail::sequence_window& shared = *window_;
     for (;;) {
-      const std::uint64_t drawn = w.ticket.fetch_add(1, std::memory_order_relaxed);
-      const std::uint64_t soft = w.soft.load(std::memory_order_acquire);
-      const std::uint64_t low = w.low.load(std::memory_order_relaxed);
-      if (drawn < soft && drawn >= low) [[likely]]
-        return w.id(drawn);
-      if (const auto id = slow_next(drawn)) return *id;
+      const auto mine = shared.draw();
+      if (mine.sure) [[likely]]
+        return shared.id(mine.ticket);
+      if (const auto id = slow_next(mine.ticket)) return *id;
     }
   }
 
@@ -137,8 +135,8 @@ class HOLDFAST_API sequence {
   [[nodiscard]] std::optional<std::int64_t> position() const;
 
   /// From now on nobody is granted a block with ids up to and including `id`: call it after an import of rows that have ids. Leases that are out
-  /// stay good. Never goes back. Returns the last id allocated. Throws errc::out_of_range for an id beyond the limits.
-  std::int64_t ensure_at_least(std::int64_t id);
+  /// stay good. Never goes back. Returns the last id allocated, as `peek`. Throws errc::out_of_range for an id beyond the limits.
+  std::optional<std::int64_t> ensure_at_least(std::int64_t id);
 
   /// Where the counter is, for `reset_unsafe`.
   [[nodiscard]] counter_state counter() const;
@@ -182,7 +180,7 @@ class HOLDFAST_API sequence_source {
   /// Throws errc::invalid_argument without a store.
   explicit sequence_source(std::shared_ptr<block_store> store, sequence_environment around = {});
 
-  /// Throws errc::invalid_argument (name, options that cannot hold), errc::permission when the store's settings could make it forget blocks.
+  /// Throws errc::invalid_argument (name, options that cannot hold), errc::unsupported_type when the store's settings could make it forget blocks.
   /// `options.store` is not looked at. The store's settings are looked at once.
   [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options = {}) const;
 
