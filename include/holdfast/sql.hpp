@@ -39,7 +39,7 @@ struct statement {
 
 /// A statement for many rows that travels as one. How is the driver's business:
 /// PostgreSQL binds one array for each column (`text` alone is used), MySQL and MariaDB repeat `row` (joined with commas, between `text`
-/// and `tail`), SQLite runs `text row tail` once for each row, in one transaction.
+/// and `tail`), as H2 does; SQLite runs `text row tail` once for each row, in one transaction; ODBC gives it arrays of parameters.
 struct batch_statement {
   std::string text;
   std::string row{};
@@ -47,6 +47,8 @@ struct batch_statement {
   std::vector<type> columns{};  ///< of each row
   std::vector<type> common{};   ///< parameters that are the same for all rows; they come last
   std::vector<type> results{};
+  /// Which parameter each question mark of `text row tail` takes, for one row: a column, or, counted on, a common one. Empty: each once, in order.
+  std::vector<std::uint8_t> order{};
 };
 
 /// Rows, in one piece of memory.

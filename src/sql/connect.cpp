@@ -12,6 +12,7 @@
 #include "sql/sqlite_connection.hpp"
 #endif
 #if HOLDFAST_HAS_POSTGRES
+#include "sql/h2_connection.hpp"
 #include "sql/postgres_connection.hpp"
 #endif
 #if HOLDFAST_HAS_MYSQL
@@ -103,6 +104,27 @@ connection_factory postgres_connector(const url& given, const database_options& 
       .connection_string = words, .connect_timeout = options.connect_timeout, .statement_timeout = options.statement_timeout};
   return [made] { return connect_postgres(made); };
 }
+
+/// H2's server has a PostgreSQL port, and libpq talks to it.
+connection_factory h2_connector(const url& given, const database_options& options) {
+  refuse_unknown_parameters(given, {"write_delay"});
+  h2_options made{.database = given.path,
+                  .user = !options.user.empty() ? options.user : given.user.value_or("sa"),
+                  .password = password_of(given, options),
+                  .connect_timeout = options.connect_timeout,
+                  .statement_timeout = options.statement_timeout};
+  if (!given.host.empty()) made.host = given.host;
+  if (given.port) made.port = *given.port;
+  if (made.database.empty()) fail("the URL names no database; write h2://user@host:5435/name");
+  if (const auto found = given.parameters.find("write_delay"); found != given.parameters.end()) {
+    unsigned delay = 0;
+    const auto [end, wrong] = std::from_chars(found->second.data(), found->second.data() + found->second.size(), delay);
+    if (wrong != std::errc() || end != found->second.data() + found->second.size() || delay > 60'000)
+      fail("write_delay must be a number of milliseconds; 0, which is also the default, loses nothing that was acknowledged");
+    made.write_delay = std::chrono::milliseconds(delay);
+  }
+  return [made] { return connect_h2(made); };
+}
 #endif
 
 #if HOLDFAST_HAS_MYSQL
@@ -159,6 +181,13 @@ connection_factory connector(std::string_view text, const database_options& opti
     fail_without("PostgreSQL", "POSTGRES");
 #endif
   }
+  if (given.scheme == "h2") {
+#if HOLDFAST_HAS_POSTGRES
+    return h2_connector(given, options);
+#else
+    fail_without("PostgreSQL, whose client library H2 is reached with", "POSTGRES");
+#endif
+  }
   if (given.scheme == "mysql" || given.scheme == "mariadb") {
 #if HOLDFAST_HAS_MYSQL
     return mysql_connector(given, options);
@@ -166,7 +195,7 @@ connection_factory connector(std::string_view text, const database_options& opti
     fail_without("MySQL", "MYSQL");
 #endif
   }
-  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://, redis://, redis+cluster://");
+  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://, h2://, redis://, redis+cluster://");
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

@@ -20,6 +20,16 @@ using oid = std::uint32_t;  // as libpq's
 [[nodiscard]] oid oid_of(type t) noexcept;
 [[nodiscard]] oid array_oid_of(type t) noexcept;
 
+/// What libpq is given with a statement.
+struct wire_parameters {
+  int count = 0;
+  const oid* types = nullptr;
+  const char* const* values = nullptr;
+  const int* lengths = nullptr;
+  const int* formats = nullptr;
+  int result_format = 1;  ///< 1: the server's binary formats; 0: text
+};
+
 /// The parameters of one statement in the form that libpq takes. Text and bytes of single values are not copied, so the caller's
 /// memory must stay. Kept from call to call: its memory is used again.
 class bindings {
@@ -37,6 +47,7 @@ class bindings {
   [[nodiscard]] const int* lengths() const noexcept { return lengths_.data(); }
   [[nodiscard]] const int* formats() const noexcept { return formats_.data(); }
   [[nodiscard]] const oid* types() const noexcept { return types_.data(); }
+  [[nodiscard]] wire_parameters wire() const noexcept { return {size(), types(), values(), lengths(), formats()}; }
 
  private:
   void add_bytes(const char* data, std::size_t length);

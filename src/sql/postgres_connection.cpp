@@ -185,7 +185,7 @@ class postgres_connection final : public connection {
 
   outcome run_named(const std::string& name, std::string_view text, const std::vector<type>& wanted, const deadline& until) {
     const auto e = session_.in_transaction() && !ends_transaction(text) ? effect::none : effect::commits;
-    const auto done = session_.execute(name, bound_, e, until);
+    const auto done = session_.execute(name, bound_.wire(), e, until);
     try {
       return read(done.get(), wanted);
     } catch (const error& problem) {
@@ -205,7 +205,7 @@ class postgres_connection final : public connection {
     if (const auto* in_the_way = statements_.in_the_way_of(text)) deallocate(std::string(*in_the_way), until);
     auto name = postgres::prepared_statements::name_of(text, types);
     try {
-      session_.prepare(name, text, bound_, until);
+      session_.prepare(name, text, bound_.wire(), until);
     } catch (const error& problem) {
       // There is one of this name, hence of this text: someone else's, behind a pooler that shares server sessions.
       if (problem.backend_code() != "42P05" || session_.in_transaction()) throw;
@@ -239,7 +239,9 @@ class postgres_connection final : public connection {
     if (!session_.server_setting("server_version").starts_with("8.")) return dialect_id::postgresql;
     const auto answer = session_.query("SELECT version()", effect::none, deadline(limit_));
     const std::string_view text = PQntuples(answer.get()) == 1 ? PQgetvalue(answer.get(), 0, 0) : "";
-    return text.find(" H2 ") == std::string_view::npos ? dialect_id::postgresql : dialect_id::unknown;
+    if (text.find(" H2 ") != std::string_view::npos)
+      throw error(errc::invalid_argument, "what answers there is H2, not PostgreSQL; write h2:// in the URL", {.path = "url"});
+    return dialect_id::postgresql;
   }
 
   postgres::session session_;

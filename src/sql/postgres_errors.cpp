@@ -115,21 +115,21 @@ error from_server(const server_message& from) {
   return {found->code, message, more};
 }
 
-error connection_lost(bool in_doubt, std::string_view sqlstate) {
+error connection_lost(bool in_doubt, std::string_view sqlstate, std::string_view server) {
   return {errc::unavailable,
-          in_doubt ? "the connection to PostgreSQL was lost before the answer came: the statement may have taken effect"
-                   : "the connection to PostgreSQL is lost; nothing was changed",
+          "the connection to " + std::string(server) +
+              (in_doubt ? " was lost before the answer came: the statement may have taken effect" : " is lost; nothing was changed"),
           {.backend_code = std::string(sqlstate), .transient = true, .in_doubt = in_doubt}};
 }
 
-error out_of_time(std::chrono::milliseconds limit, bool in_doubt) {
+error out_of_time(std::chrono::milliseconds limit, bool in_doubt, std::string_view server) {
   return {errc::timeout,
-          "PostgreSQL did not answer within " + std::to_string(limit.count()) +
+          std::string(server) + " did not answer within " + std::to_string(limit.count()) +
               (in_doubt ? " ms: the statement may have taken effect" : " ms; nothing was changed"),
           {.transient = true, .in_doubt = in_doubt}};
 }
 
-error could_not_connect(const std::string& where, std::string_view account, std::string_view secret) {
+error could_not_connect(const std::string& where, std::string_view account, std::string_view secret, std::string_view server) {
   // With several hosts the last one's answer counts, and an answer counts more than silence.
   std::string_view first_line;
   std::optional<server_message> answer;
@@ -140,7 +140,7 @@ error could_not_connect(const std::string& where, std::string_view account, std:
     if (const auto part = server_part(line)) answer = part;
     account.remove_prefix(end == std::string_view::npos ? account.size() : end + 1);
   }
-  const std::string start = "cannot connect to PostgreSQL at " + where + ": ";
+  const std::string start = "cannot connect to " + std::string(server) + " at " + where + ": ";
   if (!answer) {
     // Where it happened was said already; in another language it is said twice.
     if (const auto reason = first_line.find(" failed: "); reason != std::string_view::npos) first_line.remove_prefix(reason + 9);

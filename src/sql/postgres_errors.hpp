@@ -21,11 +21,12 @@ struct server_message {
 [[nodiscard]] error from_server(const server_message& from);
 
 /// Nobody answered. `sqlstate` is what the server said when it hung up, if it said anything.
-[[nodiscard]] error connection_lost(bool in_doubt, std::string_view sqlstate);
-[[nodiscard]] error out_of_time(std::chrono::milliseconds limit, bool in_doubt);
+[[nodiscard]] error connection_lost(bool in_doubt, std::string_view sqlstate, std::string_view server = "PostgreSQL");
+[[nodiscard]] error out_of_time(std::chrono::milliseconds limit, bool in_doubt, std::string_view server = "PostgreSQL");
 
 /// From libpq's account of the attempts, one or more lines each, with SQLSTATEs where a server answered (verbose errors).
 /// `where` is host and port; no text with `secret` in it is passed on.
-[[nodiscard]] error could_not_connect(const std::string& where, std::string_view account, std::string_view secret);
+[[nodiscard]] error could_not_connect(const std::string& where, std::string_view account, std::string_view secret,
+                                      std::string_view server = "PostgreSQL");
 
 }  // namespace HOLDFAST_NAMESPACE::sql::postgres

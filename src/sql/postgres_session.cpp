@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <libpq-fe.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,7 +39,7 @@ int milliseconds_until(std::chrono::steady_clock::time_point when) {
 
 void clear_result::operator()(pg_result* r) const noexcept { PQclear(r); }
 
-session::session(const postgres_options& options) : owner_(getpid()) {
+session::session(const postgres_options& options, server_kind kind) : kind_(kind), owner_(getpid()) {
   try {
     connect(options);
   } catch (...) {
@@ -76,17 +78,18 @@ void session::connect(const postgres_options& options) {
     else if (ready > 0) next = PQconnectPoll(handle_);
     else if (std::chrono::steady_clock::now() >= until.when)
       throw error(errc::timeout,
-                  "PostgreSQL at " + where() + " did not answer within " + std::to_string(until.limit.count()) + " ms of connecting",
+                  std::string(kind_.name) + " at " + where() + " did not answer within " + std::to_string(until.limit.count()) +
+                      " ms of connecting",
                   {.transient = true});
   }
   if (next == PGRES_POLLING_FAILED) {
     if (PQconnectionNeedsPassword(handle_) != 0)
-      throw error(errc::permission,
-                  "PostgreSQL at " + where() + " asks for a password, and none was given; put it in the URL or in a password file");
-    throw could_not_connect(where(), PQerrorMessage(handle_), PQpass(handle_));
+      throw error(errc::permission, std::string(kind_.name) + " at " + where() +
+                                        " asks for a password, and none was given; put it in the URL or in a password file");
+    throw could_not_connect(where(), PQerrorMessage(handle_), PQpass(handle_), kind_.name);
   }
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
-  if (PQsetnonblocking(handle_, 1) != 0) throw connection_lost(false, {});
+  if (PQsetnonblocking(handle_, 1) != 0) throw connection_lost(false, {}, kind_.name);
 }
 
 // Notices would go to the standard error of the application. Of interest is only why a server hung up while nobody was asking.
@@ -109,7 +112,7 @@ void session::abandon() noexcept {
 
 void session::lose(bool in_doubt) {
   abandon();
-  throw connection_lost(in_doubt, last_words_);
+  throw connection_lost(in_doubt, last_words_, kind_.name);
 }
 
 // Between calls a statement is under way only if one of them was left early: there was no memory for its result.
@@ -131,7 +134,7 @@ std::string session::server_setting(const char* name) const {
 void session::wait(short events, const deadline& until, bool in_doubt) {
   const auto end = [&] {
     abandon();
-    throw out_of_time(until.limit, in_doubt);
+    throw out_of_time(until.limit, in_doubt, kind_.name);
   };
   // An answer that is there already is taken even if this thread came late to read it, but one that does not end is not.
   if (std::chrono::steady_clock::now() >= until.when + std::chrono::milliseconds(100)) end();
@@ -139,6 +142,10 @@ void session::wait(short events, const deadline& until, bool in_doubt) {
     int longest = milliseconds_until(until.when);
     // Under TLS, bytes can wait in the library when the socket has none, so look again now and then.
     if (PQsslInUse(handle_) != 0) longest = std::min(longest, 50);
+    if (kind_.acknowledge_at_once) {  // the kernel forgets it after each acknowledgement
+      const int on = 1;
+      setsockopt(PQsocket(handle_), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+    }
     pollfd socket{PQsocket(handle_), events, 0};
     const int ready = poll(&socket, 1, longest);
     if (ready > 0) return;
@@ -153,7 +160,7 @@ void session::wait(short events, const deadline& until, bool in_doubt) {
 void session::prepare_to_send() {
   if (broken()) {
     abandon();
-    throw connection_lost(false, last_words_);
+    throw connection_lost(false, last_words_, kind_.name);
   }
   if (getpid() != owner_) throw error(errc::invalid_argument, "the connection was opened by the parent process; open one in this process");
   for (int looks = 0; looks < 64; ++looks) {  // a talkative server must not keep us here
@@ -218,9 +225,9 @@ result session::receive(effect e, const deadline& until) {
     if (in_doubt()) last_words_ = state;
     if (state.empty() || in_doubt()) lose(e == effect::commits);
     if (ends_session(failure.get())) abandon();
-    throw from_server({.sqlstate = state,
-                       .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
-                       .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION)});
+    throw kind_.explain({.sqlstate = state,
+                         .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
+                         .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION)});
   }
   if (PQstatus(handle_) == CONNECTION_BAD || !last) lose(in_doubt());
   return last;
@@ -232,15 +239,16 @@ result session::query(const std::string& text, effect e, const deadline& until) 
   return receive(e, until);
 }
 
-void session::prepare(const std::string& name, const std::string& text, const bindings& parameters, const deadline& until) {
+void session::prepare(const std::string& name, const std::string& text, const wire_parameters& parameters, const deadline& until) {
   prepare_to_send();
-  send(PQsendPrepare(handle_, name.c_str(), text.c_str(), parameters.size(), parameters.types()), until);
+  send(PQsendPrepare(handle_, name.c_str(), text.c_str(), parameters.count, parameters.types), until);
   receive(effect::none, until);
 }
 
-result session::execute(const std::string& name, const bindings& parameters, effect e, const deadline& until) {
+result session::execute(const std::string& name, const wire_parameters& parameters, effect e, const deadline& until) {
   prepare_to_send();
-  send(PQsendQueryPrepared(handle_, name.c_str(), parameters.size(), parameters.values(), parameters.lengths(), parameters.formats(), 1),
+  send(PQsendQueryPrepared(handle_, name.c_str(), parameters.count, parameters.values, parameters.lengths, parameters.formats,
+                           parameters.result_format),
        until);
   return receive(e, until);
 }

@@ -4,6 +4,7 @@
 
 #include "sql/postgres_binary.hpp"
 #include "sql/postgres_connection.hpp"
+#include "sql/postgres_errors.hpp"
 
 #include <sys/types.h>
 
@@ -34,20 +35,27 @@ enum class effect : std::uint8_t {
   commits,  ///< it makes a change last
 };
 
+/// Who is on the other side: H2 speaks this protocol, too, with words and habits of its own.
+struct server_kind {
+  std::string_view name = "PostgreSQL";
+  error (*explain)(const server_message&) = &from_server;
+  bool acknowledge_at_once = false;  ///< its answer comes in pieces, each held back until the one before is acknowledged
+};
+
 /// A conversation with a server over libpq: whole statements out, whole answers in, and nothing waits longer than its deadline, whatever
 /// the server or the network does. Failures leave as holdfast::error; those without an answer leave the session broken.
 class session {
  public:
   /// Connects.
-  explicit session(const postgres_options& options);
+  explicit session(const postgres_options& options, server_kind kind = {});
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session();
 
   /// Text of one or more statements, without parameters. The last result.
   result query(const std::string& text, effect e, const deadline& until);
-  void prepare(const std::string& name, const std::string& text, const bindings& parameters, const deadline& until);
-  result execute(const std::string& name, const bindings& parameters, effect e, const deadline& until);
+  void prepare(const std::string& name, const std::string& text, const wire_parameters& parameters, const deadline& until);
+  result execute(const std::string& name, const wire_parameters& parameters, effect e, const deadline& until);
 
   [[nodiscard]] bool in_transaction() const noexcept;
   [[nodiscard]] bool in_failed_transaction() const noexcept;
@@ -68,6 +76,7 @@ class session {
   static void keep_last_words(void* self, const pg_result* notice) noexcept;
 
   pg_conn* handle_ = nullptr;
+  server_kind kind_;
   pid_t owner_;
   std::string last_words_{};  // the SQLSTATE with which the server hung up while nobody was asking
 };

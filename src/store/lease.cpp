@@ -1,5 +1,6 @@
 #include "store/lease.hpp"
 
+#include "store/merge_text.hpp"
 #include "store/statements.hpp"
 
 #include <utility>
@@ -16,7 +17,15 @@ bool is_mysql(dialect_id dialect) { return dialect == dialect_id::mysql || diale
 std::string now_text(dialect_id dialect) {
   if (dialect == dialect_id::postgresql) return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint";
   if (is_mysql(dialect)) return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+  if (dialect == dialect_id::h2) return "CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP(6)) * 1000000 AS BIGINT)";
+  if (dialect == dialect_id::sqlserver) return "DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())";
+  if (dialect == dialect_id::oracle) return "(ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400) * 1000000)";
   return "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)";
+}
+
+/// Where the insert can say by itself that a row that is there may stay.
+std::string unless_there(dialect_id dialect) {
+  return dialect == dialect_id::postgresql || dialect == dialect_id::sqlite ? " ON CONFLICT (LEASE_NAME) DO NOTHING" : "";
 }
 
 class sql_lease final : public lease {
@@ -32,8 +41,7 @@ class sql_lease final : public lease {
     // The n-th parameter.
     const auto p = [dialect](int n) { return dialect == dialect_id::postgresql ? "$" + std::to_string(n) : std::string("?"); };
     make_ = {.text = (is_mysql(dialect) ? "INSERT IGNORE INTO " : "INSERT INTO ") + table +
-                     " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" + p(1) + ", '', 0, 0)" +
-                     (is_mysql(dialect) ? "" : " ON CONFLICT (LEASE_NAME) DO NOTHING"),
+                     " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" + p(1) + ", '-', 0, 0)" + unless_there(dialect),
              .parameters = {type::text}};
     take_ = {.text = "UPDATE " + table + " SET OWNER = " + p(1) + ", HELD_UNTIL = " + now + " + " + p(2) +
                      ", FENCE = FENCE + 1 WHERE LEASE_NAME = " + p(3) + " AND (HELD_UNTIL <= " + now + " OR OWNER = " + p(4) + ")",
@@ -53,10 +61,9 @@ class sql_lease final : public lease {
     const std::string_view name = name_;
     const auto at = on_->pool->writer();
     const sql::parameter taken[]{owner, std::int64_t{length.count()}, name, owner};
-    const sql::parameter named[]{name};
     if (at->execute(take_, taken).affected == 0) {
       if (auto found = look(*at); found) return {.holder = std::move(found->owner)};
-      at->execute(make_, named);
+      make(*at);
       at->execute(take_, taken);
     }
     // Who holds it is what the row says, not what a count of rows means to a driver.
@@ -81,6 +88,15 @@ class sql_lease final : public lease {
     std::string owner;
     std::uint64_t fence;
   };
+  /// Two may be about to make it.
+  void make(sql::connection& at) const {
+    const sql::parameter named[]{std::string_view(name_)};
+    try {
+      at.execute(make_, named);
+    } catch (const error& e) {
+      if (e.code() != errc::duplicate) throw;
+    }
+  }
   [[nodiscard]] std::optional<held> look(sql::connection& at) const {
     const sql::parameter named[]{std::string_view(name_)};
     const auto rows = at.execute(look_, named).rows;
@@ -107,12 +123,22 @@ std::unique_ptr<lease> make_sql_lease(std::shared_ptr<database::state> on, const
 }
 
 std::string lease_schema(sql::dialect_id dialect, const std::string& prefix) {
-  const std::string text = dialect == dialect_id::sqlite ? "TEXT" : "VARCHAR(200)";
-  const std::string number = dialect == dialect_id::sqlite ? "INTEGER" : "BIGINT";
-  const std::string name = dialect == dialect_id::sqlite ? "TEXT" : "VARCHAR(50)";
-  return "CREATE TABLE IF NOT EXISTS " + prefix + "HOLDFAST_LEASE (\n  LEASE_NAME " + name + " NOT NULL,\n  OWNER " + text +
-         " NOT NULL,\n  HELD_UNTIL " + number + " NOT NULL,\n  FENCE " + number + " NOT NULL,\n  PRIMARY KEY (LEASE_NAME)\n)" +
-         (is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+  const std::string table = prefix + "HOLDFAST_LEASE";
+  const auto columns = [](const std::string& name, const std::string& owner, const std::string& number) {
+    return " (\n  LEASE_NAME " + name + " NOT NULL,\n  OWNER " + owner + " NOT NULL,\n  HELD_UNTIL " + number + " NOT NULL,\n  FENCE " +
+           number + " NOT NULL,\n  PRIMARY KEY (LEASE_NAME)\n)";
+  };
+  switch (dialect) {
+    case dialect_id::sqlite:
+      return "CREATE TABLE IF NOT EXISTS " + table + columns("TEXT", "TEXT", "INTEGER");
+    case dialect_id::sqlserver:
+      return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table + columns("NVARCHAR(50)", "NVARCHAR(200)", "BIGINT");
+    case dialect_id::oracle:
+      return oracle_unless_there("CREATE TABLE " + table + columns("VARCHAR2(50 CHAR)", "VARCHAR2(200 CHAR)", "NUMBER(19)"));
+    default:
+      return "CREATE TABLE IF NOT EXISTS " + table + columns("VARCHAR(50)", "VARCHAR(200)", "BIGINT") +
+             (is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+  }
 }
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,6 +1,7 @@
 #include "store/schema.hpp"
 
 #include "store/lease.hpp"
+#include "store/merge_text.hpp"
 #include "store/statements.hpp"
 
 #include <algorithm>
@@ -50,7 +51,29 @@ std::vector<std::string> entries_schema(sql::dialect_id dialect, const std::stri
               (bytes ? "LONGBLOB" : "LONGTEXT CHARACTER SET utf8mb4") + ",\n  PAYLOAD_CLASS VARCHAR(256)" + exact + ",\n  " + key +
               ",\n  INDEX " + index + " (EXPIRE_ON)\n) ENGINE=InnoDB"};
     }
-    default:
+    case dialect_id::h2:
+      return {create +
+                  "FAILOVER_NAME VARCHAR(50) NOT NULL,\n  FAILOVER_KEY VARCHAR(256) NOT NULL,\n  AS_OF TIMESTAMP(9) WITH TIME ZONE NOT "
+                  "NULL,\n  "
+                  "EXPIRE_ON TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n  PAYLOAD " +
+                  (bytes ? "VARBINARY" : "CLOB") + ",\n  PAYLOAD_CLASS VARCHAR(256),\n  " + key + "\n)",
+              "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
+    case dialect_id::sqlserver: {
+      const std::string exact = " COLLATE Latin1_General_100_BIN2 NOT NULL,\n  ";
+      return {"IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table + " (\n  FAILOVER_NAME NVARCHAR(50)" + exact +
+              "FAILOVER_KEY NVARCHAR(256)" + exact +
+              "AS_OF DATETIMEOFFSET(7) NOT NULL,\n  EXPIRE_ON DATETIMEOFFSET(7) NOT NULL,\n  PAYLOAD " +
+              (bytes ? "VARBINARY(MAX)" : "NVARCHAR(MAX)") + ",\n  PAYLOAD_CLASS NVARCHAR(256),\n  " + key + ",\n  INDEX " + index +
+              " (EXPIRE_ON)\n)"};
+    }
+    case dialect_id::oracle:
+      return {oracle_unless_there(
+                  "CREATE TABLE " + table +
+                  " (\n  FAILOVER_NAME VARCHAR2(50 CHAR) NOT NULL,\n  FAILOVER_KEY VARCHAR2(256 CHAR) NOT NULL,\n  AS_OF TIMESTAMP(9) "
+                  "WITH TIME ZONE NOT NULL,\n  EXPIRE_ON TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n  PAYLOAD " +
+                  (bytes ? "BLOB" : "CLOB") + ",\n  PAYLOAD_CLASS VARCHAR2(256 CHAR),\n  " + key + "\n)"),
+              oracle_unless_there("CREATE INDEX " + index + " ON " + table + " (EXPIRE_ON)")};
+    case dialect_id::unknown:
       break;
   }
   throw error(errc::invalid_argument,

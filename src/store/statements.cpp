@@ -1,5 +1,7 @@
 #include "store/statements.hpp"
 
+#include "store/merge_text.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -29,11 +31,14 @@ std::string numbered(std::string_view text, dialect_id dialect) {
 /// A time for a column, and a time from a column, where the column has no zone of its own.
 struct time_words {
   std::string zone;
+  dialect_id dialect = dialect_id::unknown;
 
   [[nodiscard]] std::string local(const std::string& moment) const {
     return zone.empty() ? moment : "(" + moment + " AT TIME ZONE " + zone + ")";
   }
-  [[nodiscard]] std::string moment(const std::string& column) const { return zone.empty() ? column : column + " AT TIME ZONE " + zone; }
+  [[nodiscard]] std::string moment(const std::string& column) const {
+    return zone.empty() ? moment_text(dialect, column) : column + " AT TIME ZONE " + zone;
+  }
 };
 
 std::string upsert_text(dialect_id dialect, const std::string& table, type payload, const time_words& time) {
@@ -83,7 +88,15 @@ std::string expire_text(dialect_id dialect, const std::string& table, const time
     case dialect_id::mysql:
     case dialect_id::mariadb:
       return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? ORDER BY EXPIRE_ON LIMIT ?";
-    default:
+    case dialect_id::h2:
+      return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? FETCH FIRST ? ROWS ONLY";
+    case dialect_id::sqlserver:
+      // Nobody waits for rows that somebody is writing. The moment comes first, as everywhere.
+      return "WITH bound AS (SELECT CAST(? AS DATETIMEOFFSET(7)) AS MOMENT) DELETE TOP (?) FROM " + table +
+             " WITH (ROWLOCK, READPAST) WHERE EXPIRE_ON < (SELECT MOMENT FROM bound)";
+    case dialect_id::oracle:
+      return "DELETE FROM " + table + " WHERE EXPIRE_ON < ? AND ROWNUM <= ?";
+    case dialect_id::unknown:
       break;
   }
   return "DELETE FROM " + table + " WHERE EXPIRE_ON < ?";
@@ -95,7 +108,12 @@ std::string find_all_text(dialect_id dialect, const std::string& table, const ti
   std::string text = "SELECT FAILOVER_KEY, " + time.moment("AS_OF") + ", " + time.moment("EXPIRE_ON") + ", PAYLOAD, PAYLOAD_CLASS FROM " +
                      table + " WHERE FAILOVER_NAME = ?";
   if (after) text += " AND " + key + " > ?";
-  return text + " ORDER BY " + key + " LIMIT ?";
+  return text + " ORDER BY " + key + std::string(first_rows_text(dialect));
+}
+
+std::string first_row(dialect_id dialect) {
+  if (dialect == dialect_id::sqlserver) return " OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY";
+  return dialect == dialect_id::oracle ? " FETCH FIRST 1 ROWS ONLY" : " LIMIT 1";
 }
 
 /// Throws errc::invalid_argument for a prefix that could be more than a name.
@@ -127,6 +145,19 @@ std::string as_databases_see(std::string_view table) {
   return seen;
 }
 
+/// Those who write all rows into one statement.
+void make_upsert(sql::batch_statement& upsert, dialect_id dialect, const std::string& table, type payload, const time_words& time,
+                 const store_options& options) {
+  upsert.text = options.replace_query ? options.replace_query(store_query::upsert, upsert_text(dialect, table, payload, time))
+                                      : upsert_text(dialect, table, payload, time);
+  upsert.columns = {type::text, type::text, type::time, type::time, payload, type::text};
+  upsert.common.assign(is_mysql(dialect) ? 4 : 1, type::time);
+  if (dialect != dialect_id::postgresql) {
+    upsert.row = "(?, ?, ?, ?, ?, ?)";
+    upsert.tail = upsert_tail(dialect);
+  }
+}
+
 }  // namespace
 
 std::map<std::string, std::string> prefixes_of_realms(const store_options& options) {
@@ -145,7 +176,7 @@ std::map<std::string, std::string> prefixes_of_realms(const store_options& optio
 
 store_statements make_statements(sql::dialect_id dialect, const std::string& prefix, const store_options& options,
                                  const std::string& zone) {
-  const time_words time{zone};
+  const time_words time{zone, dialect};
   const std::string given = time.local("?");
   store_statements s{.table = prefix + "FAILOVER_STORE"};
   const std::string& table = s.table;
@@ -157,15 +188,12 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
   };
 
   s.native = dialect != dialect_id::unknown;
-  s.upsert.text = options.replace_query ? options.replace_query(store_query::upsert, upsert_text(dialect, table, payload, time))
-                                        : upsert_text(dialect, table, payload, time);
-  s.upsert.columns = row;
-  s.upsert.common.assign(is_mysql(dialect) ? 4 : 1, type::time);
-  if (dialect != dialect_id::postgresql) {
-    s.upsert.row = "(?, ?, ?, ?, ?, ?)";
-    s.upsert.tail = upsert_tail(dialect);
+  if (merges(dialect)) {
+    s.upsert = merge_statement(dialect, table, payload);
+    if (options.replace_query) s.upsert.text = options.replace_query(store_query::upsert, s.upsert.text);
+  } else {
+    make_upsert(s.upsert, dialect, table, payload, time, options);
   }
-
   s.insert.text = with(store_query::insert,
                        "INSERT INTO " + table + " (" + std::string(columns) + ") VALUES (?, ?, " + given + ", " + given + ", ?, ?)");
   s.insert.parameters = row;
@@ -199,14 +227,16 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
   s.count.results = {type::integer};
 
   // Whatever the column's own collation says, another payload is another payload.
-  const std::string same = is_mysql(dialect) ? "CAST(PAYLOAD AS BINARY) = CAST(? AS BINARY)" : "PAYLOAD = ?";
+  const std::string same = is_mysql(dialect)               ? "CAST(PAYLOAD AS BINARY) = CAST(? AS BINARY)"
+                           : dialect == dialect_id::oracle ? "DBMS_LOB.COMPARE(PAYLOAD, ?) = 0"
+                                                           : "PAYLOAD = ?";
   s.rewrite.text =
       with(store_query::rewrite, "UPDATE " + table + " SET PAYLOAD = ? WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= " + given +
                                      " AND AS_OF < " + given + " AND " + same);
   s.rewrite.parameters = {payload, type::text, type::text, type::time, type::time, payload};
   const std::string name = dialect == dialect_id::postgresql ? "FAILOVER_NAME COLLATE \"C\"" : "FAILOVER_NAME";
   s.name_after.text =
-      with(store_query::name_after, "SELECT FAILOVER_NAME FROM " + table + " WHERE " + name + " > ? ORDER BY " + name + " LIMIT 1");
+      with(store_query::name_after, "SELECT FAILOVER_NAME FROM " + table + " WHERE " + name + " > ? ORDER BY " + name + first_row(dialect));
   s.name_after.parameters = {type::text};
   s.name_after.results = {type::text};
   return s;

@@ -2,7 +2,7 @@
 
 /// \file
 /// What every store does, as tests. Write a fixture with `std::shared_ptr<holdfast::store> make(std::shared_ptr<const holdfast::clock>)`
-/// that gives an empty store, and instantiate the suite on it:
+/// that gives an empty store, and instantiate the suite on it (`static constexpr std::size_t largest_payload` where a limit is documented):
 ///
 ///     INSTANTIATE_TYPED_TEST_SUITE_P(mine, StoreContract, my_fixture);
 
@@ -229,8 +229,21 @@ TYPED_TEST_P(StoreContract, RefusesWhatDoesNotFit) {
 
 TYPED_TEST_P(StoreContract, KeepsLargePayloads) {
   this->put(this->make("100k", {}, std::string(100'000, 'x')));
-  this->put(this->make("5m", {}, std::string(5'000'000, 'y')));
   EXPECT_EQ(this->payload("100k").size(), 100'000U);
+  if constexpr (requires { TypeParam::largest_payload; }) {
+    const std::string largest(TypeParam::largest_payload, 'z');
+    this->put(this->make("largest", {}, largest));
+    EXPECT_EQ(this->payload("largest"), largest);
+    try {
+      this->put(this->make("100k", -std::chrono::seconds(1), largest + "z"));
+      ADD_FAILURE() << "it was taken";
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::too_large) << refused.what();
+    }
+    EXPECT_EQ(this->payload("100k").size(), 100'000U) << "what was there stays";
+    return;
+  }
+  this->put(this->make("5m", {}, std::string(5'000'000, 'y')));
   EXPECT_EQ(this->payload("5m").size(), 5'000'000U);
 }
 

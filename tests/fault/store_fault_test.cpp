@@ -4,6 +4,7 @@
 
 #include "fault/write_storm.hpp"
 #include "support/cutting_proxy.hpp"
+#include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
@@ -27,7 +28,7 @@ using namespace std::chrono_literals;
 
 template <class Server>
 class StoreFaults : public ::testing::Test {};
-using servers = ::testing::Types<postgres_server, mariadb_server>;
+using servers = ::testing::Types<postgres_server, mariadb_server, h2_server>;
 TYPED_TEST_SUITE(StoreFaults, servers);
 
 TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {

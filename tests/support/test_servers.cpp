@@ -2,6 +2,7 @@
 // after the last one. In between a keeper process owns them: it ends, and they with it, when it is told to, when the test run that asked
 // for them is gone (interrupted, killed), when DIR disappears, or after 45 minutes.
 
+#include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/redis_cluster.hpp"
@@ -59,12 +60,15 @@ int keep(const std::filesystem::path& directory) {
 
   auto mariadb = std::async(std::launch::async, [] { return std::make_unique<mariadb_server>(); });
   auto redis_nodes = std::async(std::launch::async, [] { return std::make_unique<redis_cluster>(); });
+  auto java = std::async(std::launch::async, [] { return std::make_unique<h2_server>(); });
   const auto postgres = std::make_unique<postgres_server>();
   const auto redis = std::make_unique<redis_server>();
   const auto maria = mariadb.get();
   const auto cluster = redis_nodes.get();
+  const auto h2 = java.get();
   registry.publish({{std::string(postgres->kind), postgres->port()},
                     {std::string(maria->kind), maria->port()},
+                    {std::string(h2->kind), h2->port()},
                     {std::string(redis->kind), redis->port()},
                     {std::string(cluster->kind), cluster->port()}});
   std::clog << "ready after " << std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin).count() << " ms"
