@@ -196,6 +196,7 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
       continue;
     }
     if (one.counts) ++how->attempts;
+    else if (one.what == settlement::kind::retry && how->deliveries > 0) --how->deliveries;
     if (how->first_failed == 0) how->first_failed = now;
     in.errors[one.id] = one.error;
     if (one.what == settlement::kind::retry) {

@@ -150,8 +150,8 @@ claimed outbox::sift(claimed result) const {
     const bool behind = !one.event.key.empty() && std::find(broken_keys.begin(), broken_keys.end(), one.event.key) != broken_keys.end();
     if (behind) continue;
     std::string why;
-    if (one.deliveries > own.options.max_deliveries) {
-      why = "handed out " + std::to_string(one.deliveries - 1) + " times without a word from its handler";
+    if (one.deliveries > one.attempts + own.options.max_deliveries) {
+      why = "handed out " + std::to_string(one.deliveries - one.attempts - 1) + " times without a word from its handler";
     } else if (one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
       why = "too late: its time to live of " + std::to_string(one.event.time_to_live.count()) + " ms is over";
     }

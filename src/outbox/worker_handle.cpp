@@ -1,0 +1,268 @@
+#include <holdfast/error.hpp>
+
+#include "outbox/worker_core.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+/// Outcomes wait no longer than this for those behind them: what was done should be known soon.
+constexpr milliseconds longest_unsaid{50};
+constexpr unsigned settle_attempts = 8;
+
+call_result seen_by_breaker(outcome::kind how) {
+  switch (how) {
+    case outcome::kind::done:
+    case outcome::kind::permanent:  // whoever is called did answer
+      return call_result::success;
+    case outcome::kind::retry:
+    case outcome::kind::ambiguous:
+      return call_result::failure;
+    case outcome::kind::throttled:
+      return call_result::none;
+  }
+  return call_result::none;
+}
+
+}  // namespace
+
+std::string_view to_string(outcome::kind what) noexcept {
+  switch (what) {
+    case outcome::kind::done:
+      return "done";
+    case outcome::kind::retry:
+      return "retry";
+    case outcome::kind::throttled:
+      return "throttled";
+    case outcome::kind::ambiguous:
+      return "ambiguous";
+    case outcome::kind::permanent:
+      return "permanent";
+  }
+  return "unknown";
+}
+
+void worker::core::handle(std::shared_ptr<turn> which) {
+  while (which) {
+    std::vector<settlement> out;
+    claimed next;
+    const moment asked = now();
+    try {
+      handle_events(*which, out, next);
+    } catch (const std::exception& wrong) {
+      // Only what has no memory left comes here. The leases bring the events back.
+      log_.write_limited("outbox.turn", log_level::error, "events were left to their leases", {{"why", wrong.what()}});
+    }
+    std::vector<std::shared_ptr<turn>> more;
+    if (!next.events.empty()) {
+      numbers_.claims.add();
+      more = take(std::move(next), asked, which->lane);
+    }
+    end(which);
+    // The thread that had the key goes on with it; other keys find other threads.
+    hand_out(more, 1);
+    which = more.empty() ? nullptr : more.front();
+  }
+}
+
+void worker::core::handle_events(turn& which, std::vector<settlement>& out, claimed& next) {
+  const auto& events = which.events;
+  out.reserve(events.size());
+  std::string left;  // the key whose run is over: what follows is not ours any more
+  moment said = now();
+  moment began = said;
+  std::size_t handled = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const std::string& key = events[i].event.key;
+    if (!key.empty() && key == left) continue;
+    if (stopping_) {
+      out.push_back({.id = events[i].event.id, .key = key, .what = settlement::kind::release});
+      left = key;
+      continue;
+    }
+    bool lost = false;
+    {
+      const std::scoped_lock lock(which.mutex);
+      which.at = i;
+      lost = which.lost[i];
+      if (which.source.stop_requested()) which.source = std::stop_source();
+    }
+    if (lost) {
+      left = key;
+      continue;
+    }
+    const outcome how = deliver(which, i);
+    ++handled;
+    out.push_back(settlement_of(which, i, how));
+    const auto& told = out.back();
+    if (told.what == settlement::kind::retry || (told.what == settlement::kind::park && told.policy != park_policy::skip)) left = key;
+    if (const moment at = now(); at - said > longest_unsaid && i + 1 < events.size()) {
+      pace_.handled(handled, at - began);
+      settle(which, out, i + 1, false, next);
+      handled = 0;
+      said = began = now();
+    }
+  }
+  pace_.handled(handled, now() - began);
+  settle(which, out, events.size(), !stopping_, next);
+}
+
+outcome worker::core::deliver(turn& which, std::size_t index) {
+  const auto& what = which.events[index];
+  route* const to = route_of(what.event.type);
+  if (to == nullptr) {
+    log_.write_limited("outbox.type", log_level::warning, "no handler for a type of event; it is left for other workers",
+                       {{"type", what.event.type}});
+    return outcome::throttled(options_.handling.backoff.longest, "no handler for its type");
+  }
+  breaker::ticket permission{};
+  if (to->guard) {
+    permission = to->guard->ask(now());
+    if (!permission.allowed)
+      return outcome::throttled(std::max(duration_cast<milliseconds>(to->how.breaker->open_for), milliseconds(1)),
+                                "the breaker of its type is open");
+  }
+  std::stop_token lost;
+  {
+    const std::scoped_lock lock(which.mutex);
+    lost = which.source.get_token();
+  }
+  numbers_.deliveries.add();
+  const moment began = now();
+  outcome how;
+  try {
+    how = to->call(delivery(from_, what, which.token, std::move(lost)));
+  } catch (const error& wrong) {
+    how = wrong.in_doubt() ? outcome::ambiguous(wrong.what()) : outcome::retry(wrong.what());
+  } catch (const std::exception& wrong) {
+    how = outcome::retry(wrong.what());
+  } catch (...) {
+    how = outcome::retry("the handler threw something that is no std::exception");
+  }
+  const auto took = now() - began;
+  numbers_.handle_seconds->observe(std::chrono::duration<double>(took).count());
+  if (to->guard) to->guard->ended(permission, now(), seen_by_breaker(how.what()), took);
+  return how;
+}
+
+milliseconds worker::core::pause_of(const backoff_options& how, std::uint32_t attempts) {
+  const double longest = static_cast<double>(how.longest.count());
+  const double pause = std::min(longest, static_cast<double>(how.first.count()) * std::pow(how.factor, std::min(attempts, 64U)));
+  const std::scoped_lock lock(mutex_);
+  const double part = std::uniform_real_distribution<double>(0, 1)(random_);
+  return milliseconds(static_cast<std::int64_t>(std::max(1.0, pause * (1 - how.jitter * part))));
+}
+
+settlement worker::core::settlement_of(const turn& which, std::size_t index, const outcome& how) {
+  const auto& what = which.events[index];
+  settlement told{.id = what.event.id, .key = what.event.key};
+  if (how.is_done()) return told;
+  const route* const to = route_of(what.event.type);
+  const handler_options& rules = to != nullptr ? to->how : options_.handling;
+  told.error = how.what() == outcome::kind::ambiguous ? "ambiguous: " + how.why() : how.why();
+  told.policy = rules.parked;
+  told.counts = how.what() != outcome::kind::throttled;
+  const bool too_often = told.counts && rules.max_attempts > 0 && what.attempts + 1 >= rules.max_attempts;
+  const auto age = which.store_time - what.created_at + duration_cast<std::chrono::microseconds>(now() - which.claimed_at);
+  const bool too_old = rules.max_age.count() > 0 && age > rules.max_age;
+  if (how.what() == outcome::kind::permanent || too_often || too_old) {
+    told.what = settlement::kind::park;
+    log_.write_limited("outbox.park", log_level::warning, "an event is parked; see holdfast outbox parked",
+                       {{"id", told.id}, {"type", what.event.type}, {"why", told.error}});
+    return told;
+  }
+  told.what = settlement::kind::retry;
+  told.delay = how.after().value_or(milliseconds(0));
+  if (!how.after()) told.delay = pause_of(rules.backoff, what.attempts);
+  return told;
+}
+
+bool worker::core::try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more,
+                              settled& into) {
+  milliseconds pause{20};
+  for (unsigned tried = 1;; ++tried) {
+    try {
+      into = from_.settle(which.lane, which.token, out, more);
+      return true;
+    } catch (const error& wrong) {
+      numbers_.errors.add();
+      const bool again = (wrong.transient() || wrong.in_doubt()) && tried < settle_attempts;
+      if (!again) {
+        if (wrong.in_doubt()) numbers_.in_doubt.add(out.size());
+        log_.write_limited("outbox.settle", log_level::warning,
+                           "outcomes could not be told to the outbox; their events may be delivered again", {{"why", wrong.what()}});
+        const std::scoped_lock lock(mutex_);
+        problem_ = wrong;
+        return false;
+      }
+    }
+    // To settle again what was settled is refused as stale, and changes nothing.
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, milliseconds(1000));
+  }
+}
+
+void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, claimed& next) {
+  const bool ordered = std::ranges::any_of(out, [](const settlement& one) { return !one.key.empty(); });
+  std::optional<run_request> more;
+  if (go_on && ordered) {
+    more = run_request{.run = std::clamp<std::size_t>(pace_.turn(), 1, options_.run),
+                       .lease = options_.lease,
+                       .owner = options_.compete ? std::string() : owner_};
+  }
+  {
+    const std::scoped_lock lock(which.mutex);
+    which.settling = true;
+  }
+  settled result;
+  if (!out.empty() && try_settle(which, out, more, result)) {
+    tell(which, out, result);
+    if (result.next.status == claim_status::fenced) lose(which.lane, "another worker has it");
+    next = std::move(result.next);
+  }
+  const std::scoped_lock lock(which.mutex);
+  which.settled = upto;
+  which.settling = false;
+  out.clear();
+}
+
+void worker::core::tell(const turn& which, const std::vector<settlement>& out, const settled& what) {
+  std::uint64_t done = 0;
+  std::uint64_t stale = 0;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!what.done[i]) {
+      ++stale;
+      continue;
+    }
+    switch (out[i].what) {
+      case settlement::kind::ack:
+        ++done;
+        break;
+      case settlement::kind::retry:
+        (out[i].counts ? numbers_.retried : numbers_.throttled).add();
+        break;
+      case settlement::kind::park:
+        numbers_.parked.add();
+        break;
+      case settlement::kind::release:
+        numbers_.released.add();
+        break;
+    }
+  }
+  numbers_.done.add(done);
+  numbers_.fenced.add(stale);
+  if (stale > 0) {
+    log_.write_limited("outbox.stale", log_level::warning, "outcomes came too late: the leases of their events were lost",
+                       {{"events", std::to_string(stale)}, {"lane", std::to_string(which.lane)}});
+  }
+}
+
+}  // namespace HOLDFAST_NAMESPACE

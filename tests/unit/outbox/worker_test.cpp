@@ -1,0 +1,491 @@
+// The worker without its threads: an outbox in memory, a clock that stands still, tasks that run when the test says so.
+
+#include <holdfast/outbox/memory.hpp>
+#include <holdfast/worker.hpp>
+
+#include "outbox/worker_core.hpp"
+#include "support/manual_executor.hpp"
+#include "support/virtual_clock.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::delivery;
+using holdfast::event_state;
+using holdfast::outcome;
+using holdfast::worker_options;
+using holdfast::test::manual_executor;
+using holdfast::test::virtual_clock;
+using found = holdfast::worker::core::found;
+using ::testing::ElementsAre;
+
+class Worker : public ::testing::Test {
+ protected:
+  std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
+  std::shared_ptr<manual_executor> executor_ = std::make_shared<manual_executor>(clock_);
+  holdfast::outbox outbox_{holdfast::make_memory_outbox({.clock = clock_}), {.max_deliveries = 3}};
+  std::vector<std::string> seen_{};
+
+  worker_options options(worker_options made = {}) const {
+    made.clock = clock_;
+    made.executor = executor_;
+    made.handling.backoff.jitter = 0;
+    return made;
+  }
+  std::shared_ptr<holdfast::worker::core> make(holdfast::event_handler handler, worker_options how = {}) const {
+    return std::make_shared<holdfast::worker::core>(outbox_, std::move(handler), options(std::move(how)));
+  }
+  std::shared_ptr<holdfast::worker::core> noting(worker_options how = {}) {
+    return make(
+        [this](const delivery& d) {
+          seen_.push_back(d.event().payload);
+          return outcome::done();
+        },
+        std::move(how));
+  }
+  std::string publish(std::string payload, std::string key = {}, std::string type = "t") const {
+    return outbox_.publish({.type = std::move(type), .key = std::move(key), .payload = std::move(payload)}).id;
+  }
+  /// Until there is nothing to do now.
+  void work(holdfast::worker::core& with) const {
+    for (int i = 0; i < 1000; ++i) {
+      const auto what = with.step(0).what;
+      executor_->run_all();
+      if (what != found::events && what != found::locked_out) return;  // a lock that ended meanwhile is taken again
+    }
+    FAIL() << "the worker does not come to an end";
+  }
+  event_state state_of(const std::string& id) const {
+    const auto record = outbox_.find(id);
+    EXPECT_TRUE(record) << id;
+    return record ? record->state : event_state::due;
+  }
+};
+
+TEST_F(Worker, DeliversAndAcknowledges) {
+  for (const char* each : {"a", "b", "c"}) publish(each);
+  const auto worker = noting();
+  work(*worker);
+  EXPECT_THAT(seen_, ::testing::UnorderedElementsAre("a", "b", "c"));
+  EXPECT_EQ(outbox_.stats().events, 0U);
+  const auto did = worker->count();
+  EXPECT_EQ(did.done, 3U);
+  EXPECT_EQ(did.deliveries, 3U);
+  EXPECT_EQ(did.in_flight, 0U);
+}
+
+TEST_F(Worker, HandsOverWhatAHandlerNeeds) {
+  const auto id = publish("a", "k");
+  holdfast::fence first = 0;
+  const auto worker = make([&](const delivery& d) {
+    EXPECT_EQ(d.event().id, id);
+    EXPECT_EQ(d.event().key, "k");
+    EXPECT_GT(d.fence(), first);
+    first = d.fence();
+    EXPECT_FALSE(d.lost().stop_requested());
+    if (d.attempts() == 0) return outcome::retry("not yet", 0ms);
+    EXPECT_EQ(d.deliveries(), 2U);
+    EXPECT_EQ(d.claimed().last_error, "not yet");
+    return outcome::done();
+  });
+  work(*worker);
+  EXPECT_EQ(worker->count().done, 1U);
+}
+
+TEST_F(Worker, KeepsTheOrderOfAKeyWhenOneFails) {
+  for (int i = 0; i < 200; ++i) publish(std::to_string(i), "k");
+  std::vector<int> firsts;
+  const auto worker = make([&](const delivery& d) {
+    const int number = std::stoi(d.event().payload);
+    if (d.attempts() > 0 && number % 7 == 0) return outcome::done();
+    firsts.push_back(number);
+    return number % 7 == 0 ? outcome::retry("again") : outcome::done();
+  });
+  for (int i = 0; i < 100 && outbox_.stats().events > 0; ++i) {
+    work(*worker);
+    clock_->advance(2s);
+  }
+  EXPECT_EQ(outbox_.stats().events, 0U);
+  std::vector<int> wanted(200);
+  for (int i = 0; i < 200; ++i) wanted[static_cast<std::size_t>(i)] = i;
+  EXPECT_EQ(firsts, wanted);
+}
+
+TEST_F(Worker, AHotKeyTravelsInRuns) {
+  for (int i = 0; i < 1000; ++i) publish(std::to_string(i), "k");
+  const auto worker = noting();
+  work(*worker);
+  ASSERT_EQ(seen_.size(), 1000U);
+  for (std::size_t i = 0; i < seen_.size(); ++i) ASSERT_EQ(seen_[i], std::to_string(i));
+  // The first claims are careful: nothing is known about the handler yet.
+  EXPECT_LE(worker->count().claims, 40U);
+}
+
+TEST_F(Worker, TriesAgainLaterAndLater) {
+  const auto id = publish("a");
+  std::vector<std::chrono::microseconds> when;
+  const auto began = clock_->now();
+  worker_options how;
+  how.handling.backoff = {.first = 1s, .factor = 2, .longest = 3s};
+  const auto worker = make(
+      [&](const delivery&) {
+        when.push_back(clock_->now() - began);
+        return outcome::retry("down");
+      },
+      how);
+  for (int i = 0; i < 100; ++i) {
+    work(*worker);
+    clock_->advance(100ms);
+  }
+  EXPECT_THAT(when, ElementsAre(0s, 1s, 3s, 6s, 9s));
+  EXPECT_EQ(outbox_.find(id)->what.last_error, "down");
+  EXPECT_EQ(outbox_.find(id)->what.attempts, 5U);
+}
+
+TEST_F(Worker, JitterSpreadsWhatFailedTogether) {
+  for (int i = 0; i < 50; ++i) publish("x");
+  worker_options how = options();
+  how.handling.backoff = {.first = 10s, .jitter = 1};
+  const auto worker = std::make_shared<holdfast::worker::core>(outbox_, [](const delivery&) { return outcome::retry("down"); }, how);
+  work(*worker);
+  std::set<holdfast::timestamp> times;
+  for (const auto& each : outbox_.scan().records) {
+    ASSERT_TRUE(each.until);
+    EXPECT_LE(*each.until, clock_->now() + 10s);
+    times.insert(*each.until);
+  }
+  EXPECT_GT(times.size(), 20U);
+}
+
+TEST_F(Worker, ParksWhatWillNeverSucceed) {
+  const auto id = publish("a", "k");
+  publish("b", "k");
+  const auto worker = make([&](const delivery& d) {
+    seen_.push_back(d.event().payload);
+    return d.event().payload == "a" ? outcome::permanent("no such address") : outcome::done();
+  });
+  work(*worker);
+  EXPECT_EQ(state_of(id), event_state::parked);
+  EXPECT_EQ(outbox_.find(id)->what.last_error, "no such address");
+  EXPECT_THAT(seen_, ElementsAre("a", "b")) << "skip: the key goes on";
+  EXPECT_EQ(worker->count().parked, 1U);
+  EXPECT_EQ(outbox_.replay(std::vector{id}), 1U);
+}
+
+TEST_F(Worker, AKeyCanWaitForItsParkedEvent) {
+  const auto id = publish("a", "k");
+  publish("b", "k");
+  publish("c", "other");
+  worker_options how;
+  how.handling.parked = holdfast::park_policy::block;
+  const auto worker = make(
+      [&](const delivery& d) {
+        seen_.push_back(d.event().payload);
+        return d.event().payload == "a" ? outcome::permanent("no") : outcome::done();
+      },
+      how);
+  work(*worker);
+  EXPECT_EQ(state_of(id), event_state::blocking);
+  EXPECT_THAT(seen_, ::testing::UnorderedElementsAre("a", "c"));
+  EXPECT_EQ(outbox_.discard(std::vector{id}), 1U);
+  work(*worker);
+  EXPECT_EQ(seen_.back(), "b");
+}
+
+TEST_F(Worker, GivesUpAfterSoManyAttempts) {
+  const auto id = publish("a");
+  worker_options how;
+  how.handling.max_attempts = 3;
+  how.handling.backoff = {.first = 0ms};
+  const auto worker = make([](const delivery&) -> outcome { throw std::runtime_error("broken"); }, how);
+  for (int i = 0; i < 10; ++i) {
+    work(*worker);
+    clock_->advance(1s);
+  }
+  EXPECT_EQ(state_of(id), event_state::parked);
+  EXPECT_EQ(worker->count().deliveries, 3U);
+  EXPECT_EQ(outbox_.find(id)->what.last_error, "broken");
+}
+
+TEST_F(Worker, GivesUpWhenItIsTooOld) {
+  const auto id = publish("a");
+  worker_options how;
+  how.handling.max_age = 1min;
+  const auto worker = make([](const delivery&) { return outcome::throttled(25s); }, how);
+  for (int i = 0; i < 100; ++i) {
+    work(*worker);
+    clock_->advance(1s);
+  }
+  EXPECT_EQ(state_of(id), event_state::parked);
+  EXPECT_EQ(worker->count().deliveries, 4U);
+}
+
+TEST_F(Worker, AThrottledEventDoesNotCount) {
+  const auto id = publish("a");
+  int calls = 0;
+  worker_options how;
+  how.handling.max_attempts = 2;
+  const auto worker = make([&](const delivery&) { return ++calls <= 20 ? outcome::throttled(10s) : outcome::done(); }, how);
+  for (int i = 0; i < 20; ++i) {
+    work(*worker);
+    ASSERT_EQ(outbox_.find(id)->what.attempts, 0U);
+    ASSERT_EQ(state_of(id), event_state::waiting) << "neither its failures nor its deliveries are held against it; call " << i;
+    clock_->advance(10s);
+  }
+  work(*worker);
+  EXPECT_EQ(outbox_.stats().events, 0U);
+  EXPECT_EQ(worker->count().throttled, 20U);
+}
+
+TEST_F(Worker, AnAmbiguousFailureIsToldApart) {
+  const auto id = publish("a");
+  const auto worker = make([](const delivery&) -> outcome {
+    throw holdfast::error(holdfast::errc::timeout, "no answer", {.transient = true, .in_doubt = true});
+  });
+  work(*worker);
+  EXPECT_EQ(outbox_.find(id)->what.last_error, "ambiguous: no answer");
+  EXPECT_EQ(outbox_.find(id)->what.attempts, 1U);
+}
+
+TEST_F(Worker, TypesHaveTheirHandlers) {
+  publish("1", {}, "created");
+  publish("2", {}, "deleted");
+  const auto stranger = publish("3", {}, "renamed");
+  const auto worker = std::make_shared<holdfast::worker::core>(outbox_, holdfast::event_handler(), options());
+  worker->on("created", [&](const delivery& d) { return seen_.push_back("created " + d.event().payload), outcome::done(); }, {});
+  worker->on("deleted", [&](const delivery& d) { return seen_.push_back("deleted " + d.event().payload), outcome::done(); }, {});
+  EXPECT_THROW(worker->on("deleted", [](const delivery&) { return outcome::done(); }, {}), holdfast::error);
+  work(*worker);
+  EXPECT_THAT(seen_, ::testing::UnorderedElementsAre("created 1", "deleted 2"));
+  EXPECT_EQ(state_of(stranger), event_state::waiting);
+  EXPECT_EQ(outbox_.find(stranger)->what.attempts, 0U);
+}
+
+TEST_F(Worker, ABreakerSparesTheAttemptsOfOthers) {
+  for (int i = 0; i < 100; ++i) publish("x", {}, "mail");
+  publish("y", {}, "print");
+  bool down = true;
+  int mails = 0;
+  const auto worker = noting({.concurrency = 1, .batch = 5});
+  holdfast::handler_options how;
+  how.breaker = holdfast::breaker_options{.window = 10, .minimum = 5, .open_for = 30s, .probes = 1};
+  how.backoff = {.first = 100ms, .jitter = 0};
+  worker->on("mail", [&](const delivery&) { return ++mails, down ? outcome::retry("refused") : outcome::done(); }, how);
+  work(*worker);
+  EXPECT_EQ(mails, 5);
+  EXPECT_EQ(worker->count().retried, 5U);
+  EXPECT_GE(worker->count().throttled, 95U);
+  EXPECT_THAT(seen_, ElementsAre("y")) << "other types go on";
+  EXPECT_THAT(worker->health().open, ElementsAre("mail"));
+  down = false;
+  for (int i = 0; i < 10; ++i) {
+    clock_->advance(30s);
+    work(*worker);
+  }
+  EXPECT_EQ(outbox_.stats().events, 0U);
+  EXPECT_TRUE(worker->health().open.empty());
+}
+
+TEST_F(Worker, LeasesAreRenewedWhileAHandlerRuns) {
+  publish("a");
+  publish("b", "k");
+  publish("c", "k");
+  std::shared_ptr<holdfast::worker::core> worker;
+  const auto busy = [&](const delivery& d) {
+    for (int i = 0; i < 100; ++i) {
+      clock_->advance(1s);
+      worker->renew();
+      EXPECT_TRUE(outbox_.claim({}).events.empty());
+      EXPECT_FALSE(d.lost().stop_requested());
+    }
+    return outcome::done();
+  };
+  worker = make(busy, {.lease = 10s, .lock_time = 10s});
+  work(*worker);
+  EXPECT_EQ(worker->count().done, 3U);
+  EXPECT_EQ(worker->count().fenced, 0U);
+}
+
+TEST_F(Worker, ALostLeaseIsToldAndRefused) {
+  publish("a");
+  std::shared_ptr<holdfast::worker::core> worker;
+  bool told = false;
+  worker = make(
+      [&](const delivery& d) {
+        clock_->advance(11s);  // stopped for longer than the lease; another one takes the event
+        EXPECT_EQ(outbox_.claim({.lease = 1min}).events.size(), 1U);
+        const std::stop_callback hears(d.lost(), [&] { told = true; });
+        worker->renew();
+        EXPECT_TRUE(d.lost().stop_requested());
+        return outcome::done();
+      },
+      {.lease = 10s, .compete = true});
+  work(*worker);
+  EXPECT_TRUE(told);
+  EXPECT_EQ(worker->count().done, 0U);
+  EXPECT_GE(worker->count().fenced, 1U);
+  EXPECT_EQ(outbox_.stats().events, 1U) << "the late outcome changed nothing";
+}
+
+TEST_F(Worker, OneWriterForEachLane) {
+  publish("a");
+  const auto first = noting();
+  const auto second = noting();
+  work(*first);
+  publish("b");
+  EXPECT_EQ(second->step(0).what, found::locked_out);
+  EXPECT_EQ(first->health().locks, 1U);
+  EXPECT_EQ(second->health().locks, 0U);
+  clock_->advance(11s);  // the first one sleeps: its lock ends
+  EXPECT_EQ(second->step(0).what, found::events);
+  executor_->run_all();
+  EXPECT_THAT(seen_, ElementsAre("a", "b"));
+  publish("c");
+  EXPECT_EQ(first->step(0).what, found::locked_out) << "it finds out by itself";
+  EXPECT_EQ(first->count().fenced, 1U);
+  second->unlock_all();
+  EXPECT_EQ(first->step(0).what, found::events);
+}
+
+TEST_F(Worker, ALockIsRenewed) {
+  const auto first = noting();
+  const auto second = noting();
+  EXPECT_EQ(first->step(0).what, found::nothing);
+  for (int i = 0; i < 100; ++i) {
+    clock_->advance(1s);
+    first->renew();
+    ASSERT_EQ(second->step(0).what, found::locked_out);
+  }
+}
+
+TEST_F(Worker, CompetitorsShareALane) {
+  for (int i = 0; i < 40; ++i) publish(std::to_string(i));
+  const auto first = noting({.compete = true, .batch = 4});
+  const auto second = noting({.compete = true, .batch = 4});
+  for (bool some = true; some;) {
+    some = first->step(0).what == found::events;
+    some = second->step(0).what == found::events || some;
+    executor_->run_all();
+  }
+  EXPECT_GT(first->count().done, 0U);
+  EXPECT_GT(second->count().done, 0U);
+  EXPECT_EQ(first->count().done + second->count().done, 40U);
+}
+
+TEST_F(Worker, GivesBackWhatNoHandlerHasSeen) {
+  const auto a = publish("a");
+  const auto b = publish("b", "k");
+  publish("c", "k");
+  const auto worker = noting();
+  EXPECT_EQ(worker->step(0).what, found::events);
+  worker->stop();
+  executor_->run_all();
+  EXPECT_TRUE(seen_.empty());
+  EXPECT_EQ(state_of(a), event_state::due);
+  EXPECT_EQ(state_of(b), event_state::due);
+  EXPECT_EQ(outbox_.find(a)->what.deliveries, 0U) << "it was not delivered";
+  EXPECT_GE(worker->count().released, 2U);
+}
+
+TEST_F(Worker, ClaimsNoMoreThanSlowHandlersCanTake) {
+  for (int i = 0; i < 1000; ++i) publish("x");
+  const auto worker = make(
+      [&](const delivery&) {
+        clock_->advance(100ms);
+        return outcome::done();
+      },
+      {.concurrency = 2, .lease = 1h, .lock_time = 1h, .batch_time = 1s});
+  for (int i = 0; i < 20; ++i) {
+    worker->step(0);
+    executor_->run_all();
+  }
+  worker->step(0);
+  EXPECT_LE(worker->in_flight(), 25U) << "a second of work for two handlers";
+  EXPECT_EQ(worker->step(0).what, found::no_room);
+  executor_->run_all();
+  EXPECT_EQ(worker->in_flight(), 0U);
+}
+
+TEST_F(Worker, TicketsBecomeEventsByThemselves) {
+  outbox_.schedule("hold-7", 5s, {.type = "hold.expired", .payload = "7"});
+  const auto worker = noting();
+  const auto looked = worker->step(0);
+  EXPECT_EQ(looked.what, found::nothing);
+  EXPECT_LE(looked.wait, 5s);
+  clock_->advance(5s);
+  work(*worker);
+  EXPECT_THAT(seen_, ElementsAre("7"));
+  EXPECT_EQ(worker->count().tickets, 1U);
+}
+
+TEST_F(Worker, SleepsUntilTheNextEventIsDue) {
+  outbox_.publish({.type = "t", .payload = "later", .delay = 300ms});
+  const auto worker = noting();
+  const auto looked = worker->step(0);
+  EXPECT_EQ(looked.what, found::nothing);
+  EXPECT_EQ(looked.wait, 300ms);
+  clock_->advance(300ms);
+  work(*worker);
+  EXPECT_THAT(seen_, ElementsAre("later"));
+}
+
+TEST_F(Worker, APauseIsKept) {
+  publish("a");
+  outbox_.pause();
+  const auto worker = noting();
+  EXPECT_EQ(worker->step(0).what, found::paused);
+  outbox_.resume();
+  work(*worker);
+  EXPECT_THAT(seen_, ElementsAre("a"));
+}
+
+TEST_F(Worker, PoisonThatKillsItsWorkersIsParked) {
+  const auto id = publish("poison");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(outbox_.claim({.lease = 1s}).events.size(), 1U);  // and the worker is gone
+    clock_->advance(1s);
+  }
+  const auto worker = noting();
+  work(*worker);
+  EXPECT_TRUE(seen_.empty());
+  EXPECT_EQ(state_of(id), event_state::parked);
+}
+
+TEST_F(Worker, FailuresThatWereReportedAreNoPoison) {
+  const auto id = publish("a");
+  worker_options how;
+  how.handling.backoff = {.first = 1ms};
+  how.handling.max_attempts = 30;
+  const auto worker = make([](const delivery&) { return outcome::retry("down"); }, how);
+  for (int i = 0; i < 12; ++i) {
+    work(*worker);
+    ASSERT_EQ(state_of(id), event_state::waiting) << i;
+    clock_->advance(5min);
+  }
+  EXPECT_EQ(outbox_.find(id)->what.attempts, 12U);
+}
+
+TEST_F(Worker, OptionsThatCannotHold) {
+  const auto refused = [&](worker_options how) { EXPECT_THROW(noting(std::move(how)), holdfast::error); };
+  refused({.concurrency = 0});
+  refused({.lease = 1ms});
+  refused({.batch = 0});
+  refused({.batch = 1001});
+  refused({.run = 0});
+  refused({.pollers = 0});
+  worker_options how;
+  how.handling.backoff.factor = 0.5;
+  refused(how);
+  EXPECT_THROW(holdfast::worker(outbox_, holdfast::event_handler()), holdfast::error);
+}
+
+}  // namespace

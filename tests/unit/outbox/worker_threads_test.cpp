@@ -1,0 +1,209 @@
+// The worker with its threads, on an outbox in memory.
+
+#include <holdfast/metrics.hpp>
+#include <holdfast/outbox/memory.hpp>
+#include <holdfast/worker.hpp>
+
+#include "support/eventually.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using holdfast::delivery;
+using holdfast::outcome;
+using holdfast::worker;
+using holdfast::worker_options;
+using holdfast::test::eventually;
+
+holdfast::outbox make_outbox(std::size_t lanes = 1) {
+  return holdfast::outbox(holdfast::make_memory_outbox({.lanes = lanes}), {.lanes = lanes});
+}
+
+/// A worker that runs until the end of a scope.
+class running {
+ public:
+  explicit running(worker& which) : thread_([this, &which](const std::stop_token& stop) { report_ = which.run(stop); }) {}
+  holdfast::worker_report stop() {
+    thread_.request_stop();
+    thread_.join();
+    return report_;
+  }
+
+ private:
+  holdfast::worker_report report_{};
+  std::jthread thread_;
+};
+
+TEST(WorkerThreads, DeliverUntilTold) {
+  const auto outbox = make_outbox();
+  std::atomic<int> calls = 0;
+  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); });
+  running one(with);
+  for (int i = 0; i < 100; ++i) outbox.publish({.type = "t"});
+  EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }));
+  const auto report = one.stop();
+  EXPECT_EQ(calls, 100);
+  EXPECT_EQ(report.did.done, 100U);
+  EXPECT_EQ(report.still_running, 0U);
+  EXPECT_FALSE(outbox.lock(0, "another").holder.empty());
+  EXPECT_TRUE(outbox.lock(0, "another").held) << "the lock was given back";
+}
+
+TEST(WorkerThreads, ANewEventWakesAtOnce) {
+  const auto outbox = make_outbox();
+  std::atomic<int> calls = 0;
+  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 10min});
+  running one(with);
+  for (int i = 1; i <= 5; ++i) {
+    std::this_thread::sleep_for(5ms);  // it sleeps by now, most of the time; either way it must be quick
+    outbox.publish({.type = "t"});
+    ASSERT_TRUE(eventually([&] { return calls == i; }, 60s));
+  }
+  const auto began = std::chrono::steady_clock::now();
+  one.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "a stop wakes it, too";
+}
+
+TEST(WorkerThreads, RunUntilEmptyEnds) {
+  for (const std::size_t lanes : {1U, 8U}) {
+    const auto outbox = make_outbox(lanes);
+    for (int i = 0; i < 300; ++i) outbox.publish({.type = "t", .key = i % 3 == 0 ? "" : "k" + std::to_string(i % 7)});
+    outbox.publish({.type = "t", .delay = 1h});
+    worker with(outbox, [](const delivery&) { return outcome::done(); });
+    const auto report = with.run_until_empty();
+    EXPECT_EQ(report.did.done, 300U);
+    EXPECT_EQ(outbox.stats().events, 1U);
+    EXPECT_EQ(with.run_until_empty().did.done, 300U) << "again, with nothing to do";
+  }
+}
+
+TEST(WorkerThreads, StopWaitsForHandlers) {
+  const auto outbox = make_outbox();
+  outbox.publish({.type = "t"});
+  std::atomic<bool> inside = false;
+  std::atomic<bool> may_end = false;
+  worker with(outbox, [&](const delivery&) {
+    inside = true;
+    (void)eventually([&] { return may_end.load(); });
+    return outcome::done();
+  });
+  running one(with);
+  ASSERT_TRUE(eventually([&] { return inside.load(); }));
+  std::jthread later([&] {
+    std::this_thread::sleep_for(20ms);
+    may_end = true;
+  });
+  EXPECT_EQ(one.stop().did.done, 1U);
+}
+
+TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
+  const auto outbox = make_outbox();
+  outbox.publish({.type = "t"});
+  auto inside = std::make_shared<std::atomic<bool>>(false);
+  auto gone = std::make_shared<std::atomic<bool>>(false);
+  auto told = std::make_shared<std::atomic<bool>>(false);
+  {
+    worker with(outbox,
+                [inside, gone, told](const delivery& d) {
+                  *inside = true;
+                  (void)eventually([&] { return gone->load(); });
+                  *told = d.lost().stop_requested();
+                  return outcome::done();
+                },
+                {.stop_within = 20ms});
+    running one(with);
+    ASSERT_TRUE(eventually([&] { return inside->load(); }));
+    EXPECT_EQ(one.stop().still_running, 1U);
+  }
+  *gone = true;
+  EXPECT_TRUE(eventually([&] { return told->load(); }));
+}
+
+TEST(WorkerThreads, KeepOrderPerKey) {
+  const auto outbox = make_outbox(4);
+  constexpr int keys = 20;
+  constexpr int each = 50;
+  for (int i = 0; i < each; ++i) {
+    std::vector<holdfast::event> some;
+    for (int k = 0; k < keys; ++k) some.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(i)});
+    for (const auto& receipt : outbox.publish_all(std::move(some))) ASSERT_TRUE(receipt.safe());
+  }
+  std::mutex mutex;
+  std::map<std::string, std::vector<int>> firsts;
+  std::atomic<int> at_once = 0;
+  std::atomic<int> most = 0;
+  worker_options how{.concurrency = 8};
+  how.handling.backoff = {.first = 1ms, .longest = 2ms};
+  how.handling.max_attempts = 0;
+  worker with(
+      outbox,
+      [&](const delivery& d) {
+        const int now = ++at_once;
+        int before = most;
+        while (before < now && !most.compare_exchange_weak(before, now)) {
+        }
+        bool fail = false;
+        {
+          const std::scoped_lock lock(mutex);
+          if (d.attempts() == 0) firsts[d.event().key].push_back(std::stoi(d.event().payload));
+          static std::mt19937 random(7);
+          fail = random() % 10 == 0;
+        }
+        std::this_thread::sleep_for(50us);
+        --at_once;
+        return fail ? outcome::retry("at random") : outcome::done();
+      },
+      how);
+  running one(with);
+  EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }, 120s));
+  one.stop();
+  ASSERT_EQ(firsts.size(), static_cast<std::size_t>(keys));
+  for (const auto& [key, numbers] : firsts) {
+    ASSERT_EQ(numbers.size(), static_cast<std::size_t>(each)) << key;
+    for (int i = 0; i < each; ++i) ASSERT_EQ(numbers[static_cast<std::size_t>(i)], i) << key;
+  }
+  EXPECT_LE(most, 8);
+}
+
+TEST(WorkerThreads, AreCounted) {
+  const auto registry = holdfast::make_prometheus_registry();
+  const auto outbox = make_outbox();
+  outbox.publish({.type = "t"});
+  outbox.publish({.type = "bad"});
+  worker with(outbox, [](const delivery& d) { return d.event().type == "bad" ? outcome::permanent("no") : outcome::done(); },
+              {.metrics = registry});
+  with.run_until_empty();
+  const auto text = registry->text();
+  EXPECT_THAT(text, ::testing::HasSubstr("holdfast_outbox_deliveries_total 2"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"(holdfast_outbox_outcomes_total{outcome="done"} 1)"));
+  EXPECT_THAT(text, ::testing::HasSubstr(R"(holdfast_outbox_outcomes_total{outcome="parked"} 1)"));
+  EXPECT_THAT(text, ::testing::HasSubstr("holdfast_outbox_parked 1"));
+  const auto health = with.health();
+  EXPECT_TRUE(health.available);
+  EXPECT_EQ(health.parked, 1U);
+  EXPECT_EQ(health.depth, 0U);
+}
+
+TEST(WorkerThreads, RunOnlyOnceAtATime) {
+  const auto outbox = make_outbox();
+  worker with(outbox, [](const delivery&) { return outcome::done(); });
+  running one(with);
+  ASSERT_TRUE(eventually([&] { return with.health().locks == 1; }));
+  EXPECT_THROW(with.run_until_empty(), holdfast::error);
+  EXPECT_THROW(with.on("t", [](const delivery&) { return outcome::done(); }), holdfast::error);
+  one.stop();
+}
+
+}  // namespace
