@@ -258,7 +258,8 @@ struct numbers {
 /// | was refused by the server | by its word, see docs/redis.md | by its word | no |
 ///
 /// Thread-safety: every function may be called from any thread; a call has a connection to itself meanwhile. No threads of its own.
-/// After fork the child must not use it: its calls throw errc::invalid_argument. Copies share connections and numbers.
+/// After fork the child must not use it: its calls throw errc::invalid_argument. It may destroy it, which takes no lock, sends nothing, closes
+/// the child's copies of idle sockets and leaves the memory to the end of the process. Copies share connections and numbers.
 class HOLDFAST_API client {
  public:
   /// Throws errc::invalid_argument for a URL that cannot be meant; connects only when it must.

@@ -52,6 +52,18 @@ client::state::state(settings from)
         settings_, [this](const std::string& node, steady::time_point deadline) { return ask_slots(node, deadline); }, counters_);
 }
 
+void client::state::end(state* held) noexcept {
+  if (held->process_.inherited()) held->abandon();
+  else delete held;
+}
+
+// What a thread of the parent was changing when it forked may be half changed, and stays locked for ever: it is left alone.
+void client::state::abandon() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (const auto& [address, pool] : pools_) pool->abandon();
+}
+
 void client::state::check_process() const {
   if (process_.inherited())
     throw error(errc::invalid_argument,
@@ -247,7 +259,7 @@ std::vector<node> client::state::nodes() {
   return topology_->ask_again(steady::now() + settings_.how.timeout)->nodes();
 }
 
-client::client(std::string_view url, options how) : state_(std::make_shared<state>(read_settings(url, std::move(how)))) {}
+client::client(std::string_view url, options how) : state_(new state(read_settings(url, std::move(how))), &state::end) {}
 
 reply client::call(const command& what, const call_options& how) const {
   auto replies = state_->run({&what, 1}, how);

@@ -23,6 +23,9 @@ namespace HOLDFAST_NAMESPACE::redis {
 class client::state {
  public:
   explicit state(settings from);
+  /// The end of one. In a child made by fork it only closes the child's copies of idle sockets and leaves all else as it is: locks may be
+  /// held by threads that the child does not have, and what the other end knows of the connections is the parent's.
+  static void end(state* held) noexcept;
 
   [[nodiscard]] std::vector<reply> run(std::span<const command> commands, const call_options& how);
   [[nodiscard]] const settings& configured() const noexcept { return settings_; }
@@ -37,6 +40,7 @@ class client::state {
   };
 
   void check_process() const;
+  void abandon() noexcept;
   void round(delivery& what, steady::time_point deadline);
   [[nodiscard]] std::vector<batch> split(delivery& what, const slot_map* map);
   void send(delivery& what, std::vector<batch>& batches, steady::time_point deadline);

@@ -78,6 +78,12 @@ void node_pool::take_back(std::unique_ptr<connection> done) noexcept {
   changed_.notify_one();
 }
 
+void node_pool::abandon() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (const auto& each : idle_) each->io().abandon();
+}
+
 void node_pool::close_idle() noexcept {
   std::vector<std::unique_ptr<connection>> dropped;
   {

@@ -44,6 +44,8 @@ class node_pool {
   [[nodiscard]] static lease acquire(const std::shared_ptr<node_pool>& from, steady::time_point deadline);
   /// Nobody needs it for now.
   void close_idle() noexcept;
+  /// In a child made by fork: closes its copies of the idle sockets, if nobody held the lock, and touches nothing else. Of no further use.
+  void abandon() noexcept;
 
  private:
   std::unique_ptr<connection> take_idle(std::unique_lock<std::mutex>& lock);

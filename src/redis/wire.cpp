@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::redis {
 
@@ -131,6 +132,10 @@ wire::wire(const std::string& address, const wire_options& options, steady::time
 wire::~wire() {
   tls_.reset();
   if (socket_ >= 0) ::close(socket_);
+}
+
+void wire::abandon() noexcept {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }
 
 step_result wire::closed(std::string why) {

@@ -55,6 +55,8 @@ class wire {
   /// Is the other side still there, and silent? Asked before a connection is used again.
   [[nodiscard]] bool quiet() noexcept;
   [[nodiscard]] int descriptor() const noexcept { return socket_; }
+  /// Closes this process's descriptor and says nothing to the other end, which is connected to the parent.
+  void abandon() noexcept;
 
  private:
   step_result closed(std::string why);

@@ -15,6 +15,8 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -231,6 +233,64 @@ TEST_F(RedisClient, ForkedChildIsRefused) {
   ::waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
+}
+
+/// A sink with a lock of its own, like most.
+class locking_sink : public metrics_sink {
+ public:
+  std::mutex mutex;
+
+ private:
+  struct gauge : metrics::gauge {
+    explicit gauge(std::mutex& with) : mutex(with) {}
+    void set(double /*value*/) override { const std::scoped_lock lock(mutex); }
+    void add(double /*difference*/) override { const std::scoped_lock lock(mutex); }
+    std::mutex& mutex;
+  };
+  std::shared_ptr<metrics::counter> make_counter(std::string_view name, metrics::labels labels, std::string_view help) override {
+    return nothing_->counter(name, labels, help);
+  }
+  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels, std::string_view) override {
+    return std::make_shared<gauge>(mutex);
+  }
+  std::shared_ptr<metrics::histogram> make_histogram(std::string_view name, metrics::labels labels, std::string_view help,
+                                                     std::span<const double> bounds) override {
+    return nothing_->histogram(name, labels, help, bounds);
+  }
+  std::shared_ptr<metrics_sink> nothing_ = isolate(nullptr);
+};
+
+bool child_can_destroy(std::unique_ptr<client>& held) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    held.reset();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// Threads of the parent hold locks and wait for each other; in the child they do not exist, and nobody lets go.
+TEST_F(RedisClient, ForkedChildMayDestroyItAtAnyMoment) {
+  const auto sink = std::make_shared<locking_sink>();
+  auto held = std::make_unique<client>(server.url(), redis::options{.timeout = 60s, .connections = 1, .metrics = sink});
+  EXPECT_EQ(held->call(command("PING")).text(), "PONG");
+  {
+    const std::scoped_lock another_thread_is_there(sink->mutex);
+    EXPECT_TRUE(child_can_destroy(held)) << "it hung";
+  }
+  std::jthread busy([&] { EXPECT_EQ(held->call(command("BLPOP").key(key("list")).arg(50)).elements().at(1).text(), "x"); });
+  ASSERT_TRUE(eventually([&] { return held->count().in_flight == 1; }));
+  std::jthread waiting([&] { EXPECT_EQ(held->call(command("PING")).text(), "PONG"); });
+  ASSERT_TRUE(eventually([&] { return held->count().in_flight == 2; }));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(child_can_destroy(held)) << "it hung";
+  server.run({"RPUSH", key("list"), "x"});
+  busy.join();
+  waiting.join();
+  EXPECT_EQ(held->count().connected, 1U);  // what the children closed was their own
+  EXPECT_EQ(held->call(command("PING")).text(), "PONG");
 }
 
 TEST_F(RedisClient, TellsASinkWhatItCounts) {
