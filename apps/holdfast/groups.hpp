@@ -10,6 +10,7 @@ namespace holdfast::cli {
 void add_key_commands(command root);
 void add_store_commands(command root);
 void add_redis_commands(command root);
+void add_outbox_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
@@ -26,5 +27,9 @@ void add_rekey_command(command store);
 
 /// Part of the store group: removing what has expired, now or on a schedule.
 void add_clean_command(command store);
+
+/// Parts of the outbox group: delivering events, and seeing them come.
+void add_work_command(command outbox);
+void add_tail_command(command outbox);
 
 }  // namespace holdfast::cli

@@ -31,6 +31,7 @@ class program {
 #if HOLDFAST_HAS_REDIS
     add_redis_commands(root);
 #endif
+    add_outbox_commands(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);

@@ -1,6 +1,7 @@
 #include <holdfast/executor.hpp>
 #include <holdfast/store/cleanup.hpp>
 
+#include "background.hpp"
 #include "entry_text.hpp"
 #include "groups.hpp"
 #include "progress.hpp"
@@ -8,10 +9,7 @@
 #include "text.hpp"
 
 #include <chrono>
-#include <csignal>
 #include <cstdint>
-#include <ctime>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,60 +33,6 @@ exit_code clean_once(console& io, store& what, bool json) {
   else io.out << "removed " << grouped(removed) << "\n";
   return exit_fine;
 }
-
-/// What the library tells on other threads, until this one shows it. Bounded: whoever cannot read as fast misses some.
-template <class T>
-class kept {
- public:
-  void add(T one) {
-    const std::scoped_lock lock(mutex_);
-    if (held_.size() < 1000) held_.push_back(std::move(one));
-  }
-  [[nodiscard]] std::vector<T> take() {
-    const std::scoped_lock lock(mutex_);
-    return std::exchange(held_, {});
-  }
-
- private:
-  std::mutex mutex_{};
-  std::vector<T> held_{};
-};
-
-/// Warnings, with the reason where there is one.
-log_sink keep_warnings(kept<std::string>& in) {
-  return [&in](const log_record& record) {
-    if (record.level < log_level::warning) return;
-    std::string line(record.message);
-    for (const auto& [name, value] : record.fields) {
-      if (name == "problem" && !value.empty()) line.append(": ").append(value);
-    }
-    in.add(std::move(line));
-  };
-}
-
-/// SIGINT and SIGTERM, taken when asked for and not in between. Blocked before any thread is started, so that none gets them.
-class stop_signals {
- public:
-  stop_signals() {
-    sigemptyset(&wanted_);
-    sigaddset(&wanted_, SIGINT);
-    sigaddset(&wanted_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &wanted_, &before_);
-  }
-  stop_signals(const stop_signals&) = delete;
-  stop_signals& operator=(const stop_signals&) = delete;
-  ~stop_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  /// Whether one came within a quarter of a second.
-  [[nodiscard]] bool came() const {
-    const timespec wait{.tv_sec = 0, .tv_nsec = 250'000'000};
-    return sigtimedwait(&wanted_, nullptr, &wait) > 0;
-  }
-
- private:
-  sigset_t wanted_{};
-  sigset_t before_{};
-};
 
 std::string report_text(const cleanup_report& report) {
   std::string text = iso(report.started) + "  ";

@@ -13,6 +13,10 @@
 #include <holdfast/key.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
+#include <holdfast/outbox.hpp>
+#include <holdfast/outbox/effect.hpp>
+#include <holdfast/outbox/memory.hpp>
+#include <holdfast/outbox/relay.hpp>
 #include <holdfast/payload.hpp>
 #include <holdfast/redis.hpp>
 #include <holdfast/result.hpp>
@@ -25,3 +29,4 @@
 #include <holdfast/store/tiered.hpp>
 #include <holdfast/store/write_behind.hpp>
 #include <holdfast/version.hpp>
+#include <holdfast/worker.hpp>
