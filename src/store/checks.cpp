@@ -12,19 +12,27 @@ namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
-/// Whether all bytes are ASCII and none is NUL, eight at a time: true of nearly every name and key. False may be wrong.
-bool is_plain(std::string_view text) noexcept {
-  constexpr std::uint64_t ones = 0x0101010101010101;
-  std::uint64_t bad = 0;
-  const auto look = [&](std::size_t at, std::size_t count) {
-    std::uint64_t bytes = ones;
-    std::memcpy(&bytes, text.data() + at, count);
+/// Whether all bytes are ASCII and none is NUL, a word at a time. The last word overlaps the one before: to copy single bytes into a word and
+/// read it back makes the processor wait.
+template <class Word>
+bool is_plain_by(std::string_view text) noexcept {
+  constexpr auto ones = static_cast<Word>(0x0101010101010101);
+  Word bad = 0;
+  const auto look = [&bad](const char* at) {
+    Word bytes = 0;
+    std::memcpy(&bytes, at, sizeof bytes);
     bad |= bytes | (bytes - ones);
   };
-  std::size_t at = 0;
-  for (; at + sizeof ones <= text.size(); at += sizeof ones) look(at, sizeof ones);
-  if (at < text.size()) look(at, text.size() - at);
+  for (std::size_t at = 0; at + sizeof(Word) < text.size(); at += sizeof(Word)) look(text.data() + at);
+  look(text.data() + text.size() - sizeof(Word));
   return (bad & (ones << 7U)) == 0;
+}
+
+/// True of nearly every name and key. False may be wrong.
+bool is_plain(std::string_view text) noexcept {
+  if (text.size() >= sizeof(std::uint64_t)) return is_plain_by<std::uint64_t>(text);
+  if (text.size() >= sizeof(std::uint32_t)) return is_plain_by<std::uint32_t>(text);
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) - 1U < 0x7fU; });
 }
 
 void check_text(std::string_view text, std::string_view what, std::size_t longest, bool may_be_empty) {

@@ -42,6 +42,46 @@ class MemoryStore : public ::testing::Test {
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
 };
 
+// By the machine's clock, which is not asked for every entry.
+TEST(MemoryStoreByTheMachine, WritesNothingThatHasExpiredAndBelievesNoFarFuture) {
+  const auto clock = system_clock();
+  const auto put = [&](store& to, std::chrono::microseconds stamp, std::chrono::microseconds expiry, std::string payload) {
+    const auto now = clock->now();
+    const auto started = std::min(now + stamp, now + expiry);
+    to.put({.name = "n", .key = "k", .as_of = started, .expire_on = now + expiry, .payload = std::move(payload), .payload_class = "c"});
+  };
+  const auto payload = [](store& of) { return of.find("n", "k").value_or(entry{}).payload.value_or("nothing"); };
+  for (const auto expiry : {-1us, -1000us, -100'000us, std::chrono::microseconds(-1h)}) {
+    const auto store = make_memory_store();
+    put(*store, 0us, expiry, "expired");
+    EXPECT_EQ(payload(*store), "nothing") << expiry.count();
+  }
+  for (const auto skew : {0us, std::chrono::microseconds(1s), std::chrono::microseconds(1h)}) {
+    const auto store = make_memory_store({.max_skew = skew});
+    put(*store, 0us, 1h, "newer");
+    put(*store, -1s, 1h, "older");
+    EXPECT_EQ(payload(*store), "newer") << skew.count();
+    put(*store, skew + 1min, 2h, "future");
+    put(*store, 0us, 1h, "now");
+    EXPECT_EQ(payload(*store), "now") << "a stamp beyond max_skew freezes nothing";
+  }
+}
+
+TEST_F(MemoryStore, RefusesABadCharacterWhereverItIs) {
+  const auto store = make();
+  for (std::size_t length = 1; length <= 20; ++length) {
+    EXPECT_NO_THROW(store->put(made(std::string(length, '\x7f'))));
+    for (std::size_t at = 0; at < length; ++at) {
+      for (const char bad : {'\0', '\x80', '\xff'}) {
+        std::string key(length, 'k');
+        key[at] = bad;
+        EXPECT_THROW(store->put(made(key)), error) << length << " " << at;
+      }
+    }
+  }
+  EXPECT_EQ(store->count("n"), 20U);
+}
+
 TEST_F(MemoryStore, HoldsAsManyEntriesAsItMayAndNotOneMore) {
   for (const std::size_t bound : {1UL, 2UL, 7UL, 100UL, 5000UL}) {
     const auto store = make({.max_entries = bound});
