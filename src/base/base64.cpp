@@ -66,7 +66,10 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) std::size_t encode_by_64(
     const std::size_t now = std::min<std::size_t>(48, (size - done) / 3 * 3);
     const __m512i bytes = _mm512_maskz_permutexvar_epi8(all, together, _mm512_maskz_loadu_epi8(first_of_64(now), from + done));
     const __m512i sixes = _mm512_maskz_multishift_epi64_epi8(all, shifts, bytes);
-    _mm512_mask_storeu_epi8(to, first_of_64(now / 3 * 4), _mm512_maskz_permutexvar_epi8(all, sixes, letters));
+    const __m512i text = _mm512_maskz_permutexvar_epi8(all, sixes, letters);
+    // A store without a mask is cheaper, also for who reads it soon.
+    if (now == 48) _mm512_storeu_si512(to, text);
+    else _mm512_mask_storeu_epi8(to, first_of_64(now / 3 * 4), text);
     done += now;
     to += 64;
   }
@@ -87,7 +90,10 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi"))) decoded decode_by_64(std:
     bad = _mm512_or_si512(bad, _mm512_or_si512(text, sixes));  // beyond ASCII, or no digit
     const __m512i twelves = _mm512_maddubs_epi16(sixes, _mm512_set1_epi32(0x01400140));
     const __m512i words = _mm512_madd_epi16(twelves, _mm512_set1_epi32(0x00011000));
-    _mm512_mask_storeu_epi8(to, first_of_64(now / 4 * 3), _mm512_maskz_permutexvar_epi8(all, apart, words));
+    const __m512i bytes = _mm512_maskz_permutexvar_epi8(all, apart, words);
+    // 16 bytes too many are written over by the next, if it has as many.
+    if (from.size() - done >= 64 + 24) _mm512_storeu_si512(to, bytes);
+    else _mm512_mask_storeu_epi8(to, first_of_64(now / 4 * 3), bytes);
   }
   return {from.size(), _mm512_movepi8_mask(bad) == 0};
 }
@@ -190,13 +196,6 @@ void encode_base64(std::span<const std::byte> from, char* to, base64_by by) noex
   *to++ = alphabet[word >> 12U & 63U];
   *to++ = from.size() == 2 ? alphabet[word >> 6U & 63U] : '=';
   *to = '=';
-}
-
-std::optional<std::size_t> decoded_base64_size(std::string_view from) noexcept {
-  if (from.size() % 4 != 0) return std::nullopt;
-  if (from.empty()) return 0;
-  const std::size_t padding = from.back() != '=' ? 0 : from[from.size() - 2] != '=' ? 1 : 2;
-  return from.size() / 4 * 3 - padding;
 }
 
 bool decode_base64(std::string_view from, std::byte* to, base64_by by) noexcept {

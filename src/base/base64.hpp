@@ -24,7 +24,12 @@ enum class base64_by : std::uint8_t { best, halves, single };
 HOLDFAST_API void encode_base64(std::span<const std::byte> from, char* to, base64_by by = base64_by::best) noexcept;
 
 /// How many bytes a text becomes, if it is Base64; nothing when its length or padding cannot be.
-[[nodiscard]] HOLDFAST_API std::optional<std::size_t> decoded_base64_size(std::string_view from) noexcept;
+[[nodiscard]] constexpr std::optional<std::size_t> decoded_base64_size(std::string_view from) noexcept {
+  if (from.size() % 4 != 0) return std::nullopt;
+  if (from.empty()) return 0;
+  const std::size_t padding = from.back() != '=' ? 0 : from[from.size() - 2] != '=' ? 1 : 2;
+  return from.size() / 4 * 3 - padding;
+}
 
 /// Writes decoded_base64_size(from) bytes and says whether the text was Base64: no other characters, and no bits that would be lost.
 /// What was written before a wrong character stays.

@@ -26,17 +26,18 @@ static_assert(piece % 48 == 0);
 class bound_to {
  public:
   explicit bound_to(const entry& e) {
-    const std::array<std::string_view, 4> parts{e.realm, e.name, e.key, e.payload_class};
-    std::size_t size = 1;
-    for (const auto part : parts) size += 4 + part.size();
+    const std::size_t size = 1 + 4 * length_size + e.realm.size() + e.name.size() + e.key.size() + e.payload_class.size();
     if (size > near_.size()) far_.resize(size);
     std::byte* at = size > near_.size() ? far_.data() : near_.data();
     bytes_ = {at, size};
     *at++ = bound_version;
-    for (const auto part : parts) {
-      for (const unsigned shift : {24U, 16U, 8U, 0U}) *at++ = static_cast<std::byte>(part.size() >> shift & 0xffU);
-      if (!part.empty()) std::memcpy(at, part.data(), part.size());
-      at += part.size();
+    for (const std::string* part : {&e.realm, &e.name, &e.key, &e.payload_class}) {
+      const auto length = static_cast<std::uint32_t>(part->size());
+      const std::array highest_first{std::byte(length >> 24U), std::byte(length >> 16U & 0xffU), std::byte(length >> 8U & 0xffU),
+                                     std::byte(length & 0xffU)};
+      std::memcpy(at, highest_first.data(), length_size);
+      std::memcpy(at + length_size, part->data(), part->size());
+      at += length_size + part->size();
     }
   }
   bound_to(const bound_to&) = delete;
@@ -45,6 +46,7 @@ class bound_to {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
+  static constexpr std::size_t length_size = 4;
   std::array<std::byte, 384> near_;
   std::vector<std::byte> far_{};
   std::span<const std::byte> bytes_;
@@ -82,8 +84,16 @@ void sealed_text(std::string& out, std::string_view id, std::span<const std::byt
   out.back() = ')';
 }
 
-[[noreturn]] void fail_damaged(const entry& of) {
-  fail(errc::malformed, "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it", of);
+constexpr std::string_view damaged = "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it";
+[[noreturn]] void fail_damaged(const entry& of) { fail(errc::malformed, std::string(damaged), of); }
+
+bool begins_sealed(std::string_view payload) noexcept { return payload.starts_with(opening); }
+
+/// Of what begins like an envelope; without an id when it is none.
+envelope_parts parts_of(std::string_view payload) noexcept {
+  const auto colon = payload.find(':');
+  if (colon == std::string_view::npos || payload.back() != ')') return {};
+  return {.id = payload.substr(opening.size(), colon - opening.size()), .text = payload.substr(colon + 1, payload.size() - colon - 2)};
 }
 
 /// Where in the header of an envelope the nonce is: from there to its end.
@@ -133,13 +143,10 @@ bool open_text(const entry& e, std::string& payload, std::string_view text, cons
 }  // namespace
 
 std::optional<envelope_parts> envelope_of(std::string_view payload) {
-  if (!payload.starts_with(opening)) return std::nullopt;
-  const auto colon = payload.find(':');
-  if (colon == std::string_view::npos || !payload.ends_with(')')) {
-    throw error(errc::malformed, "the sealed payload is cut off or damaged; is its column wide enough? erase the row or restore it");
-  }
-  const auto id = payload.substr(opening.size(), colon - opening.size());
-  return envelope_parts{.id = id, .text = payload.substr(colon + 1, payload.size() - colon - 2)};
+  if (!begins_sealed(payload)) return std::nullopt;
+  const auto parts = parts_of(payload);
+  if (parts.id.data() == nullptr) throw error(errc::malformed, std::string(damaged));
+  return parts;
 }
 
 sealer::sealer(const sealing_ring& keys, const sealed_options& how, peer with, nonce_source& nonces)
@@ -196,21 +203,16 @@ bool sealer::is_current(std::string_view payload) const noexcept {
   return payload.starts_with(':') && (java_ || payload.substr(1).starts_with(magic_text));
 }
 
-void sealer::open(entry& sealed) const {
-  if (!sealed.payload) return;
+bool sealer::open(entry& sealed) const {
+  if (!sealed.payload) return true;
   std::string& payload = *sealed.payload;
-  std::optional<envelope_parts> parts;
-  try {
-    parts = envelope_of(payload);
-  } catch (const error&) {
-    fail_damaged(sealed);
-  }
-  if (!parts) {
-    if (read_plaintext_) return;
+  if (!begins_sealed(payload)) {
+    if (read_plaintext_) return false;
     fail(errc::permission,
          "the payload is not encrypted, and this store requires it; to migrate a table, allow read_plaintext and rekey it", sealed);
   }
-  const auto [id, text] = *parts;
+  const auto [id, text] = parts_of(payload);
+  if (id.data() == nullptr) fail_damaged(sealed);
   if (text.size() > 2 * aes_gcm::max_size) fail(errc::too_large, "the sealed payload is too large", sealed);
   if (id == base64_id) {
     if (!read_base64_) {
@@ -221,7 +223,7 @@ void sealer::open(entry& sealed) const {
     std::string plain(size.value_or(0), '\0');
     if (!size || !decode_base64(text, reinterpret_cast<std::byte*>(plain.data()))) fail_damaged(sealed);
     payload = std::move(plain);
-    return;
+    return false;
   }
   if (id == sealing_ring::java_id && !read_java_) {
     fail(errc::permission, "the payload was sealed by the Java library, which does not bind it to its row; allow it with read_java",
@@ -248,7 +250,7 @@ void sealer::open(entry& sealed) const {
     wipe(std::as_writable_bytes(std::span(payload)));
     throw;
   }
-  if (good) return;
+  if (good) return key == keys_.front().get();
   wipe(std::as_writable_bytes(std::span(payload)));
   fail(errc::tampered,
        "the sealed payload does not fit: it was changed, belongs to another row, or was sealed with another key than the ring has as '" +

@@ -24,8 +24,8 @@ namespace HOLDFAST_NAMESPACE {
 
 /// Where an envelope says its parts are. The views refer to the payload.
 struct envelope_parts {
-  std::string_view id;
-  std::string_view text;  ///< Base64
+  std::string_view id{};
+  std::string_view text{};  ///< Base64
 };
 
 /// Nothing for a payload that does not begin like an envelope: plaintext. Throws errc::malformed for one that begins so and is none.
@@ -42,8 +42,9 @@ class HOLDFAST_API sealer {
   [[nodiscard]] std::string seal(const entry& plain) const;
   /// The same, into a text whose memory is used again.
   void seal(const entry& plain, std::string& into) const;
-  /// In place; a tombstone stays one. Throws as sealed_store says; the payload is worth nothing then.
-  void open(entry& sealed) const;
+  /// In place; a tombstone stays one. True when it was sealed as `seal` would do it. Throws as sealed_store says; the payload is worth nothing
+  /// then.
+  bool open(entry& sealed) const;
   /// Whether it says that it is sealed as `seal` would do it. Nothing is decrypted.
   [[nodiscard]] bool is_current(std::string_view payload) const noexcept;
 

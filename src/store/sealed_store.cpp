@@ -155,9 +155,7 @@ class sealing_store final : public sealed_store {
 
   void open(const sealer& with, entry& e) {
     try {
-      const bool old = e.payload && !with.is_current(*e.payload);
-      with.open(e);
-      if (old) opened_old_.fetch_add(1, std::memory_order_relaxed);
+      if (!with.open(e)) opened_old_.fetch_add(1, std::memory_order_relaxed);
       opened_.fetch_add(1, std::memory_order_relaxed);
     } catch (const error&) {
       refused_.fetch_add(1, std::memory_order_relaxed);
