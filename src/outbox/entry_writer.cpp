@@ -9,9 +9,8 @@
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::outboxes {
-namespace {
 
-void append_text(std::string& to, std::string_view text) {
+void append_json_text(std::string& to, std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   to += '"';
   std::size_t plain = 0;
@@ -33,12 +32,14 @@ void append_text(std::string& to, std::string_view text) {
   to += '"';
 }
 
+namespace {
+
 void append_field(std::string& to, std::string_view name, std::string_view text) {
   if (text.empty()) return;
   to += ",\"";
   to += name;
   to += "\":";
-  append_text(to, text);
+  append_json_text(to, text);
 }
 
 /// Could it stand in the entry as it is, and be cut out again byte by byte?
@@ -63,7 +64,7 @@ void append_payload(std::string& to, const event& what) {
     to += what.payload;
   } else if (is_utf8(what.payload)) {
     to += ",\"payloadText\":";
-    append_text(to, what.payload);
+    append_json_text(to, what.payload);
   } else {
     to += ",\"payloadBase64\":\"";
     const auto at = to.size();
@@ -79,7 +80,7 @@ std::string entry_body(const event& what) {
   std::string body;
   body.reserve(what.payload.size() + what.key.size() + 160);
   body += "\"type\":";
-  append_text(body, what.type);
+  append_json_text(body, what.type);
   append_field(body, "key", what.key);
   append_field(body, "aggregateType", what.aggregate_type);
   append_field(body, "aggregateId", what.aggregate_id);
@@ -95,9 +96,9 @@ std::string entry_body(const event& what) {
     for (const auto& [name, value] : what.headers) {
       if (!first) body += ',';
       first = false;
-      append_text(body, name);
+      append_json_text(body, name);
       body += ':';
-      append_text(body, value);
+      append_json_text(body, value);
     }
     body += '}';
   }

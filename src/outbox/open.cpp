@@ -3,11 +3,22 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/memory.hpp>
 
+#include "outbox/checks.hpp"
+#if HOLDFAST_HAS_REDIS
+#include "outbox/redis_backend.hpp"
+#endif
 #include "sql/database.hpp"
 
 namespace HOLDFAST_NAMESPACE {
 
 outbox database::outbox(outbox_options options) const {
+#if HOLDFAST_HAS_REDIS
+  if (state_->redis) {
+    outboxes::check_options(options);
+    auto backend = std::make_shared<outboxes::redis_backend>(state_->redis, options);
+    return holdfast::outbox(std::move(backend), std::move(options), state_->options.log, state_->options.metrics);
+  }
+#endif
   if (!state_->in_memory()) throw error(errc::unsupported_type, "there is no outbox on this database yet");
   std::shared_ptr<outbox_backend> backend;
   {

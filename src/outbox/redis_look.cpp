@@ -1,0 +1,266 @@
+#include <holdfast/error.hpp>
+
+#include "outbox/entry.hpp"
+#include "outbox/redis_backend.hpp"
+#include "outbox/redis_words.hpp"
+
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::outboxes {
+
+using redis::command;
+using redis::reply;
+
+namespace {
+
+/// The seven parts of a claim, as the scripts write it; the key is not needed here.
+struct progress_text {
+  fence token = 0;
+  std::uint32_t deliveries = 0, attempts = 0, replays = 0;
+
+  explicit progress_text(std::string_view text) {
+    const auto part = [&] {
+      const auto end = text.find(':');
+      const auto number = number_in(text.substr(0, end));
+      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+      return number;
+    };
+    if (text.empty()) return;
+    token = part();
+    deliveries = static_cast<std::uint32_t>(part());
+    attempts = static_cast<std::uint32_t>(part());
+    replays = static_cast<std::uint32_t>(part());
+  }
+};
+
+timestamp moment(std::string_view ms) { return timestamp(std::chrono::milliseconds(number_in(ms))); }
+
+/// One step of HSCAN or ZSCAN: pairs of name and value.
+struct step {
+  std::string next{};
+  std::vector<std::pair<std::string, std::string>> pairs{};
+};
+
+step scan_step(const redis::client& client, std::string_view how, const std::string& key, std::string_view cursor, std::size_t most) {
+  auto what = command(how).key(key).arg(cursor.empty() ? std::string_view("0") : cursor).arg("COUNT").arg(most).idempotent();
+  auto parts = client.call(what).elements();
+  step result{.next = parts.at(0).text()};
+  if (result.next == "0") result.next.clear();
+  auto found = std::move(parts.at(1)).elements();
+  for (std::size_t i = 0; i + 1 < found.size(); i += 2) {
+    result.pairs.emplace_back(std::move(found[i]).text(), std::move(found[i + 1]).text());
+  }
+  return result;
+}
+
+/// All of it, step by step.
+template <class Use>
+void scan_all(const redis::client& client, std::string_view how, const std::string& key, Use use) {
+  std::string cursor;
+  do {
+    auto part = scan_step(client, how, key, cursor, 500);
+    use(part.pairs);
+    cursor = std::move(part.next);
+  } while (!cursor.empty());
+}
+
+constexpr std::size_t id_length = 36;
+constexpr std::size_t follower_tail = 1 + 16 + 15 + id_length;
+
+}  // namespace
+
+outbox_stats redis_backend::stats(std::size_t lane) {
+  auto what = on(at(lane), scripts_.stats);
+  what.idempotent();
+  const auto answer = client_->call(what);
+  const auto& parts = answer.elements();
+  const auto number = [&](std::size_t i) { return static_cast<std::uint64_t>(number_in(parts.at(i))); };
+  outbox_stats result{.events = number(0),
+                      .pending = number(1),
+                      .following = number(2),
+                      .parked = number(3),
+                      .tickets = number(4),
+                      .remembered = number(5),
+                      .bytes = number(7),
+                      .paused = number(8) == 1,
+                      .overdue = std::chrono::milliseconds(number_in(parts.at(6)))};
+  result.published = number(9);
+  result.duplicates = number(10);
+  result.claims = number(11);
+  result.acked = number(12);
+  result.retried = number(13);
+  result.parkings = number(14);
+  result.stale = number(15);
+  result.fired = number(16);
+  result.orphans = number(17);
+  return result;
+}
+
+std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::vector<found_entry>& entries) {
+  if (entries.empty()) return {};
+  auto what = on(at(lane), scripts_.look);
+  std::vector<outbox_record> result;
+  for (const auto& one : entries) {
+    auto content = read_entry(one.text);
+    what.arg(one.id).arg(content.what.key);
+    outbox_record record;
+    record.what = {.event = std::move(content.what),
+                   .lane = lane,
+                   .created_at = timestamp(std::chrono::milliseconds(content.created_ms)),
+                   .sequence = content.sequence};
+    result.push_back(std::move(record));
+  }
+  what.idempotent();
+  const auto answer = client_->call(what);
+  const auto& parts = answer.elements();
+  const auto now = moment(parts.at(0).text());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    auto& record = result[i];
+    const progress_text progress(parts.at(1 + 5 * i).text());
+    const auto& score = parts.at(2 + 5 * i).text();
+    const auto& since = parts.at(3 + 5 * i).text();
+    const auto& head = parts.at(4 + 5 * i).text();
+    record.what.last_error = parts.at(5 + 5 * i).text();
+    record.what.deliveries = progress.deliveries;
+    record.what.attempts = progress.attempts;
+    record.what.replays = progress.replays;
+    record.fence = progress.token;
+    if (!since.empty()) {
+      record.state = head == record.what.event.id ? event_state::blocking : event_state::parked;
+      record.until = moment(since);
+    } else if (!score.empty()) {
+      if (moment(score) > now) {
+        record.state = record.fence != 0 ? event_state::claimed : event_state::waiting;
+        record.until = moment(score);
+      }
+    } else {
+      record.state = event_state::following;
+      record.behind = head;
+    }
+  }
+  return result;
+}
+
+std::optional<outbox_record> redis_backend::find(std::size_t lane, std::string_view id) {
+  const auto entry = client_->call(command("HGET").key(at(lane)[redis_lane::entries]).arg(id).idempotent());
+  if (entry.is_nil()) return std::nullopt;
+  auto found = look_at(lane, {{.id = std::string(id), .text = entry.text()}});
+  return std::move(found.front());
+}
+
+scan_page redis_backend::scan(std::size_t lane, scan_what what, std::string_view after, std::size_t most) {
+  const auto& own = at(lane);
+  scan_page page;
+  std::vector<found_entry> found;
+  if (what == scan_what::all) {
+    auto part = scan_step(*client_, "HSCAN", own[redis_lane::entries], after, most);
+    for (auto& [id, text] : part.pairs) found.push_back({.id = std::move(id), .text = std::move(text)});
+    page.after = std::move(part.next);
+    page.records = look_at(lane, found);
+    return page;
+  }
+  const bool tickets = what == scan_what::tickets;
+  auto part = scan_step(*client_, "ZSCAN", own[tickets ? redis_lane::expiry_due : redis_lane::parked], after, most);
+  page.after = std::move(part.next);
+  if (part.pairs.empty()) return page;
+  auto texts = command("HMGET").key(own[tickets ? redis_lane::tickets : redis_lane::entries]).idempotent();
+  for (const auto& [name, score] : part.pairs) texts.arg(name);
+  const auto answer = client_->call(texts);
+  const auto& values = answer.elements();
+  for (std::size_t i = 0; i < part.pairs.size(); ++i) {
+    if (values.at(i).is_nil()) continue;
+    const auto& text = values[i].text();
+    if (!tickets) {
+      found.push_back({.id = part.pairs[i].first, .text = text});
+      continue;
+    }
+    const auto colon = text.find(':');
+    const auto size = static_cast<std::size_t>(number_in(std::string_view(text).substr(0, colon)));
+    outbox_record record;
+    record.what.event =
+        read_entry(entry_text("00000000-0000-0000-0000-000000000000", std::string_view(text).substr(colon + 1 + size), 0, 0)).what;
+    record.what.event.id = part.pairs[i].first;
+    record.what.lane = lane;
+    record.what.deliveries = 0;
+    record.state = event_state::waiting;
+    record.until = moment(part.pairs[i].second);
+    page.records.push_back(std::move(record));
+  }
+  if (!tickets) page.records = look_at(lane, found);
+  return page;
+}
+
+bool redis_backend::repair_one(const redis_lane& lane, bool repair, std::string_view what, std::string_view name, std::string_view key) {
+  auto question = on(lane, scripts_.repair);
+  question.arg(what).arg(name).arg(repair ? 1 : 0).arg(key).idempotent(!repair);
+  return client_->call(question).integer() == 1;
+}
+
+check_report redis_backend::check(std::size_t lane, bool repair) {
+  const auto& own = at(lane);
+  check_report report;
+  const auto marks = client_->call(command("HMGET").key(own[redis_lane::meta]).arg("seq").arg("acked").idempotent()).elements();
+  // What leads to nothing.
+  for (const auto place : {redis_lane::pending, redis_lane::parked}) {
+    const std::string_view name = place == redis_lane::pending ? "pending" : "parked";
+    scan_all(*client_, "ZSCAN", own[place], [&](const auto& pairs) {
+      std::vector<command> questions;
+      for (const auto& [id, score] : pairs) questions.push_back(command("HEXISTS").key(own[redis_lane::entries]).arg(id).idempotent());
+      if (questions.empty()) return;
+      const auto answers = client_->pipeline(questions);
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        if (answers.at(i).integer() == 0 && repair_one(own, repair, name, pairs[i].first, {})) ++report.without_entry;
+      }
+    });
+  }
+  std::set<std::string> keys;
+  std::unordered_set<std::string> following;
+  scan_all(*client_, "ZSCAN", own[redis_lane::followers], [&](const auto& pairs) {
+    std::vector<command> questions;
+    for (const auto& [member, score] : pairs) {
+      if (member.size() < follower_tail) throw error(errc::malformed, "'" + own[redis_lane::followers] + "' holds what no outbox wrote");
+      keys.insert(member.substr(0, member.size() - follower_tail));
+      following.insert(member.substr(member.size() - id_length));
+      questions.push_back(command("HEXISTS").key(own[redis_lane::entries]).arg(member.substr(member.size() - id_length)).idempotent());
+    }
+    if (questions.empty()) return;
+    const auto answers = client_->pipeline(questions);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      if (answers.at(i).integer() == 0 && repair_one(own, repair, "follower", pairs[i].first, {})) ++report.without_entry;
+    }
+  });
+  scan_all(*client_, "HSCAN", own[redis_lane::heads], [&](const auto& pairs) {
+    for (const auto& [key, id] : pairs) keys.insert(key);
+  });
+  for (const auto& key : keys) {
+    if (repair_one(own, repair, "key", key, {})) ++report.without_head;
+  }
+  // What nothing leads to.
+  std::unordered_set<std::string> seen;
+  std::uint64_t bytes = 0;
+  scan_all(*client_, "HSCAN", own[redis_lane::entries], [&](const auto& pairs) {
+    std::vector<found_entry> found;
+    for (const auto& [id, text] : pairs) {
+      if (!seen.insert(id).second) continue;
+      bytes += text.size();
+      found.push_back({.id = id, .text = text});
+    }
+    const auto records = look_at(lane, found);
+    for (const auto& one : records) {
+      if (one.state != event_state::following || following.contains(one.what.event.id)) continue;
+      if (repair_one(own, repair, "entry", one.what.event.id, one.what.event.key)) ++report.without_place;
+    }
+  });
+  report.events = seen.size();
+  auto question = on(own, scripts_.repair);
+  question.arg("bytes").arg(bytes).arg(repair ? 1 : 0);
+  question.arg(marks.at(0).is_nil() ? std::string_view() : std::string_view(marks.at(0).text()));
+  question.arg(marks.at(1).is_nil() ? std::string_view() : std::string_view(marks.at(1).text()));
+  report.bytes_off = client_->call(question).integer();
+  return report;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::outboxes
