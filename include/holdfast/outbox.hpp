@@ -29,6 +29,10 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+namespace join {
+class transaction;
+}  // namespace join
+
 /// An outbox over a backend. Copies share it.
 ///
 /// Thread-safety: every function may be called from any thread. No threads of its own. After fork the child must not use it.
@@ -48,6 +52,17 @@ class HOLDFAST_API outbox {
   /// Keeps many, in one step per lane. A lane that refuses, or whose answer was lost, tells so in the receipts of its events.
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> what) const;
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> what, const durability& how) const;
+
+  // ---- publish in the caller's own transaction, on SQL ----
+
+  /// Keeps an event when the caller's transaction commits, and never had it when that rolls back: see holdfast/join/transaction.hpp, whose
+  /// adaptors run it on the caller's own handle. The tables must be in the database of that handle. Throws errc::unsupported_type where the
+  /// outbox is not on SQL; a refusal (quota) is an exception here. Until the transaction ends, others who publish for the same key wait.
+  receipt publish(join::transaction& in, event what) const;
+  [[nodiscard]] std::vector<receipt> publish_all(join::transaction& in, std::vector<event> what) const;
+  /// Whether to apply the effect of a claimed event in this transaction: `done`: now, and commit; `applied`: it was, nothing is left to do;
+  /// `stale`: the claim was lost, roll back. Remembered for the dedup window. Nobody else gets the event before the transaction ends.
+  [[nodiscard]] commit_status effect_once(join::transaction& in, fence token, const claimed_event& what) const;
 
   // ---- deliver ----
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,7 +72,8 @@ class rows {
 /// What came of a statement.
 struct outcome {
   sql::rows rows{};
-  std::uint64_t affected = 0;  ///< as the server counts; MySQL counts an update as 2 and an unchanged row as 0
+  std::uint64_t affected = 0;   ///< as the server counts; MySQL counts an update as 2 and an unchanged row as 0
+  std::uint64_t insert_id = 0;  ///< on MySQL and MariaDB: what LAST_INSERT_ID() is after the statement
 };
 
 /// How a failure is acted on; it travels in holdfast::error as its code and flags.
@@ -116,6 +118,11 @@ class HOLDFAST_API connection {
 
   /// The longest a statement may take from now on; ended even when the server hangs.
   virtual void limit(std::chrono::milliseconds longest) = 0;
+
+  /// PostgreSQL: what others say on this channel (NOTIFY) is kept for `notice` from now on. Throws errc::unsupported_type elsewhere.
+  virtual void listen(const std::string& channel);
+  /// What was said: the payload of a notification. Waits at most so long; nothing when nobody said anything.
+  [[nodiscard]] virtual std::optional<std::string> notice(std::chrono::milliseconds longest);
 
   /// No use any more: the pool throws it away.
   [[nodiscard]] virtual bool broken() const noexcept = 0;

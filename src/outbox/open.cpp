@@ -4,6 +4,7 @@
 #include <holdfast/outbox/memory.hpp>
 
 #include "outbox/checks.hpp"
+#include "outbox/sql_open.hpp"
 #if HOLDFAST_HAS_REDIS
 #include "outbox/redis_backend.hpp"
 #endif
@@ -12,6 +13,11 @@
 namespace HOLDFAST_NAMESPACE {
 
 outbox database::outbox(outbox_options options) const {
+  if (state_->pool) {
+    auto backend =
+        outboxes::open_sql_outbox(state_, {.prefix = options.prefix, .lanes = options.lanes, .create_schema = options.create_schema});
+    return holdfast::outbox(std::move(backend), std::move(options), state_->options.log, state_->options.metrics);
+  }
 #if HOLDFAST_HAS_REDIS
   if (state_->redis) {
     outboxes::check_options(options);
@@ -19,7 +25,6 @@ outbox database::outbox(outbox_options options) const {
     return holdfast::outbox(std::move(backend), std::move(options), state_->options.log, state_->options.metrics);
   }
 #endif
-  if (!state_->in_memory()) throw error(errc::unsupported_type, "there is no outbox on this database yet");
   std::shared_ptr<outbox_backend> backend;
   {
     const std::scoped_lock lock(state_->mutex);

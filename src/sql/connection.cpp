@@ -6,6 +6,12 @@ namespace HOLDFAST_NAMESPACE::sql {
 
 connection::~connection() = default;
 
+void connection::listen(const std::string&) {
+  throw error(errc::unsupported_type, "this database cannot notify; ask it from time to time");
+}
+
+std::optional<std::string> connection::notice(std::chrono::milliseconds) { return std::nullopt; }
+
 std::string_view to_string(dialect_id id) noexcept {
   static constexpr std::array<std::string_view, 8> names{"sqlite", "postgresql", "mysql",  "mariadb",
                                                          "h2",     "sqlserver",  "oracle", "unknown"};

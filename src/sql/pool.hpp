@@ -52,6 +52,12 @@ class HOLDFAST_API pool {
   [[nodiscard]] lease reader();
   [[nodiscard]] lease writer();
 
+  /// What makes the connections: for a pool of a child process.
+  [[nodiscard]] const connection_factory& factory() const noexcept { return connect_; }
+
+  /// A connection of the caller's own, not counted: for one that is used for as long as the program runs.
+  [[nodiscard]] std::unique_ptr<connection> another() const { return connect_(); }
+
   struct numbers {
     std::size_t open = 0;        ///< connections that exist
     std::size_t taken = 0;       ///< of these, in somebody's hands

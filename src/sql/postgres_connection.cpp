@@ -126,6 +126,16 @@ class postgres_connection final : public connection {
     session_.query(text, effect::commits, until);
   }
 
+  void listen(const std::string& channel) override {
+    const bool plain = !channel.empty() &&
+                       std::ranges::all_of(channel, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+    if (!plain) throw error(errc::invalid_argument, "a channel is named with lower-case letters, digits and underscores");
+    session_.query("LISTEN " + channel, effect::none, deadline(limit_));
+  }
+  [[nodiscard]] std::optional<std::string> notice(std::chrono::milliseconds longest) override {
+    return session_.notification(deadline(longest));
+  }
+
   void begin() override {
     if (session_.in_transaction()) throw error(errc::invalid_argument, "a transaction has begun already");
     const deadline until(limit_);

@@ -233,6 +233,27 @@ result session::receive(effect e, const deadline& until) {
   return last;
 }
 
+std::optional<std::string> session::notification(const deadline& until) {
+  if (broken()) lose(false);
+  for (;;) {
+    if (PGnotify* heard = PQnotifies(handle_)) {
+      std::string said = heard->extra;
+      PQfreemem(heard);
+      return said;
+    }
+    pollfd socket{PQsocket(handle_), POLLIN, 0};
+    // Under TLS, bytes can wait in the library when the socket has none.
+    const int ready =
+        poll(&socket, 1, PQsslInUse(handle_) != 0 ? std::min(milliseconds_until(until.when), 50) : milliseconds_until(until.when));
+    if (ready < 0 && errno != EINTR) lose(false);
+    if (ready > 0 || PQsslInUse(handle_) != 0) {
+      if (PQconsumeInput(handle_) == 0) lose(false);
+      if (ready > 0) continue;
+    }
+    if (std::chrono::steady_clock::now() >= until.when) return std::nullopt;
+  }
+}
+
 result session::query(const std::string& text, effect e, const deadline& until) {
   prepare_to_send();
   send(PQsendQuery(handle_, text.c_str()), until);

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 struct pg_conn;    // libpq's PGconn
@@ -56,6 +57,9 @@ class session {
   result query(const std::string& text, effect e, const deadline& until);
   void prepare(const std::string& name, const std::string& text, const wire_parameters& parameters, const deadline& until);
   result execute(const std::string& name, const wire_parameters& parameters, effect e, const deadline& until);
+
+  /// What somebody said on a channel that was listened to; waits for it until then. Nothing: nobody said anything.
+  std::optional<std::string> notification(const deadline& until);
 
   [[nodiscard]] bool in_transaction() const noexcept;
   [[nodiscard]] bool in_failed_transaction() const noexcept;

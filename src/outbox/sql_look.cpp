@@ -1,0 +1,180 @@
+#include <holdfast/error.hpp>
+
+#include "outbox/checks.hpp"
+#include "outbox/entry.hpp"
+#include "outbox/sql_backend.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace HOLDFAST_NAMESPACE::outboxes {
+
+outbox_stats sql_backend::stats(std::size_t lane) {
+  return in_transaction([&](join::transaction& in) {
+    const auto number = static_cast<std::int64_t>(lane);
+    const auto now = look_at(in, lane);
+    fold(in, lane);
+    const auto sums = read_tallies(in, lane);
+    const auto found = ask(in, say_.count, {number, number});
+    const auto at = [&](std::size_t column) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, number_in(found, 0, column))); };
+    const auto made_of = [](std::int64_t sum) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum)); };
+    outbox_stats made;
+    made.events = at(0);
+    made.bytes = at(1);
+    made.parked = at(2);
+    made.remembered = at(3);
+    // Of each key one event is in front; where it blocks, none is to be delivered.
+    const auto fronts = at(7) - std::min(at(7), at(4));
+    made.pending = at(5) + fronts;
+    made.following = at(6) - std::min(at(6), fronts);
+    made.tickets = at(8);
+    made.paused = now.paused;
+    const auto first = ask(in, say_.overdue, {number, now.now});
+    if (!first.empty()) made.overdue = std::chrono::milliseconds(now.now - number_in(first, 0, 0, now.now));
+    made.published = made_of(sums.published);
+    made.duplicates = made_of(sums.duplicates);
+    made.claims = made_of(sums.claims);
+    made.acked = made_of(sums.acked);
+    made.retried = made_of(sums.retried);
+    made.parkings = made_of(sums.parkings);
+    made.stale = made_of(sums.stale);
+    made.fired = made_of(sums.fired);
+    made.orphans = made_of(sums.orphans);
+    return made;
+  });
+}
+
+outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, std::size_t row, std::string entry) const {
+  const auto what = read_row(from, row);
+  const auto now = say_.dialect == sql::dialect_id::sqlite ? clock_ms() : number_in(from, row, 19);
+  outbox_record made;
+  if (!entry.empty()) made.what.event = read_entry(entry).what;
+  made.what.event.id = what.id;
+  made.what.lane = lane;
+  made.what.deliveries = static_cast<std::uint32_t>(what.deliveries);
+  made.what.attempts = static_cast<std::uint32_t>(what.attempts);
+  made.what.replays = static_cast<std::uint32_t>(what.replays);
+  made.what.created_at = timestamp(std::chrono::milliseconds(what.created));
+  made.what.sequence = what.number != 0 ? what.number : what.seq;
+  made.what.last_error = what.last_error;
+  made.fence = what.token;
+  const auto moment = [](std::int64_t ms) { return timestamp(std::chrono::milliseconds(ms)); };
+  if (what.place == place::parked || what.place == place::blocking) {
+    made.state = what.place == place::parked ? event_state::parked : event_state::blocking;
+    made.until = moment(what.at);
+  } else if (!what.first()) {
+    made.state = event_state::following;
+    made.behind = text_in(from, row, 18);
+  } else if (const auto due = what.due.value_or(what.at); due > now) {
+    made.state = what.token != 0 ? event_state::claimed : event_state::waiting;
+    made.until = moment(due);
+  }
+  return made;
+}
+
+std::optional<outbox_record> sql_backend::find(std::size_t lane, std::string_view id) {
+  return in_transaction([&](join::transaction& in) -> std::optional<outbox_record> {
+    const auto found = ask(in, say_.find, {static_cast<std::int64_t>(lane), id});
+    if (found.empty()) return std::nullopt;
+    const std::string one[]{std::string(id)};
+    auto entries = entries_of(in, one);
+    return record_of(lane, found, 0, entries.empty() ? std::string() : std::move(entries.begin()->second));
+  });
+}
+
+scan_page sql_backend::scan(std::size_t lane, scan_what what, std::string_view after, std::size_t most) {
+  return in_transaction([&](join::transaction& in) {
+    const auto number = static_cast<std::int64_t>(lane);
+    const auto limit = static_cast<std::int64_t>(most) + 1;  // one more tells whether there is more
+    scan_page page;
+    if (what == scan_what::tickets) {
+      const auto found = ask(in, say_.scan_tickets, {number, after, limit});
+      for (std::size_t i = 0; i < std::min(found.size(), most); ++i) {
+        outbox_record made;
+        made.what.event = read_entry(kept_entry("00000000-0000-0000-0000-000000000000", text_in(found, i, 3))).what;
+        made.what.event.id = text_in(found, i, 0);
+        made.what.lane = lane;
+        made.what.deliveries = 0;
+        made.state = event_state::waiting;
+        made.until = timestamp(std::chrono::milliseconds(number_in(found, i, 1)));
+        page.records.push_back(std::move(made));
+      }
+      if (found.size() > most) page.after = page.records.back().what.event.id;
+      return page;
+    }
+    const auto found = ask(in, what == scan_what::parked ? say_.scan_parked : say_.scan, {number, after, limit});
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < std::min(found.size(), most); ++i) ids.push_back(text_in(found, i, 1));
+    auto entries = entries_of(in, ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto entry = entries.find(ids[i]);
+      page.records.push_back(record_of(lane, found, i, entry != entries.end() ? std::move(entry->second) : std::string()));
+    }
+    if (found.size() > most) page.after = ids.back();
+    return page;
+  });
+}
+
+check_report sql_backend::check(std::size_t lane, bool repair) {
+  return in_transaction([&](join::transaction& in) {
+    const auto number = static_cast<std::int64_t>(lane);
+    const auto now = look_at(in, lane, repair);
+    check_report report;
+    tally_sheet counts;
+    const auto lost = ask(in, say_.without_entry, {number});
+    report.without_entry = lost.size();
+    if (repair && !lost.empty()) {
+      json_rows gone;
+      std::map<std::string, promotion, std::less<>> keys;
+      for (std::size_t i = 0; i < lost.size(); ++i) {
+        gone.row().add(number_in(lost, i, 0));
+        if (auto queue = text_in(lost, i, 2); !queue.empty()) keys.emplace(std::move(queue), promotion{});
+      }
+      const auto list = gone.text();
+      tell(in, say_.erase_events, {std::string_view(list)});
+      // What stands in front and has a time keeps it.
+    }
+    // Entries have no lane of their own: they are looked at with the first one.
+    if (lane == 0) {
+      const auto loose = ask(in, say_.without_place, {});
+      report.without_place = loose.size();
+      if (repair && !loose.empty()) {
+        std::vector<std::string> ids;
+        for (std::size_t i = 0; i < loose.size(); ++i) ids.push_back(text_in(loose, i, 0));
+        std::map<std::size_t, json_rows> by_lane;
+        for (const auto& [id, entry] : entries_of(in, ids)) {
+          const auto what = read_entry(entry).what;
+          auto& rows = by_lane[lane_of(what.key.empty() ? id : what.key, lanes_)];
+          rows.row().add(static_cast<std::int64_t>(lane_of(what.key.empty() ? id : what.key, lanes_))).add(id).add(what.key);
+          rows.add(std::int64_t{0}).add(now.now).add(static_cast<std::int64_t>(entry.size()));
+        }
+        for (const auto& [at, rows] : by_lane) {
+          const auto list = rows.text();
+          tell(in, say_.add_events, {std::string_view(list)});
+        }
+      }
+    }
+    const auto headless = ask(in, say_.without_head, {number});
+    report.without_head = headless.size();
+    if (repair && !headless.empty()) {
+      json_rows rows;
+      for (std::size_t i = 0; i < headless.size(); ++i)
+        rows.row().add(number_in(headless, i, 0)).add(std::int64_t{0}).add(std::int64_t{0}).add(std::int64_t{0}).add_null();
+      const auto list = rows.text();
+      tell(in, say_.promote, {std::string_view(list)});
+    }
+    const auto found = ask(in, say_.count, {number, number});
+    report.events = static_cast<std::uint64_t>(number_in(found, 0, 0));
+    const auto sums = read_tallies(in, lane);
+    report.bytes_off = sums.bytes - number_in(found, 0, 1);
+    if (repair) {
+      counts.events = number_in(found, 0, 0) - sums.events;
+      counts.bytes = -report.bytes_off;
+      counts.tickets = number_in(found, 0, 8) - sums.tickets;
+      write_tally(in, lane, counts);
+    }
+    return report;
+  });
+}
+
+}  // namespace HOLDFAST_NAMESPACE::outboxes
