@@ -6,6 +6,7 @@
 #include "keys.hpp"
 #include "ratio.hpp"
 #include "redis_bench.hpp"
+#include "sequence_bench.hpp"
 #include "store_bench.hpp"
 #include "store_decorated.hpp"
 #include "store_memory.hpp"
@@ -98,6 +99,23 @@ void add_store_bench(command group) {
   });
 }
 
+void add_sequence_bench(command group) {
+  command at = group.add("sequence", "Ids beside one atomic counter, and beside the seed's lock");
+  at.about(
+      "In memory, without a database: what a call costs beside a bare fetch_add, on one thread and on two, and how long the slowest of ten\n"
+      "thousand calls takes at a million ids a second while blocks take 2 ms. At least 60 short rounds each; medians are compared.\n"
+      "Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
+  at.examples("holdfast bench sequence\nholdfast bench sequence --json\nholdfast bench sequence --rounds 301");
+  const option json = at.flag("--json", "Print one JSON object");
+  const option rounds =
+      at.value("--rounds", "N", "How many rounds; 101 if not given, fewer than 60 are only good for a first look").number(1, 100'000);
+  at.run([=](console& io) {
+    bench::settings how{.round_seconds = 0.004};
+    how.rounds = static_cast<std::size_t>(rounds.count(how.rounds));
+    return tell(io, json, "sequence", bench::measure_sequences(how));
+  });
+}
+
 #if HOLDFAST_HAS_REDIS
 void add_redis_bench(command group) {
   command at = group.add("redis", "The Redis client beside hiredis");
@@ -125,6 +143,7 @@ void add_bench_commands(command root) {
   add_bench(group, "keys", "Keys beside the raw hash of the same bytes", bench::key_contests);
   add_bench(group, "failover", "Protected calls beside a key, a codec and a hash map", bench::failover_contests);
   add_store_bench(group);
+  add_sequence_bench(group);
 #if HOLDFAST_HAS_REDIS
   add_redis_bench(group);
 #endif

@@ -10,6 +10,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/executor.hpp>
 #include <holdfast/failover.hpp>
+#include <holdfast/id_generator.hpp>
 #include <holdfast/key.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
@@ -20,6 +21,7 @@
 #include <holdfast/payload.hpp>
 #include <holdfast/redis.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/sequence.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>
 #include <holdfast/store/cleanup.hpp>

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -125,6 +126,11 @@ class HOLDFAST_API sequence {
   sequence_block next_n(std::int64_t count);
   sequence_block next_n(std::int64_t count, std::chrono::steady_clock::time_point deadline);
 
+  /// An id inside a transaction of the caller's (see join/transaction.hpp): it is used up when they commit, and not used when they roll back, so there are no gaps
+  /// as long as the sequence is used in no other way. Whoever else wants one waits until the transaction ends: some thousand ids a second. No lease, and no cache.
+  /// Throws errc::invalid_argument where that cannot be (memory, Redis, another kind of database, no transaction), errc::out_of_range at the end, and what the database throws.
+  std::int64_t next_in_transaction(join::transaction& joined);
+
   /// A part of the lease for one thread, with at most so many ids at once. 1 keeps the order of the whole process.
   [[nodiscard]] sequence_handle handle(std::int64_t most = 256);
 
@@ -179,6 +185,7 @@ class HOLDFAST_API sequence_source {
  public:
   /// Throws errc::invalid_argument without a store.
   explicit sequence_source(std::shared_ptr<block_store> store, sequence_environment around = {});
+  explicit sequence_source(std::shared_ptr<detail::source_root> shared) noexcept : root_(std::move(shared)) {}  ///< private to the library
 
   /// Throws errc::invalid_argument (name, options that cannot hold), errc::unsupported_type when the store's settings could make it forget blocks.
   /// `options.store` is not looked at. The store's settings are looked at once.

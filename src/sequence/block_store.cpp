@@ -18,6 +18,10 @@ bool allowed(char c) {
 
 block_store::~block_store() = default;
 
+block_grant block_store::allocate_in(join::transaction& /*joined*/, const block_request& /*request*/) {
+  throw error(errc::invalid_argument, "this store cannot take part in a transaction; use a sequence on SQLite, PostgreSQL or MySQL");
+}
+
 void check_sequence_name(std::string_view name) {
   constexpr std::size_t longest = 128;
   if (name.empty() || name.size() > longest || !std::ranges::all_of(name, allowed))

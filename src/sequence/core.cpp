@@ -5,17 +5,22 @@
 
 namespace HOLDFAST_NAMESPACE::detail {
 
-sequence_core::sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source, sequence_window& window,
-                             std::shared_ptr<const sequence_instruments> numbers, bool hot)
+error exhausted(std::string_view name) {
+  return {errc::out_of_range, "the sequence '" + std::string(name) + "' is exhausted: its last id was given out"};
+}
+
+sequence_core::sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source,
+                             std::shared_ptr<sequence_window> window, std::shared_ptr<const sequence_instruments> numbers, bool hot)
     : config_(std::move(config)),
       source_(std::move(source)),
+      window_(std::move(window)),
       numbers_(std::move(numbers)),
       // A sequence that cycles gives its ids out in another order than its tickets: never by the hot path.
-      lease_(window, hot && !config_->options.cycle),
+      lease_(*window_, hot && !config_->options.cycle),
       sizing_(config_->options.blocks),
       left_(static_cast<std::uint64_t>(config_->range.limit())) {
-  window.offset = config_->range.offset();
-  window.step = static_cast<std::uint64_t>(config_->range.increment());
+  window_->offset = config_->range.offset();
+  window_->step = static_cast<std::uint64_t>(config_->range.increment());
 }
 
 sequence_core::answer sequence_core::settle(std::uint64_t mine, std::uint64_t& count, std::optional<time_point> deadline, bool partial,
@@ -133,7 +138,7 @@ void sequence_core::granted(block_grant what, std::chrono::microseconds took) no
       highest_ = std::max(highest_, what.block.last());
     } else if (!what.block.has_next()) {
       left_ = 0;
-      refuse(error(errc::out_of_range, "the sequence '" + config_->name + "' is exhausted: its last id was given out"));
+      refuse(exhausted(config_->name));
     } else if (went_back(what)) {
       poison_ = error(errc::tampered, "the store granted numbers of the sequence '" + config_->name +
                                           "' that it had granted before: it lost its last state; raise the counter above every id in use, "

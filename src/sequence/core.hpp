@@ -30,6 +30,9 @@ struct sequence_config {
   id_range range;
 };
 
+/// What a sequence says at its end.
+[[nodiscard]] error exhausted(std::string_view name);
+
 /// The numbers of one sequence, for a sink.
 struct sequence_instruments {
   sequence_instruments(metrics_sink& into, std::string_view name);
@@ -81,7 +84,7 @@ class sequence_core final : public refill_client, public std::enable_shared_from
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source, sequence_window& window,
+  sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source, std::shared_ptr<sequence_window> window,
                 std::shared_ptr<const sequence_instruments> numbers, bool hot);
 
   enum class answer : std::uint8_t { owned, redraw, later };
@@ -122,6 +125,7 @@ class sequence_core final : public refill_client, public std::enable_shared_from
 
   const std::shared_ptr<const sequence_config> config_;
   const std::shared_ptr<source_core> source_;
+  const std::shared_ptr<sequence_window> window_;  // the refiller may bring a block when nobody else is left
   const std::shared_ptr<const sequence_instruments> numbers_;
 
   mutable std::mutex mutex_{};

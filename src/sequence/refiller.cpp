@@ -116,7 +116,10 @@ struct refiller::state {
       auto grants = how_.store->allocate(requests);
       if (grants.size() != requests.size()) throw error(errc::internal, "the block store answered other requests than it was given");
       const auto took = std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - begun);
-      for (std::size_t i = 0; i < grants.size(); ++i) asking[i]->who->granted(std::move(grants[i]), took);
+      for (std::size_t i = 0; i < grants.size(); ++i) {
+        if (const auto why = grants[i].problem) fail(*asking[i], *why);
+        else asking[i]->who->granted(std::move(grants[i]), took);
+      }
     } catch (...) {
       const auto why = as_error(std::current_exception());
       // One of many may be the reason: then the others should not suffer.
@@ -134,12 +137,18 @@ struct refiller::state {
 
   void fail(std::vector<place>& batch, const error& why) {
     how_.log->write_limited("sequence-refill", log_level::warning, "a refill of sequences failed: " + std::string(why.what()));
-    for (auto& each : batch) {
-      if (!each.who->failed(why)) continue;
-      each.not_before = steady::now() + pause(each.tries++);
-      const std::scoped_lock lock(mutex_);
-      queue_.push_back(std::move(each));
-    }
+    for (auto& each : batch) ask_again(each, why);
+  }
+  void fail(place& one, const error& why) {
+    how_.log->write_limited("sequence-refill", log_level::warning, "a refill of sequences failed: " + std::string(why.what()));
+    ask_again(one, why);
+  }
+
+  void ask_again(place& one, const error& why) {
+    if (!one.who->failed(why)) return;
+    one.not_before = steady::now() + pause(one.tries++);
+    const std::scoped_lock lock(mutex_);
+    queue_.push_back(std::move(one));
   }
 
   steady::duration pause(int tries) {

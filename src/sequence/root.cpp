@@ -49,9 +49,11 @@ sequence_root::sequence_root(std::shared_ptr<const sequence_config> config, std:
     : config_(std::move(config)),
       source_(std::move(source)),
       numbers_(std::make_shared<const sequence_instruments>(*isolate(metrics), config_->name)),
-      window_(new(page_.data()) sequence_window),
+      page_(std::make_shared<const wiped_page>()),
+      window_(new(page_->data()) sequence_window),
       here_([this](const sequence_core*) {
-        return std::make_shared<sequence_core>(config_, source_->shared_core(), *window_, numbers_, page_.wipes());
+        return std::make_shared<sequence_core>(config_, source_->shared_core(), std::shared_ptr<sequence_window>(page_, window_), numbers_,
+                                               page_->wipes());
       }) {}
 
 std::optional<std::int64_t> sequence_root::draw(std::uint64_t& count, std::optional<sequence_core::time_point> deadline, bool partial) {

@@ -80,8 +80,8 @@ class sequence_root {
   const std::shared_ptr<const sequence_config> config_;
   const std::shared_ptr<source_root> source_;
   const std::shared_ptr<const sequence_instruments> numbers_;
-  const wiped_page page_{};
-  sequence_window* const window_;
+  const std::shared_ptr<const wiped_page> page_;
+  sequence_window* const window_;  // in the page
   own_process<sequence_core> here_;
 };
 

@@ -90,6 +90,14 @@ sequence_block sequence::next_n(std::int64_t count, steady::time_point deadline)
   return {first, static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + (drawn - 1) * static_cast<std::uint64_t>(step)), step};
 }
 
+std::int64_t sequence::next_in_transaction(join::transaction& joined) {
+  const auto& config = root_->config();
+  const auto granted = root_->core().store().allocate_in(
+      joined, {.name = config.name, .count = 1, .limit = config.range.limit(), .cycle = config.options.cycle});
+  if (!granted.block.has_next()) throw detail::exhausted(config.name);
+  return config.range.id(granted.block.first());
+}
+
 sequence_handle sequence::handle(std::int64_t most) {
   if (most < 1 || most > largest_block) throw error(errc::invalid_argument, "a handle takes 1 to 2147483648 ids at once");
   return {root_, most};

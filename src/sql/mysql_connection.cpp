@@ -237,6 +237,7 @@ class mysql_connection final : public connection {
       }
     } else {
       into.affected += mysql_stmt_affected_rows(&executed);
+      into.insert_id = mysql_stmt_insert_id(&executed);
     }
     link_.finish(executed, limit, sent_change);
   }

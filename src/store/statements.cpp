@@ -1,5 +1,7 @@
 #include "store/statements.hpp"
 
+#include "sql/table_prefix.hpp"
+
 #include "store/merge_text.hpp"
 
 #include <algorithm>
@@ -116,23 +118,6 @@ std::string first_row(dialect_id dialect) {
   return dialect == dialect_id::oracle ? " FETCH FIRST 1 ROWS ONLY" : " LIMIT 1";
 }
 
-/// Throws errc::invalid_argument for a prefix that could be more than a name.
-void check_prefix(std::string_view prefix) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
-  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "prefix"}); };
-  if (prefix.size() > 100) fail("the table prefix is longer than 100 characters");
-  bool empty_part = true;
-  for (const char c : prefix) {
-    if (c == '.') {
-      if (empty_part) fail("the table prefix has an empty qualifier; write it like SCHEMA.MYAPP_");
-      empty_part = true;
-    } else {
-      if (!plain(c)) fail("the table prefix may only contain letters, digits, underscores and dots between qualifiers");
-      empty_part = false;
-    }
-  }
-}
-
 /// Some compare the names of tables without case; PostgreSQL cuts each part of a name off after 63 bytes, in silence.
 std::string as_databases_see(std::string_view table) {
   constexpr std::size_t most = 63;
@@ -161,13 +146,13 @@ void make_upsert(sql::batch_statement& upsert, dialect_id dialect, const std::st
 }  // namespace
 
 std::map<std::string, std::string> prefixes_of_realms(const store_options& options) {
-  check_prefix(options.prefix);
+  sql::check_table_prefix(options.prefix);
   if (options.realms.empty()) return {{std::string(), options.prefix}};
   std::map<std::string, std::string> prefixes;
   std::set<std::string> folded;
   for (const auto& [realm, before] : options.realms) {
     const std::string& whole = prefixes[realm] = before + options.prefix;
-    check_prefix(whole);
+    sql::check_table_prefix(whole);
     if (!folded.insert(as_databases_see(whole + "FAILOVER_STORE")).second)
       throw error(errc::invalid_argument, "two tenants would share the table " + whole + "FAILOVER_STORE", {.path = "realms"});
   }

@@ -1,6 +1,14 @@
+#include <holdfast/database.hpp>
 #include <holdfast/sequence/block_store.hpp>
 
 #include "contract/sequence_contract.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/postgres_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <atomic>
+#include <string>
 
 namespace holdfast::test {
 namespace {
@@ -9,7 +17,41 @@ struct in_memory {
   static std::shared_ptr<block_store> make() { return make_memory_block_store(); }
 };
 
+struct on_sqlite {
+  [[nodiscard]] std::shared_ptr<block_store> make() const {
+    return open("sqlite://" + (directory.path() / "ids.db").string()).block_store({.prefix = "T_", .create_schema = true});
+  }
+  temporary_directory directory;
+};
+
+/// One database for each test program, one table for each test.
+template <class Server>
+struct on_server {
+  static std::shared_ptr<block_store> make(database_options how = {}) {
+    static const auto& server = shared_server<Server>();
+    static const std::string url = server.url(server.create_database("sequences"));
+    static std::atomic<int> tables{0};
+    return open(url, std::move(how)).block_store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+  }
+};
+
+/// The statements for MySQL, which has no RETURNING, on the server that we have.
+struct as_mysql {
+  static std::shared_ptr<block_store> make() {
+    static const auto& server = shared_server<mariadb_server>();
+    static const std::string url = server.url(server.create_database("as_mysql"));
+    static std::atomic<int> tables{0};
+    const sequence_store_options options{.prefix = "M" + std::to_string(++tables) + "_"};
+    (void)open(url).block_store({.prefix = options.prefix, .create_schema = true});
+    return open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }}).block_store(options);
+  }
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Memory, BlockStoreContract, in_memory);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, BlockStoreContract, on_sqlite);
+INSTANTIATE_TYPED_TEST_SUITE_P(Postgres, BlockStoreContract, on_server<postgres_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(MariaDb, BlockStoreContract, on_server<mariadb_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(MySql, BlockStoreContract, as_mysql);
 
 }  // namespace
 }  // namespace holdfast::test

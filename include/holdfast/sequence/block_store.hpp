@@ -7,6 +7,7 @@
 /// A store counts in ordinals: 1, 2, 3, ... up to 2^63 - 1, whatever the ids look like. The sequence makes the ids out of them
 /// (start + (ordinal - 1) * increment), so that steps, limits and negative numbers are the same on every store.
 
+#include <holdfast/error.hpp>
 #include <holdfast/sequence/block.hpp>
 #include <holdfast/version.hpp>
 
@@ -21,6 +22,10 @@
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE {
+
+namespace join {
+class transaction;
+}
 
 /// The largest ordinal.
 inline constexpr std::int64_t last_ordinal = std::numeric_limits<std::int64_t>::max();
@@ -39,6 +44,8 @@ struct block_request {
 struct block_grant {
   sequence_block block{};  ///< of ordinals, step 1; nothing in it: the sequence is exhausted
   std::int64_t epoch = 0;  ///< of the counter: grows when it is reset or begins again; 0 where the store does not say it with a block
+  /// What went wrong with this request alone, where a store serves the others all the same: they may lie on different machines.
+  std::optional<error> problem{};
 };
 
 /// A counter as the store has it.
@@ -70,6 +77,10 @@ class HOLDFAST_API block_store {
   /// Grants a block for each request, in the order of the requests, all of them in one round trip where the store can. A counter that is not there is made. No name
   /// comes twice in one call. When this returns, the grants are durable: only then may a number be used.
   [[nodiscard]] virtual std::vector<block_grant> allocate(std::span<const block_request> requests) = 0;
+
+  /// Grants a block inside a transaction of the caller's: it is granted when they commit, and was never granted when they roll back. Until then nobody else
+  /// is granted anything of this counter. Throws errc::invalid_argument where the store cannot; only SQL can.
+  [[nodiscard]] virtual block_grant allocate_in(join::transaction& joined, const block_request& request);
 
   /// The last ordinal granted to anybody, and the epoch. Nothing: there is no such counter.
   [[nodiscard]] virtual std::optional<counter_state> peek(std::string_view name) = 0;

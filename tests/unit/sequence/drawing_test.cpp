@@ -1,0 +1,285 @@
+#include <holdfast/metrics.hpp>
+#include <holdfast/sequence.hpp>
+
+#include "scripted_store.hpp"
+#include "support/eventually.hpp"
+#include "support/failure_of.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+using steady = std::chrono::steady_clock;
+
+class SequenceDrawing : public ::testing::Test {
+ protected:
+  std::shared_ptr<scripted_store> store = std::make_shared<scripted_store>();
+  sequence_source source{store};
+};
+
+TEST_F(SequenceDrawing, ManyAtOnceHaveNoGapBetweenThem) {
+  auto ids = source.sequence("many");
+  EXPECT_EQ(ids.next(), 1);
+  auto block = ids.next_n(500);
+  EXPECT_EQ(block.first(), 2);
+  EXPECT_EQ(block.last(), 501);
+  EXPECT_EQ(block.size(), 500U);
+  EXPECT_EQ(block.next(), 2);
+  EXPECT_GE(ids.next(), 502);
+  EXPECT_EQ(failure_of([&] { (void)ids.next_n(0); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)ids.next_n(largest_block + 1); }).code(), errc::invalid_argument);
+}
+
+TEST_F(SequenceDrawing, ManyAtOnceHaveNoGapWhenOthersTakeBlocksBetween) {
+  store->after_each([this](std::span<const block_request>) {
+    const block_request foreign{.name = "many", .count = 7};
+    (void)store->counters().allocate({&foreign, 1});
+  });
+  auto ids = source.sequence("many");
+  std::set<std::int64_t> seen;
+  for (int i = 0; i < 20; ++i) {
+    auto block = ids.next_n(33);
+    EXPECT_EQ(block.last() - block.first(), 32);
+    while (block.has_next()) EXPECT_TRUE(seen.insert(block.next()).second);
+    EXPECT_TRUE(seen.insert(ids.next()).second);
+  }
+}
+
+TEST_F(SequenceDrawing, WhoWillNotWaitGetsNothingAndCostsNothing) {
+  store->stick();
+  auto ids = source.sequence("impatient");
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ids.try_next(), std::nullopt);
+  store->release();
+  ASSERT_TRUE(eventually([&] { return ids.stats().refills == 1; }));
+  EXPECT_EQ(ids.try_next(), 1) << "a thousand tries did not use up an id";
+}
+
+TEST_F(SequenceDrawing, ADeadlineIsKeptAndNothingIsLost) {
+  auto ids = source.sequence("late");
+  for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
+  store->stick();
+  const auto before = steady::now();
+  const auto why = failure_of([&] { (void)ids.next(before + 50ms); });
+  EXPECT_EQ(why.code(), errc::timeout);
+  EXPECT_TRUE(why.transient());
+  EXPECT_GE(steady::now() - before, 50ms);
+  store->release();
+  EXPECT_EQ(ids.next(), 21);
+}
+
+TEST_F(SequenceDrawing, TheLeaseServesWhileTheStoreIsDown) {
+  auto ids = source.sequence("down", {.wait = 100ms});
+  EXPECT_EQ(ids.next(), 1);
+  store->fail_with(error(errc::unavailable, "nobody there", {.transient = true}));
+  for (int i = 2; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
+  const auto why = failure_of([&] { (void)ids.next(); });
+  EXPECT_EQ(why.code(), errc::timeout);
+  EXPECT_NE(std::string(why.what()).find("nobody there"), std::string::npos) << why.what();
+  store->fail_with(std::nullopt);
+  EXPECT_EQ(ids.next(steady::now() + 30s), 21);
+  EXPECT_GE(ids.stats().failures, 1U);
+}
+
+TEST_F(SequenceDrawing, ABlockInDoubtIsAbandoned) {
+  auto ids = source.sequence("doubt");
+  for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
+  store->fail_with(error(errc::unavailable, "the connection was lost", {.transient = true, .in_doubt = true}));
+  std::jthread repair([&] {
+    store->await_calls(2);
+    store->fail_with(std::nullopt);
+  });
+  const auto id = ids.next(steady::now() + 30s);
+  EXPECT_GE(id, 41) << "21 to 40 may belong to somebody";
+  EXPECT_GE(ids.stats().in_doubt, 1U);
+}
+
+TEST_F(SequenceDrawing, WhatCannotPassIsSaidAtOnce) {
+  auto ids = source.sequence("broken", {.wait = 1h});
+  store->fail_with(error(errc::missing_object, "no such table"));
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::missing_object);
+  store->fail_with(std::nullopt);
+  EXPECT_EQ(ids.next(), 1) << "and asked again the next time";
+}
+
+/// Tinyid's ids went backwards when a slow loader met a fast consumer, and Baidu's ring gave an id twice when it was nearly empty.
+TEST_F(SequenceDrawing, ASlowStoreNeverMakesIdsGoBack) {
+  store->slow_down(300us);
+  auto ids = source.sequence("slow", {.blocks = adaptive_blocks{.smallest = 2, .largest = 8}});
+  std::int64_t before = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const auto id = ids.next();
+    ASSERT_GT(id, before);
+    before = id;
+  }
+}
+
+TEST_F(SequenceDrawing, AStoreThatForgotIsFoundOut) {
+  auto ids = source.sequence("lost");
+  for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
+  store->forget();
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered);
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "and stays found out";
+}
+
+/// What came while the store was busy goes in the next call, all of it.
+TEST_F(SequenceDrawing, RefillsOfManySequencesTravelTogether) {
+  std::vector<sequence> all;
+  for (int i = 0; i < 101; ++i) all.push_back(source.sequence("s" + std::to_string(i)));
+  store->stick();
+  EXPECT_EQ(all.front().try_next(), std::nullopt);
+  store->await_calls(1);
+  for (auto& each : all) EXPECT_EQ(each.try_next(), std::nullopt);
+  store->release();
+  for (auto& each : all) EXPECT_EQ(each.next(), 1);
+  EXPECT_EQ(store->calls(), 2U);
+  EXPECT_EQ(store->requests(), 101U);
+}
+
+TEST_F(SequenceDrawing, OneThatCannotBeServedDoesNotStopTheOthers) {
+  auto good = source.sequence("good");
+  auto other = source.sequence("other");
+  store->stick();
+  EXPECT_EQ(good.try_next(), std::nullopt);
+  store->await_calls(1);
+  EXPECT_EQ(other.try_next(), std::nullopt);
+  store->fail_with(error(errc::malformed, "one row is damaged"));
+  store->release();
+  ASSERT_TRUE(eventually([&] { return other.stats().failures > 0; }));
+  store->fail_with(std::nullopt);
+  EXPECT_EQ(good.next(), 1);
+  EXPECT_EQ(other.next(), 1);
+}
+
+TEST_F(SequenceDrawing, HandlesGrowAndShareNothing) {
+  auto ids = source.sequence("handles", {.blocks = fixed_blocks{1000}});
+  std::set<std::int64_t> seen;
+  auto one = ids.handle();
+  auto two = ids.handle(16);
+  std::int64_t before_one = 0;
+  std::int64_t before_two = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const auto a = one.next();
+    const auto b = two.next();
+    ASSERT_GT(a, before_one);
+    ASSERT_GT(b, before_two);
+    before_one = a;
+    before_two = b;
+    ASSERT_TRUE(seen.insert(a).second);
+    ASSERT_TRUE(seen.insert(b).second);
+    if (i == 2500) two = ids.handle(16);  // what the old one had left is a gap; it may be given a lower part than `one` has
+  }
+  EXPECT_EQ(failure_of([&] { (void)ids.handle(0); }).code(), errc::invalid_argument);
+}
+
+TEST_F(SequenceDrawing, AHandleUsesWhatIsLeftOfABlock) {
+  auto ids = source.sequence("tail", {.blocks = fixed_blocks{20}, .max = 20});
+  auto one = ids.handle();
+  std::set<std::int64_t> seen;
+  for (int i = 0; i < 20; ++i) seen.insert(one.next());
+  EXPECT_EQ(seen.size(), 20U);
+  EXPECT_EQ(*seen.rbegin(), 20);
+  EXPECT_EQ(failure_of([&] { (void)one.next(); }).code(), errc::out_of_range);
+}
+
+TEST_F(SequenceDrawing, AStoreThatCouldForgetIsRefused) {
+  store->unsafe({"the disk is a drawing of a disk; buy one"});
+  const auto why = failure_of([&] { (void)source.sequence("refused"); });
+  EXPECT_EQ(why.code(), errc::unsupported_type);
+  EXPECT_NE(std::string(why.what()).find("buy one"), std::string::npos);
+  const sequence_source brave(store, {.allow_unsafe = true});
+  EXPECT_EQ(brave.sequence("refused").next(), 1);
+}
+
+TEST_F(SequenceDrawing, AStoreThatIsDownIsLookedAtLater) {
+  store->unsafe({"it forgets"});
+  store->fail_with(error(errc::unavailable, "nobody there", {.transient = true}));
+  auto ids = source.sequence("early", {.wait = 1h});
+  store->fail_with(std::nullopt);
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unsupported_type) << "before the first block, not after";
+  EXPECT_EQ(store->calls(), 0U);
+}
+
+TEST_F(SequenceDrawing, AHungStoreDoesNotHangTheEnd) {
+  store->stick();
+  const auto before = steady::now();
+  {
+    const sequence_source own(store);
+    auto ids = own.sequence("hung");
+    EXPECT_EQ(ids.try_next(), std::nullopt);
+    store->await_calls(1);
+  }
+  EXPECT_LT(steady::now() - before, 20s);
+  store->release();
+}
+
+TEST_F(SequenceDrawing, AClosedSequenceSaysSo) {
+  auto ids = source.sequence("closed");
+  EXPECT_EQ(ids.next(), 1);
+  EXPECT_EQ(ids.close(steady::now() + 1s).unused, 19U);
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unavailable);
+  EXPECT_EQ(ids.close(steady::now() + 1s).unused, 0U);
+}
+
+TEST_F(SequenceDrawing, WhoWaitsIsToldOfTheEnd) {
+  store->stick();
+  auto ids = source.sequence("waiting", {.wait = 1h});
+  std::jthread waits([&] { EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unavailable); });
+  store->await_calls(1);
+  ids.close(steady::now());
+  waits.join();
+  store->release();
+}
+
+TEST_F(SequenceDrawing, NumbersAreCounted) {
+  const auto registry = make_prometheus_registry();
+  const sequence_source counted(store, {.metrics = registry});
+  auto ids = counted.sequence("counted");
+  for (int i = 0; i < 45; ++i) (void)ids.next();
+  const auto stats = ids.stats();
+  EXPECT_EQ(stats.ids, 45U);
+  EXPECT_EQ(stats.refills, 3U);
+  EXPECT_EQ(stats.stalls, 3U);
+  EXPECT_EQ(stats.at_risk, 15U);
+  EXPECT_EQ(stats.left, static_cast<std::uint64_t>(last_ordinal) - 60);
+  ids.close(steady::now());
+  const auto text = registry->text();
+  EXPECT_NE(text.find(R"(holdfast_sequence_ids_total{sequence="counted"} 45)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(holdfast_sequence_refills_total{sequence="counted"} 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_sequence_refill_seconds_count"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_sequence_ids_left"), std::string::npos) << text;
+}
+
+/// Leaf failed callers here (its issues 35 and 143): many threads, tiny blocks, a slow store.
+TEST_F(SequenceDrawing, ACrowdWithTinyBlocksIsServed) {
+  store->slow_down(100us);
+  for (const std::int64_t size : {1, 20}) {
+    auto ids = source.sequence("crowd" + std::to_string(size), {.blocks = fixed_blocks{size}, .wait = 5min});
+    std::mutex mutex;
+    std::set<std::int64_t> seen;
+    {
+      std::vector<std::jthread> crowd;
+      for (int i = 0; i < 64; ++i) {
+        crowd.emplace_back([&] {
+          for (int k = 0; k < 4; ++k) {
+            const auto id = ids.next();
+            const std::scoped_lock lock(mutex);
+            seen.insert(id);
+          }
+        });
+      }
+    }
+    EXPECT_EQ(seen.size(), 256U);
+    EXPECT_EQ(ids.peek(), 256 + (size - 256 % size) % size);
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <holdfast/error.hpp>
+#include <holdfast/sequence/block_store.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace holdfast::test {
+
+/// Counters in memory behind a store that can be slow, stuck, broken and forgetful.
+/// Thread-safety: every function may be called from any thread.
+class scripted_store final : public block_store {
+ public:
+  std::vector<block_grant> allocate(std::span<const block_request> requests) override {
+    std::unique_lock lock(mutex_);
+    ++calls_;
+    requests_ += requests.size();
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !stuck_; });
+    if (fails_) {
+      if (fails_->in_doubt()) (void)counters_->allocate(requests);  // it did happen, and nobody knows
+      throw error(*fails_);
+    }
+    const auto latency = latency_;
+    lock.unlock();
+    if (latency.count() != 0) std::this_thread::sleep_for(latency);
+    auto granted = counters_->allocate(requests);
+    if (after_) after_(requests);
+    return granted;
+  }
+  std::optional<counter_state> peek(std::string_view name) override { return counters_->peek(name); }
+  counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override { return counters_->ensure_at_least(name, ordinal); }
+  bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
+    return counters_->reset(name, ordinal, expected);
+  }
+  bool give_back(std::string_view name, std::int64_t last_used, counter_state granted) override {
+    return counters_->give_back(name, last_used, granted);
+  }
+  std::vector<named_counter> list(std::size_t limit, std::string_view after) override { return counters_->list(limit, after); }
+  std::vector<std::string> unsafe_settings() override {
+    const std::scoped_lock lock(mutex_);
+    ++looked_;
+    if (fails_) throw error(*fails_);
+    return unsafe_;
+  }
+  std::shared_ptr<block_store> for_child() const override { return counters_->for_child(); }
+
+  /// Calls wait until `release`.
+  void stick() {
+    const std::scoped_lock lock(mutex_);
+    stuck_ = true;
+  }
+  void release() {
+    const std::scoped_lock lock(mutex_);
+    stuck_ = false;
+    changed_.notify_all();
+  }
+  /// Waits until so many calls have come.
+  void await_calls(std::uint64_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return calls_ >= count; });
+  }
+  void fail_with(std::optional<error> why) {
+    const std::scoped_lock lock(mutex_);
+    fails_ = std::move(why);
+  }
+  void slow_down(std::chrono::microseconds to) {
+    const std::scoped_lock lock(mutex_);
+    latency_ = to;
+  }
+  void unsafe(std::vector<std::string> why) {
+    const std::scoped_lock lock(mutex_);
+    unsafe_ = std::move(why);
+  }
+  /// All counters are as they were in the beginning.
+  void forget() { counters_ = make_memory_block_store(); }
+  /// Called after each grant, from the refiller's thread: another process that wants some, too. Set it before the first.
+  void after_each(std::function<void(std::span<const block_request>)> what) { after_ = std::move(what); }
+
+  [[nodiscard]] std::uint64_t calls() {
+    const std::scoped_lock lock(mutex_);
+    return calls_;
+  }
+  [[nodiscard]] std::uint64_t requests() {
+    const std::scoped_lock lock(mutex_);
+    return requests_;
+  }
+  [[nodiscard]] block_store& counters() { return *counters_; }
+
+ private:
+  std::shared_ptr<block_store> counters_ = make_memory_block_store();
+  std::mutex mutex_{};
+  std::condition_variable changed_{};
+  bool stuck_ = false;
+  std::chrono::microseconds latency_{0};
+  std::optional<error> fails_{};
+  std::vector<std::string> unsafe_{};
+  std::uint64_t calls_ = 0;
+  std::uint64_t requests_ = 0;
+  std::uint64_t looked_ = 0;
+  std::function<void(std::span<const block_request>)> after_{};
+};
+
+}  // namespace holdfast::test
