@@ -6,7 +6,7 @@
 namespace HOLDFAST_NAMESPACE::detail {
 
 error exhausted(std::string_view name) {
-  return {errc::out_of_range, "the sequence '" + std::string(name) + "' is exhausted: its last id was given out"};
+  return {errc::out_of_range, "the sequence '" + std::string(name) + "' is exhausted: its last id was given out; raise its limit, or begin another sequence"};
 }
 
 sequence_core::sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source,

@@ -68,20 +68,9 @@ class redis_block_store final : public block_store {
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
     for (const auto& each : requests) check_block_request(each);
     if (requests.empty()) return {};
-    if (const auto* super = std::get_if<super_blocks>(&parts_.fence)) return from_super_blocks(*super, requests);
-    std::vector<command> commands;
-    const auto* wait = std::get_if<wait_fence>(&parts_.fence);
-    for (const auto& each : requests) {
-      commands.push_back(question(each));
-      if (wait != nullptr) commands.push_back(confirmation(*wait));
-    }
-    const auto replies = client().pipeline(commands);
-    std::vector<block_grant> grants;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const std::size_t at = wait != nullptr ? 2 * i : i;
-      grants.push_back(grant_of(replies.at(at)));
-      if (wait != nullptr) check_confirmed(*wait, replies.at(at + 1));
-    }
+    const auto* super = std::get_if<super_blocks>(&parts_.fence);
+    auto grants = super != nullptr ? from_super_blocks(*super, requests) : from_counters(requests);
+    if (grants.size() == 1 && grants.front().problem) throw error(*grants.front().problem);
     return grants;
   }
 
@@ -214,6 +203,18 @@ class redis_block_store final : public block_store {
                 {.transient = true});
   }
 
+  /// A node of a Cluster that is down concerns the sequences on it, and no other.
+  template <class Action>
+  [[nodiscard]] static block_grant outcome(Action action) {
+    try {
+      return action();
+    } catch (const error& why) {
+      block_grant none;
+      none.problem = why;
+      return none;
+    }
+  }
+
   [[nodiscard]] static block_grant grant_of(const reply& answer) {
     const auto& parts = answer.checked().elements();
     const auto& word = parts.at(0).text();
@@ -228,6 +229,26 @@ class redis_block_store final : public block_store {
                   {.transient = true});
     }
     throw error(errc::malformed, "the script of the sequence answered '" + word + "'");
+  }
+
+  [[nodiscard]] std::vector<block_grant> from_counters(std::span<const block_request> requests) const {
+    std::vector<command> commands;
+    const auto* wait = std::get_if<wait_fence>(&parts_.fence);
+    for (const auto& each : requests) {
+      commands.push_back(question(each));
+      if (wait != nullptr) commands.push_back(confirmation(*wait));
+    }
+    const auto replies = client().pipeline(commands);
+    std::vector<block_grant> grants;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const std::size_t at = wait != nullptr ? 2 * i : i;
+      grants.push_back(outcome([&] {
+        auto granted = grant_of(replies.at(at));
+        if (wait != nullptr) check_confirmed(*wait, replies.at(at + 1));
+        return granted;
+      }));
+    }
+    return grants;
   }
 
   /// A super-block that is to be brought to Redis.
@@ -279,13 +300,13 @@ class redis_block_store final : public block_store {
     const auto replies = client().pipeline(commands);
     std::vector<std::size_t> empty;
     for (std::size_t at = 0; at < open.size(); ++at) {
-      if (replies[at].checked().elements().at(0).text() == "refill") {
+      if (!replies[at].is_error() && replies[at].elements().at(0).text() == "refill") {
         empty.push_back(open[at]);
         continue;
       }
       auto& granted = grants[open[at]];
-      granted = grant_of(replies[at]);
-      remember(requests[open[at]].name, {.last = granted.block.last(), .epoch = granted.epoch});
+      granted = outcome([&] { return grant_of(replies[at]); });
+      if (!granted.problem) remember(requests[open[at]].name, {.last = granted.block.last(), .epoch = granted.epoch});
     }
     return empty;
   }
@@ -304,6 +325,10 @@ class redis_block_store final : public block_store {
     std::vector<std::size_t> still;
     for (std::size_t at = 0; at < empty.size(); ++at) {
       const auto& one = leased.at(at);
+      if (one.problem) {
+        grants[empty[at]].problem = one.problem;
+        continue;
+      }
       auto epoch = one.epoch;
       if (epoch == 0) epoch = fence.from->peek(wanted[at].name).value_or(counter_state{}).epoch;
       if (!one.block.has_next()) {

@@ -1,8 +1,8 @@
 #include "sequence/redis_fitness.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <map>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -11,26 +11,28 @@ namespace {
 using namespace std::chrono_literals;
 
 void about_disk(const redis::server_report& server, bool confirmed_elsewhere, std::vector<std::string>& reasons) {
-  const auto add = [&](std::string why) { reasons.push_back("Redis " + server.address + ' ' + std::move(why)); };
   if (!server.aof)
-    add("keeps no append-only file, so a restart forgets what it granted; say CONFIG SET appendonly yes, or choose super_blocks");
-  else if (server.appendfsync == "no") add("leaves it to the system when its file is synced; say CONFIG SET appendfsync always");
+    reasons.emplace_back(
+        "it keeps no append-only file, so a restart forgets what it granted; say CONFIG SET appendonly yes, or choose super_blocks");
+  else if (server.appendfsync == "no")
+    reasons.emplace_back("it leaves it to the system when its file is synced; say CONFIG SET appendfsync always");
   else if (server.appendfsync == "everysec" && !confirmed_elsewhere)
-    add("syncs its file once a second, so a power failure forgets what it granted in that second; say CONFIG SET appendfsync always");
+    reasons.emplace_back(
+        "it syncs its file once a second, so a power failure forgets what it granted in that second; say CONFIG SET appendfsync always");
 }
 
 void about_memory(const redis::server_report& server, std::vector<std::string>& reasons) {
   if (server.eviction.starts_with("allkeys"))
-    reasons.push_back("Redis " + server.address + " throws away any key when its memory is full (maxmemory-policy " + server.eviction +
+    reasons.push_back("it throws away any key when its memory is full (maxmemory-policy " + server.eviction +
                       "), counters too; say CONFIG SET maxmemory-policy noeviction");
 }
 
 void about_replicas(const redis::server_report& server, const wait_fence& fence, std::vector<std::string>& reasons) {
   if (server.replicas < fence.replicas)
-    reasons.push_back("Redis " + server.address + " has " + std::to_string(server.replicas) + " of the " + std::to_string(fence.replicas) +
+    reasons.push_back("it has " + std::to_string(server.replicas) + " of the " + std::to_string(fence.replicas) +
                       " replicas that must confirm a block; connect them, or choose another fence");
   if (fence.on_disk && !server.can_wait_disk)
-    reasons.push_back("Redis " + server.address + " has no WAITAOF, which came with Redis 7.2; choose a fence without on_disk");
+    reasons.emplace_back("it has no WAITAOF, which came with Redis 7.2; choose a fence without on_disk");
 }
 
 /// How far the server's clock is from ours, at least: the way there and back is taken off.
@@ -63,21 +65,26 @@ std::vector<std::string> reasons_against(const redis::server_report& server, con
 std::vector<std::string> reasons_against(const redis::client& redis, const sequence_fence& fence) {
   // What Redis forgets does not matter where the large blocks come from a store that forgets nothing.
   if (const auto* super = std::get_if<super_blocks>(&fence)) return super->from->unsafe_settings();
-  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> found;  // a reason, and who gives it
   for (const auto& node : redis.nodes()) {
     try {
-      const auto server = redis.probe(node.address);
-      std::ranges::move(reasons_against(server, fence), std::back_inserter(reasons));
+      for (auto& reason : reasons_against(redis.probe(node.address), fence)) found[std::move(reason)].push_back(node.address);
       const auto* clock = std::get_if<clock_fence>(&fence);
       if (clock == nullptr) continue;
       const auto apart = clock_difference(redis, node.address);
       if (apart > clock->max_skew)
-        reasons.push_back("the clock of Redis " + server.address + " is " + std::to_string(apart / 1ms) +
-                          " ms from the clock here, more than max_skew; set the clocks, or raise it");
+        found["its clock is " + std::to_string(apart / 1ms) + " ms from the clock here, more than max_skew; set the clocks, or raise it"]
+            .push_back(node.address);
     } catch (const error& problem) {
       // A replica that is down is not the one that grants; it is looked at when it is back and somebody opens a sequence.
       if (node.master) throw;
     }
+  }
+  std::vector<std::string> reasons;
+  for (const auto& [reason, nodes] : found) {
+    const auto others = nodes.size() - 1;
+    const std::string also = others == 0 ? "" : " and " + std::to_string(others) + (others == 1 ? " other" : " others");
+    reasons.push_back("Redis " + nodes.front() + also + ": " + reason);
   }
   return reasons;
 }

@@ -1,0 +1,179 @@
+// kill -9 of processes that draw ids, again and again: none comes twice. And the same with a store that lets a block be used before it is
+// committed: then some do, so the test can fail.
+//
+// HOLDFAST_SEQUENCE_KILLS says how many kills each store gets; 125, so that there are 500 in all. The long run is
+// HOLDFAST_SEQUENCE_KILLS=500 ctest --preset dev -R '^sequence_kill'
+
+#include <holdfast/database.hpp>
+#include <holdfast/sequence.hpp>
+
+#include "fault/sequence_ids.hpp"
+#include "support/kill_harness.hpp"
+#include "support/ledger.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/postgres_server.hpp"
+#include "support/redis_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/worker.hpp"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct used_id {
+  std::int64_t id = 0;
+};
+
+std::size_t kills_wanted() {
+  const char* given = std::getenv("HOLDFAST_SEQUENCE_KILLS");  // NOLINT(concurrency-mt-unsafe)
+  return given == nullptr ? 125 : std::strtoull(given, nullptr, 10);
+}
+
+sequence_options options_with(std::int64_t block) {
+  if (block == 0) return {.blocks = adaptive_blocks{.smallest = 5, .largest = 1000}, .wait = 60s};
+  return {.blocks = fixed_blocks{.size = block}, .wait = 60s};
+}
+
+/// Draws, and notes what it drew as what somebody has used now.
+void draw_until_killed(sequence& ids, const std::string& book_path) {
+  ledger<used_id> book(book_path);
+  book.add({ids.next()});
+  worker_is_alive();
+  while (!worker_should_stop()) {
+    for (int i = 0; i < 50; ++i) book.add({ids.next()});
+  }
+}
+
+// book, block, URL of the counters, and, for a Redis, that of the database below it.
+HOLDFAST_WORKER(drawer) {
+  auto options = options_with(std::stoll(arguments.at(1)));
+  if (arguments.size() > 3) options.store.fence = super_blocks{.from = open(arguments.at(3)).block_store(), .size = 5000};
+  auto ids = open(arguments.at(2)).sequence("torture.id", std::move(options));
+  draw_until_killed(ids, arguments.at(0));
+  return 0;
+}
+
+/// SQLite as one would write it in a hurry: the row that RETURNING gives is taken for the answer, and the statement, which commits when it is
+/// stepped to its end, ends when the next one begins.
+class hasty_block_store final : public block_store {
+ public:
+  explicit hasty_block_store(const std::string& file) {
+    check(sqlite3_open(file.c_str(), &database_) == SQLITE_OK);
+    sqlite3_busy_timeout(database_, 60'000);
+    check(sqlite3_exec(database_, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE IF NOT EXISTS hasty(last INTEGER)",
+                       nullptr, nullptr, nullptr) == SQLITE_OK);
+    check(sqlite3_exec(database_, "INSERT INTO hasty SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM hasty)", nullptr, nullptr, nullptr) ==
+          SQLITE_OK);
+    check(sqlite3_prepare_v2(database_, "UPDATE hasty SET last = last + ? RETURNING last", -1, &advance_, nullptr) == SQLITE_OK);
+  }
+  hasty_block_store(const hasty_block_store&) = delete;
+  hasty_block_store& operator=(const hasty_block_store&) = delete;
+  ~hasty_block_store() override {
+    sqlite3_finalize(advance_);
+    sqlite3_close(database_);
+  }
+
+  std::vector<block_grant> allocate(std::span<const block_request> requests) override {
+    sqlite3_reset(advance_);  // only now is the one before committed
+    sqlite3_bind_int64(advance_, 1, requests.front().count);
+    check(sqlite3_step(advance_) == SQLITE_ROW);
+    const auto last = sqlite3_column_int64(advance_, 0);
+    std::vector<block_grant> granted(1);
+    granted.front() = {.block = sequence_block(last - requests.front().count + 1, last), .epoch = 1};
+    return granted;
+  }
+  std::optional<counter_state> peek(std::string_view) override { return std::nullopt; }
+  counter_state ensure_at_least(std::string_view, std::int64_t) override { return {}; }
+  bool reset(std::string_view, std::int64_t, counter_state) override { return false; }
+  bool give_back(std::string_view, std::int64_t, counter_state) override { return false; }
+  std::vector<named_counter> list(std::size_t, std::string_view) override { return {}; }
+  std::vector<std::string> unsafe_settings() override { return {}; }
+  std::shared_ptr<block_store> for_child() const override { return nullptr; }
+
+ private:
+  void check(bool fine) const {
+    if (!fine) throw std::runtime_error(sqlite3_errmsg(database_));
+  }
+  sqlite3* database_ = nullptr;
+  sqlite3_stmt* advance_ = nullptr;
+};
+
+HOLDFAST_WORKER(hasty_drawer) {
+  const sequence_source source(std::make_shared<hasty_block_store>(arguments.at(1)));
+  auto ids = source.sequence("torture.id", options_with(20));
+  draw_until_killed(ids, arguments.at(0));
+  return 0;
+}
+
+class SequenceKill : public testing::Test {
+ protected:
+  /// How many ids came again after all those kills. `more` follows the book and, for a drawer, the size of its blocks.
+  std::size_t again(const std::string& worker, bool sized, const std::vector<std::string>& more) {
+    const auto book = (place.path() / "book").string();
+    const auto report = kill_harness({.workers = 3, .kills = kills_wanted(), .longest = 15ms, .log = place.path() / "log"})
+                            .run(worker, [&](std::size_t number, std::size_t generation) {
+                              std::vector<std::string> words{book};
+                              static constexpr std::array sizes{"20", "1", "0", "1000"};  // 0: adaptive
+                              if (sized) words.emplace_back(sizes.at((number + generation) % sizes.size()));
+                              words.insert(words.end(), more.begin(), more.end());
+                              return words;
+                            });
+    EXPECT_EQ(report.killed, kills_wanted());
+    EXPECT_TRUE(report.failures.empty()) << report.failures.front();
+    std::vector<std::int64_t> ids;
+    for (const auto& each : ledger<used_id>(book).read()) ids.push_back(each.id);
+    EXPECT_GT(ids.size(), kills_wanted()) << "hardly anything was drawn, so nothing is proved";
+    const auto found = count_again(ids);
+    std::cout << report.killed << " kills, " << ids.size() << " ids, " << found << " of them again\n";
+    return found;
+  }
+  /// The table, made before anybody is killed.
+  static void prepare(const std::string& url) { (void)open(url).block_store({.create_schema = true}); }
+
+  temporary_directory place{"sequence", "", medium::memory};
+  std::string file = "sqlite://" + (place.path() / "ids.db").string();
+};
+
+TEST_F(SequenceKill, NoIdTwiceOnSqlite) {
+  prepare(file);
+  EXPECT_EQ(again("drawer", true, {file}), 0U);
+}
+
+TEST_F(SequenceKill, NoIdTwiceOnPostgres) {
+  const auto& server = shared_server<postgres_server>();
+  const auto url = server.url(server.create_database("sequence"));
+  prepare(url);
+  EXPECT_EQ(again("drawer", true, {url}), 0U);
+}
+
+TEST_F(SequenceKill, NoIdTwiceOnMariadb) {
+  const auto& server = shared_server<mariadb_server>();
+  const auto url = server.url(server.create_database("sequence"));
+  prepare(url);
+  EXPECT_EQ(again("drawer", true, {url}), 0U);
+}
+
+TEST_F(SequenceKill, NoIdTwiceOnRedis) {
+  const redis_server server;
+  prepare(file);
+  EXPECT_EQ(again("drawer", true, {server.url(), file}), 0U);
+}
+
+TEST_F(SequenceKill, AStoreThatIsUsedBeforeItCommitsGivesIdsTwice) {
+  EXPECT_GT(again("hasty_drawer", false, {place.path() / "hasty.db"}), 0U);
+}
+
+}  // namespace
+}  // namespace holdfast::test
