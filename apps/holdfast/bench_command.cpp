@@ -4,6 +4,7 @@
 #include "failover.hpp"
 #include "groups.hpp"
 #include "keys.hpp"
+#include "outbox_bench.hpp"
 #include "ratio.hpp"
 #include "redis_bench.hpp"
 #include "sequence_bench.hpp"
@@ -133,6 +134,35 @@ void add_redis_bench(command group) {
     return tell(io, json, "redis", bench::measure_redis(what));
   });
 }
+
+void add_outbox_bench(command group) {
+  command at = group.add("outbox", "The outbox on Redis beside its scripts, sent by hiredis");
+  at.about(
+      "Works under a prefix of its own, {holdfast-bench-<process>:outbox}, and removes its keys at the end. Ours and the floor run in "
+      "turn;\n"
+      "medians are compared. Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
+  at.examples(
+      "holdfast bench outbox --outbox redis://127.0.0.1:6379\n"
+      "holdfast bench outbox --outbox redis+unix:///run/redis.sock --json\n"
+      "holdfast bench outbox --outbox redis://127.0.0.1:6379 --large");
+  const option url = at.value("--outbox", "URL", "The server: redis://host:6379, redis+unix:///path").required();
+  const option json = at.flag("--json", "Print one JSON object");
+  const option rounds = at.value("--rounds", "N", "How many rounds; 9 if not given").number(1, 1'000);
+  const option events = at.value("--events", "N", "Events in each round; 10000 if not given").number(100, 1'000'000);
+  const option large = at.flag("--large", "Also with a million events waiting: takes a minute and a gigabyte of the server");
+  at.run([=](console& io) {
+    bench::outbox_bench what{.url = url.text(), .large = large.given()};
+    what.rounds = static_cast<std::size_t>(rounds.count(what.rounds));
+    what.events = static_cast<std::size_t>(events.count(what.events)) / 100 * 100;
+    if (io.err.is_terminal()) {
+      what.progress = [&io](std::uint64_t done, std::uint64_t of) {
+        io.err << "\rfilled " << grouped(done) << " of " << grouped(of) << (done == of ? "\n" : "");
+        io.err.flush();
+      };
+    }
+    return tell(io, json, "outbox", bench::measure_outbox(what));
+  });
+}
 #endif
 
 }  // namespace
@@ -146,6 +176,7 @@ void add_bench_commands(command root) {
   add_sequence_bench(group);
 #if HOLDFAST_HAS_REDIS
   add_redis_bench(group);
+  add_outbox_bench(group);
 #endif
 }
 

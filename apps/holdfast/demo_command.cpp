@@ -11,7 +11,7 @@ namespace {
 
 std::vector<chapter> all_chapters() {
   std::vector<chapter> all;
-  for (auto part : {failover_chapters(), key_chapters(), store_chapters()}) {
+  for (auto part : {failover_chapters(), key_chapters(), store_chapters(), outbox_chapters()}) {
     for (chapter& each : part) all.push_back(std::move(each));
   }
   return all;

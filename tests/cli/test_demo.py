@@ -37,7 +37,7 @@ class Demo(CommandTest):
     def test_plain_when_piped(self):
         begin = time.monotonic()
         text = self.fine("demo")
-        self.assertLess(time.monotonic() - begin, 2)
+        self.assertLess(time.monotonic() - begin, 5)
         self.assertNotIn("\x1b", text)
         self.assertTrue(text.isascii())
         self.assertEqual(text, self.fine("demo", "--no-color"))

@@ -1,0 +1,200 @@
+"""holdfast outbox on SQLite, from outside. On Redis: tests/integration/outbox_worker_test.cpp."""
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from holdfast_process import HOLDFAST, CommandTest, run
+
+
+class Outbox(CommandTest):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.at = ["--outbox", f"sqlite:{self.directory.name}/app.db", "--create-schema"]
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def publish(self, *words, payload='{"n":1}', type="t"):
+        return self.fine("outbox", "publish", *self.at, "--type", type, "--payload", payload, *words).strip()
+
+    def work(self, *words, code=0):
+        done = run("outbox", "work", *self.at, "--until-empty", "--json", *words)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def show(self, id):
+        return self.fine_json("outbox", "show", *self.at, id)
+
+    def stats(self):
+        return self.fine_json("outbox", "stats", *self.at, "--json")
+
+    def test_published_and_delivered(self):
+        ids = [self.publish("--key", "k", payload=json.dumps({"n": n})) for n in range(3)]
+        did = self.work("--file", self.path("events.jsonl"))
+        self.assertEqual(did["done"], 3)
+        with open(self.path("events.jsonl")) as file:
+            events = [json.loads(line) for line in file]
+        self.assertEqual([each["id"] for each in events], ids)
+        self.assertEqual([each["payload"]["n"] for each in events], [0, 1, 2])
+        self.assertEqual(events[0]["key"], "k")
+        self.assertEqual(self.stats()["events"], 0)
+
+    def test_an_id_is_published_once(self):
+        id = self.publish()
+        again = self.fine_json("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", "--id", id, "--json")
+        self.assertEqual(again, {"id": id, "status": "duplicate"})
+        self.assertEqual(self.stats()["events"], 1)
+
+    def test_a_program_decides(self):
+        done = self.publish(type="done", payload='{"text":"hello"}')
+        again = self.publish(type="again")
+        never = self.publish(type="never")
+        later = self.publish(type="later")
+        script = self.path("deliver")
+        with open(script, "w") as file:
+            file.write(
+                "cat >> " + self.path("seen") + "\n"
+                'case "$HOLDFAST_EVENT_TYPE" in\n'
+                '  again) echo "no connection" >&2; exit 1;;\n'
+                "  never) exit 65;;\n"
+                "  later) exit 75;;\n"
+                "esac\n"
+            )
+        did = self.work("--exec", f"sh {script}", code=1)
+        self.assertEqual((did["done"], did["retried"], did["parked"], did["throttled"]), (1, 1, 1, 1))
+        with open(self.path("seen")) as file:
+            seen = {each["id"]: each for each in map(json.loads, file)}
+        self.assertEqual(set(seen), {done, again, never, later})
+        self.assertEqual(seen[done]["payload"], {"text": "hello"})
+        self.assertEqual(self.show(again)["last_error"], "exit code 1: no connection")
+        self.assertEqual(self.show(again)["attempts"], 1)
+        self.assertEqual(self.show(later)["attempts"], 0)
+        self.assertEqual(self.show(never)["state"], "parked")
+        self.assertEqual(run("outbox", "show", *self.at, done).returncode, 1)
+
+    def test_parked_replayed_discarded(self):
+        ids = [self.publish(type=f"mail{n}") for n in range(3)]
+        self.work("--exec", "echo bad address >&2; exit 65", code=1)
+        groups = self.fine("outbox", "parked", *self.at, "--groups")
+        self.assertEqual(groups.count("bad address"), 3)
+        self.assertIn(ids[0], self.fine("outbox", "parked", *self.at))
+        self.assertEqual(self.fine("outbox", "replay", *self.at, ids[0]), "replayed 1\n")
+        self.assertEqual(self.show(ids[0])["replays"], 1)
+        self.assertEqual(self.fine("outbox", "discard", *self.at, "--type", "mail1"), "discarded 1\n")
+        self.assertEqual(self.fine("outbox", "replay", *self.at, "--error", "bad address"), "replayed 1\n")
+        self.assertEqual(self.work("--exec", "true")["done"], 2)
+        self.assertEqual(run("outbox", "replay", *self.at, ids[0]).returncode, 1)
+        self.refused("outbox", "replay", *self.at)
+        self.refused("outbox", "discard", *self.at, "--all", ids[0])
+
+    def test_explain(self):
+        first = self.publish("--key", "k")
+        second = self.publish("--key", "k")
+        later = self.publish("--delay", "1h")
+        self.assertIn(first, self.fine("outbox", "explain", *self.at, second))
+        self.assertTrue(self.fine("outbox", "explain", *self.at, later).strip())
+        self.assertEqual(self.fine_json("outbox", "explain", *self.at, later, "--json")["state"], "waiting")
+        self.fine("outbox", "pause", *self.at)
+        self.assertIn("paused", self.fine("outbox", "explain", *self.at, first))
+        self.assertTrue(self.stats()["paused"])
+        self.fine("outbox", "resume", *self.at)
+        gone = run("outbox", "explain", *self.at, "018f2b6e-5c1e-7000-8000-000000000001")
+        self.assertEqual(gone.returncode, 1)
+
+    def test_list_and_fsck(self):
+        id = self.publish("--header", "tenant=acme")
+        self.assertIn(id, self.fine("outbox", "list", *self.at))
+        self.assertEqual(self.fine("outbox", "list", *self.at, "--state", "parked"), "")
+        listed = self.fine_json("outbox", "list", *self.at, "--json", "--type", "t")
+        self.assertEqual((listed["id"], listed["state"], listed["headers"]), (id, "due", {"tenant": "acme"}))
+        self.assertTrue(self.fine("outbox", "fsck", *self.at).endswith("well\n"))
+
+    def test_tickets(self):
+        words = ["--type", "hold.expired", "--payload", '{"seat":7}']
+        self.fine("outbox", "schedule", *self.at, "hold-7", "--after", "1h", *words)
+        self.assertIn("hold-7", self.fine("outbox", "list", *self.at, "--tickets"))
+        self.assertEqual(self.fine("outbox", "cancel", *self.at, "hold-7"), "cancelled\n")
+        self.assertEqual(run("outbox", "cancel", *self.at, "hold-7").stdout, b"unknown\n")
+        self.fine("outbox", "schedule", *self.at, "hold-8", "--after", "0s", *words)
+        self.assertEqual(self.work("--file", self.path("out"))["done"], 1)
+        with open(self.path("out")) as file:
+            self.assertEqual(json.load(file)["type"], "hold.expired")
+
+    def test_posted_over_http(self):
+        answers = {"/ok": (204, {}), "/busy": (429, {"Retry-After": "7"}), "/bad": (422, {}), "/down": (500, {})}
+        seen = []
+
+        class Receiver(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                seen.append((self.path, dict(self.headers), body))
+                status, headers = answers[self.path]
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *ignored):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        for path, field in [("/ok", "done"), ("/busy", "throttled"), ("/bad", "parked"), ("/down", "retried")]:
+            with self.subTest(path=path):
+                id = self.publish("--key", "k" + path[1:])
+                did = self.work("--http", url + path, code=0 if field in ("done", "throttled") else 1)
+                self.assertEqual(did[field], 1)
+                got, headers, body = seen[-1]
+                self.assertEqual((got, body), (path, b'{"n":1}'))
+                self.assertEqual(headers["ce-id"], id)
+                self.assertEqual(headers["Idempotency-Key"], id)
+                self.assertEqual(headers["ce-type"], "t")
+                self.assertEqual(headers["Content-Type"], "application/json")
+        self.publish()
+        self.assertEqual(self.work("--http", "http://127.0.0.1:1/", code=1)["retried"], 1)
+
+    def test_it_stays_until_it_is_told(self):
+        out = self.path("out")
+        words = [HOLDFAST, "outbox", "work", *self.at, "--file", out]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
+            self.addCleanup(worker.kill)
+            self.publish()
+            end = time.monotonic() + 30
+            while time.monotonic() < end and not (os.path.exists(out) and os.path.getsize(out) > 0):
+                time.sleep(0.02)
+            worker.send_signal(signal.SIGTERM)
+            text, complaint = worker.communicate(timeout=30)
+        self.assertEqual((worker.returncode, complaint), (0, b""))
+        self.assertIn(b"done 1", text)
+
+    def test_what_cannot_be_meant(self):
+        self.assertIn("--exec", self.refused("outbox", "work", *self.at))
+        self.assertIn("--exec", self.refused("outbox", "work", *self.at, "--exec", "true", "--file", "x"))
+        self.assertIn("--stream", self.refused("outbox", "work", *self.at, "--stream", "s"))
+        self.assertIn("http://", self.refused("outbox", "work", *self.at, "--http", "ftp://x/"))
+        self.assertIn("--payload", self.refused("outbox", "publish", *self.at, "--type", "t"))
+        self.assertIn("JSON", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{"))
+        self.assertIn("--safe", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", "--safe", "very"))
+        self.assertIn("NAME=VALUE", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", "--header", "x"))
+        self.assertIn("UUID", self.refused("outbox", "explain", *self.at, "x"))
+        self.assertIn("--outbox", self.refused("outbox", "stats"))
+        self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", "--prefix", "{a")
+        self.assertIn("redis", self.refused("bench", "outbox", "--outbox", "sqlite:x.db"))
+
+
+if __name__ == "__main__":
+    unittest.main()
