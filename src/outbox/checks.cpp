@@ -7,7 +7,9 @@
 #include "base/uuid.hpp"
 
 #include <bit>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::outboxes {
 namespace {
@@ -89,7 +91,21 @@ void check_commit(const commit_request& request, std::string_view prefix) {
     }
   };
   for (const auto& condition : request.conditions) check_key(condition.key);
-  for (const auto& write : request.writes) check_key(write.key);
+  // Everything is checked before anything is written, so no write may change what another one was checked against.
+  std::set<std::pair<std::string_view, std::string_view>> places;
+  std::set<std::string_view> whole, in_parts;
+  for (const auto& write : request.writes) {
+    check_key(write.key);
+    const bool part = write.what == commit_write::kind::set_field || write.what == commit_write::kind::erase_field ||
+                      write.what == commit_write::kind::add_to_field;
+    (part ? in_parts : whole).insert(write.key);
+    if (!places.emplace(write.key, part ? std::string_view(write.field) : std::string_view()).second ||
+        (whole.contains(write.key) && in_parts.contains(write.key))) {
+      refuse("a commit writes '" + write.key.substr(0, 64) + "' twice; say what it becomes in the end");
+    }
+    if (write.number > 1'000'000'000'000'000 || write.number < -1'000'000'000'000'000)
+      refuse("a commit adds a number of more than 15 digits");
+  }
   if (!request.once.empty()) check_id(request.once);
   if (request.fence != 0 && request.once.empty()) refuse("a commit with a fence needs the event in `once`");
 }

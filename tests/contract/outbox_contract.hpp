@@ -490,6 +490,9 @@ TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
                                    .events = {this->make("acc", "never")}}),
                  error)
         << "a key of another kind";
+    EXPECT_THROW((void)box.commit({.writes = {{.what = write::set, .key = balance, .value = "x"}, {.what = write::add, .key = balance}}}),
+                 error)
+        << "one place, two writes";
     EXPECT_EQ(box.commit({.conditions = {{.what = when::equals, .key = balance, .value = "100"},
                                          {.what = when::equals, .key = orders, .field = "1", .value = "open"},
                                          {.what = when::missing, .key = orders, .field = "2"}},

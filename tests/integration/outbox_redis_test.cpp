@@ -1,0 +1,525 @@
+// The outbox on Redis compared with the model, step by step; and what it refuses.
+//
+// HOLDFAST_OUTBOX_STEPS=1000000 makes the comparison longer; HOLDFAST_SEED=n repeats it.
+
+#include <holdfast/database.hpp>
+#include <holdfast/key/redis.hpp>
+#include <holdfast/outbox.hpp>
+#include <holdfast/outbox/memory.hpp>
+#include <holdfast/redis.hpp>
+
+#include "outbox/redis_backend.hpp"
+#include "support/redis_cluster.hpp"
+#include "support/redis_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/virtual_clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return text == nullptr || *text == '\0' ? otherwise : std::stoull(text);
+}
+
+// ---- everything as text, so that a difference can be read ----
+
+std::string show(const std::vector<bool>& marks) {
+  std::string text;
+  for (const bool one : marks) text += one ? '1' : '0';
+  return text;
+}
+std::string show(const claimed_event& one) {
+  std::ostringstream text;
+  text << one.event.id << ' ' << one.event.key << ' ' << one.event.payload << " d" << one.deliveries << " a" << one.attempts << " r"
+       << one.replays << " c" << one.created_at.time_since_epoch().count() << " s" << one.sequence << " '" << one.last_error << "'";
+  return text.str();
+}
+std::string show(const claimed& got) {
+  std::ostringstream text;
+  text << static_cast<int>(got.status) << " fence " << got.fence << " next " << (got.next ? got.next->count() : -1) << " now "
+       << got.now.time_since_epoch().count();
+  for (const auto& one : got.events) text << "\n  " << show(one);
+  return text.str();
+}
+std::string show(const outbox_record& one) {
+  std::ostringstream text;
+  text << show(one.what) << ' ' << to_string(one.state) << ' ' << (one.until ? one.until->time_since_epoch().count() : -1) << " behind "
+       << one.behind << " fence " << one.fence;
+  return text.str();
+}
+std::string show(const outbox_stats& s) {
+  std::ostringstream text;
+  text << "events " << s.events << " pending " << s.pending << " following " << s.following << " parked " << s.parked << " tickets "
+       << s.tickets << " remembered " << s.remembered << " bytes " << s.bytes << " paused " << s.paused << " overdue " << s.overdue.count()
+       << " published " << s.published << " duplicates " << s.duplicates << " claims " << s.claims << " acked " << s.acked << " retried "
+       << s.retried << " parkings " << s.parkings << " stale " << s.stale << " fired " << s.fired << " orphans " << s.orphans;
+  return text.str();
+}
+std::string show(const std::vector<receipt>& receipts) {
+  std::string text;
+  for (const auto& one : receipts) text.append(to_string(one.status)).append(" ");
+  if (!receipts.empty() && receipts[0].problem) text += receipts[0].problem->what();
+  return text;
+}
+std::string show(const scheduled& what) {
+  return std::to_string(what.expires_at.time_since_epoch().count()) + " before " +
+         (what.before ? std::to_string(what.before->time_since_epoch().count()) : "none");
+}
+std::string show_all(outbox_backend& box, scan_what what) {
+  std::vector<std::string> lines;
+  std::string after;
+  do {
+    auto page = box.scan(0, what, after, 50);
+    for (const auto& one : page.records) lines.push_back(show(one));
+    after = page.after;
+  } while (!after.empty());
+  std::sort(lines.begin(), lines.end());
+  std::string text;
+  for (const auto& line : lines) text.append(line).append("\n");
+  return text;
+}
+
+/// Does the same to both, and compares.
+class comparison {
+ public:
+  explicit comparison(std::uint64_t seed)
+      : random_(seed), server_(shared_server<redis_server>()), client_(std::make_shared<redis::client>(server_.url())) {
+    prefix_ = "{" + server_.unique_prefix("differential") + "}";
+    set_time();
+    // Time is what the test says: kept in the outbox itself, so that scripts are one slot.
+    redis_ = std::make_unique<outboxes::redis_backend>(client_, outbox_options{.prefix = prefix_},
+                                                       "redis.call('HMGET', KEYS[12], 'test-seconds', 'test-micros')");
+    model_ = make_memory_outbox({.clock = clock_});
+    for (int i = 0; i < 60; ++i) ids_.push_back(new_event_id());
+  }
+
+  void step() {
+    if (random_() % 3 == 0) {
+      clock_->advance(std::chrono::microseconds(random_() % 40'000));
+      set_time();
+    }
+    switch (random_() % 16) {
+      case 0:
+      case 1:
+      case 2:
+        publish();
+        break;
+      case 3:
+      case 4:
+      case 5:
+        claim();
+        break;
+      case 6:
+      case 7:
+      case 8:
+        settle();
+        break;
+      case 9:
+        extend();
+        break;
+      case 10:
+        park_or_bring_back();
+        break;
+      case 11:
+        tickets();
+        break;
+      case 12:
+        lock();
+        break;
+      case 13:
+        commit();
+        break;
+      case 14:
+        find();
+        break;
+      default:
+        compare("stats", [](outbox_backend& box) { return show(box.stats(0)); });
+    }
+  }
+  void compare_everything() {
+    compare("stats", [](outbox_backend& box) { return show(box.stats(0)); });
+    compare("all", [](outbox_backend& box) { return show_all(box, scan_what::all); });
+    compare("parked", [](outbox_backend& box) { return show_all(box, scan_what::parked); });
+    compare("tickets", [](outbox_backend& box) { return show_all(box, scan_what::tickets); });
+    EXPECT_TRUE(redis_->check(0, false).well());
+    EXPECT_TRUE(model_->check(0, false).well());
+  }
+
+ private:
+  template <class Do>
+  std::string compare(const char* what, Do act) {
+    const auto run = [&](outbox_backend& box) -> std::string {
+      try {
+        return act(box);
+      } catch (const error& problem) {
+        return "threw " + std::string(to_string(problem.code())) + ": " + problem.message();
+      }
+    };
+    auto expected = run(*model_);
+    const auto actual = run(*redis_);
+    EXPECT_EQ(actual, expected) << what;
+    return expected;
+  }
+  void set_time() {
+    const auto us = clock_->now().time_since_epoch().count();
+    (void)client_->call(
+        redis::command("HSET").key(prefix_ + ":meta").arg("test-seconds").arg(us / 1'000'000).arg("test-micros").arg(us % 1'000'000));
+  }
+  template <class T>
+  const T& any(const std::vector<T>& of) {
+    return of[random_() % of.size()];
+  }
+  std::string any_key() {
+    const auto n = random_() % 7;
+    return n < 2 ? "" : std::string(1, static_cast<char>('a' + n));
+  }
+  event make(const std::string& id) {
+    event what{.type = "t", .payload = "\"" + std::to_string(random_() % 1000) + "\"", .id = id};
+    // The same id is the same event, key and all.
+    what.key = id.back() < '4' ? "" : std::string(1, id.back());
+    if (random_() % 5 == 0) what.delay = std::chrono::milliseconds(random_() % 60);
+    return what;
+  }
+  publish_terms terms() {
+    publish_terms result{.dedup_window = std::chrono::milliseconds(random_() % 4 == 0 ? 0 : 100), .dedup_limit = 20};
+    if (random_() % 6 == 0) result.quota = {.events = 25, .bytes = 5000, .overdue = std::chrono::milliseconds(300)};
+    return result;
+  }
+  void refresh_an_id() { ids_[random_() % ids_.size()] = new_event_id(); }
+  void publish() {
+    refresh_an_id();
+    std::vector<event> events;
+    for (auto n = 1 + random_() % 5; n > 0; --n) events.push_back(make(any(ids_)));
+    const auto how = terms();
+    compare("publish", [&](outbox_backend& box) { return show(box.publish(0, events, how)); });
+  }
+  void remember(const claimed& got) {
+    for (const auto& one : got.events) held_.push_back({got.fence, {.id = one.event.id, .key = one.event.key}});
+    if (held_.size() > 60) held_.erase(held_.begin(), held_.begin() + 20);
+  }
+  void claim() {
+    const claim_request request{.most = 1 + random_() % 6,
+                                .run = 1 + random_() % 5,
+                                .bytes = random_() % 5 == 0 ? 300U : 100'000U,
+                                .lease = std::chrono::milliseconds(1 + random_() % 120),
+                                .owner = random_() % 6 == 0 ? "worker-a" : ""};
+    claimed got;
+    compare("claim", [&](outbox_backend& box) {
+      got = box.claim(request);
+      return show(got);
+    });
+    remember(got);
+  }
+  void settle() {
+    if (held_.empty()) return;
+    // One token, in the order of the claim; sometimes with events of others in between.
+    const auto token = any(held_).first;
+    std::vector<settlement> what;
+    for (const auto& [fence, one] : held_) {
+      if (fence != token && random_() % 20 != 0) continue;
+      auto item = one;
+      const auto dice = random_() % 10;
+      item.what = dice < 6    ? settlement::kind::ack
+                  : dice < 8  ? settlement::kind::retry
+                  : dice == 8 ? settlement::kind::park
+                              : settlement::kind::release;
+      item.delay = std::chrono::milliseconds(random_() % 50);
+      item.counts = random_() % 3 != 0;
+      item.error = "error " + std::to_string(random_() % 10);
+      item.policy = static_cast<park_policy>(random_() % 3);
+      what.push_back(std::move(item));
+      if (random_() % 4 == 0) break;
+    }
+    if (what.empty()) return;
+    std::optional<run_request> next;
+    if (random_() % 2 == 0) {
+      next = run_request{.run = 1 + random_() % 4, .bytes = random_() % 4 == 0 ? 300U : 100'000U, .lease = std::chrono::milliseconds(50)};
+      if (random_() % 6 == 0) next->owner = "worker-b";
+    }
+    const auto how = terms();
+    claimed got;
+    std::vector<std::string> more;
+    compare("settle", [&](outbox_backend& box) {
+      auto result = box.settle(0, token, what, next, how);
+      got = result.next;
+      more = result.more;
+      std::string keys;
+      for (const auto& key : result.more) keys += key + ",";
+      return show(result.done) + " more " + keys + " next " + (next ? show(result.next) : "");
+    });
+    for (const auto& key : more) {
+      compare("park followers", [&](outbox_backend& box) { return std::to_string(box.park_followers(0, key, 1 + token % 3)); });
+    }
+    remember(got);
+  }
+  void extend() {
+    if (held_.empty()) return;
+    const auto token = any(held_).first;
+    std::vector<settlement> what;
+    for (const auto& [fence, one] : held_) {
+      if (fence == token || random_() % 10 == 0) what.push_back(one);
+    }
+    compare("extend", [&](outbox_backend& box) { return show(box.extend(0, token, what, std::chrono::milliseconds(80))); });
+  }
+  void park_or_bring_back() {
+    std::vector<std::string> ids;
+    for (auto n = 1 + random_() % 10; n > 0; --n) ids.push_back(any(ids_));
+    const auto key = any_key();
+    const auto what = random_() % 5;
+    if (what == 0) {
+      compare("park followers", [&](outbox_backend& box) { return std::to_string(box.park_followers(0, key, 2)); });
+    } else if (what == 1) {
+      compare("discard", [&](outbox_backend& box) { return show(box.discard(0, ids)); });
+    } else if (what < 4) {
+      compare("replay", [&](outbox_backend& box) { return show(box.replay(0, ids)); });
+    } else {
+      const bool paused = random_() % 2 == 0;
+      compare("pause", [&](outbox_backend& box) {
+        box.pause(0, paused);
+        return std::string();
+      });
+    }
+  }
+  void tickets() {
+    const auto ticket = "ticket-" + std::to_string(random_() % 8);
+    const auto how = terms();
+    switch (random_() % 4) {
+      case 0: {
+        const auto at = clock_->now() + std::chrono::milliseconds(random_() % 100);
+        compare("schedule", [&](outbox_backend& box) { return show(box.schedule(0, ticket, at, {}, make_ticket(ticket), how)); });
+        break;
+      }
+      case 1: {
+        const std::chrono::milliseconds after(random_() % 100);
+        compare("schedule",
+                [&](outbox_backend& box) { return show(box.schedule(0, ticket, std::nullopt, after, make_ticket(ticket), how)); });
+        break;
+      }
+      case 2:
+        compare("cancel", [&](outbox_backend& box) { return std::string(to_string(box.cancel(0, ticket))); });
+        break;
+      default:
+        compare("drain", [&](outbox_backend& box) {
+          const auto result = box.drain(0, 3, how);
+          return std::to_string(result.tickets) + " next " + (result.next ? std::to_string(result.next->count()) : "none");
+        });
+    }
+  }
+  static event make_ticket(const std::string& ticket) {
+    return {.type = "expired", .key = ticket.back() < '4' ? "" : std::string(1, ticket.back()), .payload = R"({"of":")" + ticket + "\"}"};
+  }
+  void lock() {
+    // Long lives only: Redis ends a lock by its own clock, not by the test's.
+    const std::string owner = random_() % 2 == 0 ? "worker-a" : "worker-b";
+    const auto what = random_() % 3;
+    compare("lock", [&](outbox_backend& box) {
+      if (what == 0) return std::string(box.unlock(0, owner) ? "unlocked" : "not held");
+      const auto grant = what == 1 ? box.lock(0, owner, std::chrono::hours(1)) : box.renew(0, owner, std::chrono::hours(1));
+      return std::to_string(static_cast<int>(grant.held)) + ' ' + std::to_string(grant.fence) + ' ' + grant.holder;
+    });
+  }
+  void commit() {
+    using write = commit_write::kind;
+    using when = commit_condition::kind;
+    const auto n = std::to_string(random_() % 4);
+    const auto text = ":data:text-" + n;
+    const auto hash = ":data:hash-" + n;
+    commit_request request;
+    for (auto i = random_() % 3; i > 0; --i) {
+      const auto kind = static_cast<when>(random_() % 4);
+      const bool in_hash = kind == when::missing || random_() % 2 == 0;
+      request.conditions.push_back({.what = kind,
+                                    .key = (in_hash ? hash : text) + std::to_string(i),
+                                    .field = in_hash && random_() % 9 != 0 ? "f" : "",
+                                    .value = std::to_string(random_() % 3)});
+    }
+    for (auto i = random_() % 3; i > 0; --i) {
+      const auto kind = static_cast<write>(random_() % 6);
+      const bool in_hash = kind == write::set_field || kind == write::erase_field || kind == write::add_to_field;
+      const bool wrong = random_() % 9 == 0;
+      request.writes.push_back({.what = kind,
+                                .key = (in_hash != wrong ? hash : text) + std::to_string(i),
+                                .field = in_hash ? "f" : "",
+                                .value = random_() % 9 == 0 ? "word" : std::to_string(random_() % 3),
+                                .number = static_cast<std::int64_t>(random_() % 3) - 1});
+    }
+    for (auto i = random_() % 2; i > 0; --i) request.events.push_back(make(any(ids_)));
+    auto how = terms();
+    how.dedup_window = std::chrono::milliseconds(100);
+    if (!held_.empty() && random_() % 2 == 0) {
+      const auto& [fence, one] = any(held_);
+      request.once = one.id;
+      request.once_key = one.key;
+      request.fence = random_() % 2 == 0 ? fence : 0;
+    }
+    compare("commit", [&](outbox_backend& box) {
+      auto own = request;
+      const auto prefix = box.key_prefix(0);
+      for (auto& one : own.conditions) one.key = prefix + one.key;
+      for (auto& one : own.writes) one.key = prefix + one.key;
+      try {
+        const auto result = box.commit(0, own, how);
+        return std::string(to_string(result.status)) + ' ' + std::to_string(result.failed) + ' ' + show(result.receipts);
+      } catch (const error& problem) {
+        return "threw " + std::string(to_string(problem.code()));
+      }
+    });
+  }
+  void find() {
+    const auto id = any(ids_);
+    compare("find", [&](outbox_backend& box) {
+      const auto found = box.find(0, id);
+      return found ? show(*found) : "nothing";
+    });
+  }
+
+  std::mt19937_64 random_;
+  std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
+  const redis_endpoint& server_;
+  std::shared_ptr<redis::client> client_;
+  std::string prefix_{};
+  std::unique_ptr<outboxes::redis_backend> redis_{};
+  std::shared_ptr<outbox_backend> model_{};
+  std::vector<std::string> ids_{};
+  std::vector<std::pair<fence, settlement>> held_{};
+};
+
+TEST(OutboxOnRedis, DoesWhatTheModelDoes) {
+  const auto seed = from_environment("HOLDFAST_SEED", std::random_device{}());
+  const auto steps = from_environment("HOLDFAST_OUTBOX_STEPS", 15'000);
+  std::cout << "HOLDFAST_SEED=" << seed << " HOLDFAST_OUTBOX_STEPS=" << steps << "\n";
+  for (std::uint64_t done = 0, round = 0; done < steps; ++round) {
+    comparison pair(seed + round);
+    for (int i = 0; i < 5000 && done < steps; ++i, ++done) {
+      pair.step();
+      if (i % 500 == 499) pair.compare_everything();
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << done << " of HOLDFAST_SEED=" << seed;
+    }
+  }
+}
+
+std::string refusal(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const error& problem) {
+    return problem.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(OutboxOnRedis, UsesTheKeysOfTheSeed) {
+  const auto lanes = outboxes::make_lanes("{identity:outbox}", 1);
+  ASSERT_EQ(lanes.size(), 1U);
+  EXPECT_EQ(lanes[0][outboxes::redis_lane::entries], "{identity:outbox}:entries");
+  EXPECT_EQ(lanes[0][outboxes::redis_lane::pending], "{identity:outbox}:pending");
+  EXPECT_EQ(lanes[0][outboxes::redis_lane::expiry_due], "{identity:outbox}:expiry-due");
+  EXPECT_EQ(lanes[0][outboxes::redis_lane::lock], "{identity:outbox}:lock");
+  for (const auto& key : lanes[0].keys) EXPECT_EQ(key::redis_slot(key), 11393);
+
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("seed") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  const auto id = box.publish({.type = "t", .payload = "{\"a\":1}"}).id;
+  const auto entry = server.run({"HGET", prefix + ":entries", id});
+  EXPECT_EQ(entry.find("{\"v\":1,\"id\":\"" + id +
+                       "\",\"type\":\"t\",\"contentType\":\"application/json\",\"payload\":{\"a\":1},\"createdAt\":1"),
+            0U)
+      << entry;
+  EXPECT_NE(server.run({"ZSCORE", prefix + ":pending", id}), "");
+  (void)box.schedule("ticket-1", std::chrono::hours(1), {.type = "t"});
+  EXPECT_NE(server.run({"ZSCORE", prefix + ":expiry-due", "ticket-1"}), "");
+  const auto grant = box.lock(0, "me");
+  EXPECT_EQ(server.run({"GET", prefix + ":lock"}), "me|" + std::to_string(grant.fence));
+}
+
+TEST(OutboxOnRedis, LanesAreSpreadAndFixed) {
+  for (const std::size_t count : {2U, 8U, 64U}) {
+    const auto lanes = outboxes::make_lanes("{identity:outbox}", count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto slot = key::redis_slot(lanes[i][outboxes::redis_lane::pending]);
+      EXPECT_EQ(slot * count / 16384, i);
+      for (const auto& key : lanes[i].keys) EXPECT_EQ(key::redis_slot(key), slot);
+    }
+  }
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("lanes") + "}";
+  const auto db = open(server.url());
+  (void)db.outbox({.prefix = prefix, .lanes = 4});
+  EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix, .lanes = 2}); }).find("has 4 lanes, not 2"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix}); }).find("has 4 lanes, not 1"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = "no-tag"}); }), "nothing was refused");
+  EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix, .lanes = 3}); }), "nothing was refused");
+}
+
+TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
+  redis_server server({.durable = false});
+  const auto db = open(server.url());
+  EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::aof()}); }).find("append-only"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::replicated(1)}); }).find("0 of the 1 replicas"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::fsynced()}); }), "nothing was refused");
+  const auto box = db.outbox();
+  EXPECT_NE(refusal([&] { (void)box.publish({.type = "t"}, durability::aof()); }).find("append-only"), std::string::npos);
+  (void)server.run({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
+  EXPECT_NE(refusal([&] { (void)db.outbox(); }).find("noeviction"), std::string::npos);
+  EXPECT_EQ(db.outbox({.allow_eviction = true}).publish({.type = "t"}).status, publish_status::added);
+}
+
+TEST(OutboxOnRedis, RepairsWhatSomebodyBroke) {
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("fsck") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  std::vector<event> events;
+  for (int i = 0; i < 12; ++i) events.push_back({.type = "t", .key = "k" + std::to_string(i % 3), .id = new_event_id()});
+  events.push_back({.type = "t", .id = new_event_id()});
+  (void)box.publish_all(events);
+  EXPECT_TRUE(box.check().well());
+  (void)server.run({"HDEL", prefix + ":entries", events[0].id});   // the head of k0: pending leads to nothing
+  (void)server.run({"ZREM", prefix + ":pending", events[1].id});   // the head of k1: nothing leads to it
+  (void)server.run({"ZREM", prefix + ":pending", events[12].id});  // without a key
+  (void)server.run({"HDEL", prefix + ":heads", "k2"});
+  (void)server.run({"ZREM", prefix + ":pending", events[2].id});
+  const auto found = box.check();
+  EXPECT_FALSE(found.well());
+  EXPECT_EQ(found.without_entry, 1U);
+  EXPECT_GE(found.without_place, 2U);
+  EXPECT_NE(found.bytes_off, 0);
+  for (int i = 0; i < 3 && !box.check().well(); ++i) (void)box.check(true);
+  EXPECT_TRUE(box.check().well());
+  std::size_t delivered = 0;
+  for (int i = 0; i < 30; ++i) {
+    const auto got = box.claim({.run = 10});
+    for (const auto& one : got.events) delivered += box.ack(got.fence, one) ? 1U : 0U;
+  }
+  EXPECT_EQ(delivered, 12U);
+  EXPECT_EQ(box.stats().events, 0U);
+}
+
+TEST(OutboxOnRedis, SurvivesAForgottenScriptInTheMiddle) {
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("flush") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  for (int i = 0; i < 20; ++i) {
+    (void)box.publish({.type = "t", .key = "k", .payload = std::to_string(i)});
+    if (i % 3 == 0) (void)server.run({"SCRIPT", "FLUSH"});
+    const auto got = box.claim();
+    ASSERT_EQ(got.events.size(), 1U);
+    EXPECT_EQ(got.events[0].event.payload, std::to_string(i));
+    if (i % 3 == 1) (void)server.run({"SCRIPT", "FLUSH"});
+    EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
