@@ -67,6 +67,15 @@ if(NOT HOLDFAST_WITH_MYSQL STREQUAL "OFF")
 endif()
 holdfast_backend(MYSQL mariadb_FOUND libmariadb-dev)
 
+if(NOT HOLDFAST_WITH_ODBC STREQUAL "OFF")
+  pkg_check_modules(odbc QUIET IMPORTED_TARGET odbc>=2.3)
+  if(odbc_FOUND)
+    set_target_properties(PkgConfig::odbc PROPERTIES INTERFACE_COMPILE_OPTIONS "") # as hiredis's below
+  endif()
+  holdfast_dependency(PkgConfig::odbc -lodbc "holdfast_find_pkgconfig(odbc odbc)")
+endif()
+holdfast_backend(ODBC odbc_FOUND unixodbc-dev)
+
 if(NOT HOLDFAST_WITH_REDIS STREQUAL "OFF")
   pkg_check_modules(hiredis QUIET IMPORTED_TARGET hiredis>=0.14)
   if(hiredis_FOUND)

@@ -36,6 +36,8 @@ struct statement {
   std::string text;
   std::vector<type> parameters{};  ///< in order
   std::vector<type> results{};     ///< the columns that come back; bytes and text are both read into a std::string
+  /// No more rows than this are read, where the words of the dialect cannot say it (ODBC only; the others have such words). 0: all.
+  std::size_t most_rows = 0;
 };
 
 /// A statement for many rows that travels as one. How is the driver's business:

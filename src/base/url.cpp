@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace HOLDFAST_NAMESPACE {
@@ -102,7 +103,39 @@ url parse_url(std::string_view text) {
   return result;
 }
 
+namespace {
+
+/// `odbc:Driver=x;PWD=secret;...`: the value of PWD or Password ends at a semicolon, unless it is in braces.
+std::string without_odbc_password(std::string_view text) {
+  std::string shown = "odbc:";
+  text.remove_prefix(shown.size());
+  while (!text.empty()) {
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) return shown.append(text);
+    std::string name;
+    for (const char c : text.substr(0, equals))
+      if (c != ' ' && c != ';') name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    const auto value = text.substr(equals + 1);
+    std::size_t end = 0;
+    if (value.starts_with('{')) {
+      // A closing brace in the value is written twice.
+      for (end = 1; end < value.size(); ++end) {
+        if (value[end] != '}') continue;
+        if (end + 1 == value.size() || value[end + 1] != '}') break;
+        ++end;
+      }
+    }
+    end = std::min(value.find(';', end), value.size());
+    shown.append(text.substr(0, equals + 1)).append(name == "PWD" || name == "PASSWORD" ? "***" : value.substr(0, end));
+    text = value.substr(end);
+  }
+  return shown;
+}
+
+}  // namespace
+
 std::string without_password(std::string_view text) {
+  if (text.starts_with("odbc:")) return without_odbc_password(text);
   const auto begin = text.find("://");
   if (begin == std::string_view::npos) return std::string(text);
   const auto rest = text.substr(begin + 3);

@@ -18,6 +18,9 @@
 #if HOLDFAST_HAS_MYSQL
 #include "sql/mysql_connection.hpp"
 #endif
+#if HOLDFAST_HAS_ODBC
+#include "sql/odbc_connection.hpp"
+#endif
 
 namespace HOLDFAST_NAMESPACE::sql {
 
@@ -159,6 +162,22 @@ connection_factory mysql_connector(const url& given, const database_options& opt
 }
 #endif
 
+#if HOLDFAST_HAS_ODBC
+/// What follows `odbc:` is the driver manager's, whatever characters it has.
+connection_factory odbc_connector(std::string_view text, const database_options& options) {
+  if (text.find('=') == std::string_view::npos)
+    fail("after odbc: comes a connection string, like odbc:DSN=answers or odbc:Driver=FreeTDS;Server=...");
+  // In the string they may stand, too: then they are the driver manager's to read.
+  const bool has_password = without_password("odbc:" + std::string(text)) != "odbc:" + std::string(text);
+  odbc_options made{.connection_string = std::string(text),
+                    .user = options.user,
+                    .password = has_password && options.password.empty() ? std::string() : password_of({}, options),
+                    .connect_timeout = options.connect_timeout,
+                    .statement_timeout = options.statement_timeout};
+  return [made] { return connect_odbc(made); };
+}
+#endif
+
 [[maybe_unused, noreturn]] void fail_without(const std::string& kind, const std::string& option) {
   fail("this build of Holdfast has no " + kind + "; build it with -DHOLDFAST_WITH_" + option + "=ON");
 }
@@ -166,6 +185,13 @@ connection_factory mysql_connector(const url& given, const database_options& opt
 }  // namespace
 
 connection_factory connector(std::string_view text, const database_options& options) {
+  if (text.starts_with("odbc:")) {
+#if HOLDFAST_HAS_ODBC
+    return odbc_connector(text.substr(5), options);
+#else
+    fail_without("ODBC", "ODBC");
+#endif
+  }
   const url given = parse_url(text);
   if (given.scheme == "sqlite") {
 #if HOLDFAST_HAS_SQLITE
@@ -195,7 +221,8 @@ connection_factory connector(std::string_view text, const database_options& opti
     fail_without("MySQL", "MYSQL");
 #endif
   }
-  fail("no database is called '" + given.scheme + "'; known: memory:, sqlite:, postgresql://, mysql://, h2://, redis://, redis+cluster://");
+  fail("no database is called '" + given.scheme +
+       "'; known: memory:, sqlite:, postgresql://, mysql://, h2://, odbc:, redis://, redis+cluster://");
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

@@ -78,6 +78,7 @@ std::string oracle_unless_there(const std::string& statement) {
 std::string_view first_rows_text(dialect_id dialect) noexcept {
   if (dialect == dialect_id::sqlserver) return " OFFSET 0 ROWS FETCH NEXT ? ROWS ONLY";
   if (dialect == dialect_id::oracle) return " FETCH FIRST ? ROWS ONLY";
+  if (dialect == dialect_id::unknown) return {};  // the driver reads no more
   return " LIMIT ?";
 }
 

@@ -19,7 +19,7 @@ namespace HOLDFAST_NAMESPACE {
 /// A column of moments, in UTC whatever the offset that somebody stored it with.
 [[nodiscard]] std::string moment_text(sql::dialect_id dialect, const std::string& column);
 
-/// What stands behind ORDER BY to get no more than the last parameter says.
+/// What stands behind ORDER BY to get no more than the last parameter says; nothing where that is not known.
 [[nodiscard]] std::string_view first_rows_text(sql::dialect_id dialect) noexcept;
 
 /// Oracle (before 23) knows no IF NOT EXISTS: ORA-00955 says that the name is taken, ORA-01408 that the columns have an index.

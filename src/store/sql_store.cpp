@@ -97,8 +97,16 @@ class sql_store final : public store, public rewritable_store {
     const auto rows_wanted = static_cast<std::int64_t>(limit) + 1;  // one more tells whether there is more
     auto found = repeat([&] {
       const auto lease = on_->pool->reader();
-      if (after.empty()) return lease->execute(say.find_first, std::initializer_list<sql::parameter>{where.name, rows_wanted});
-      return lease->execute(say.find_after, std::initializer_list<sql::parameter>{where.name, after, rows_wanted});
+      const auto& which = after.empty() ? say.find_first : say.find_after;
+      std::vector<sql::parameter> parameters{where.name};
+      if (!after.empty()) parameters.emplace_back(after);
+      if (parameters.size() < which.parameters.size()) {
+        parameters.emplace_back(rows_wanted);
+        return lease->execute(which, parameters);
+      }
+      auto limited = which;
+      limited.most_rows = limit + 1;
+      return lease->execute(limited, parameters);
     });
     entry_page page;
     const auto count = std::min(found.rows.size(), limit);
@@ -197,20 +205,36 @@ class sql_store final : public store, public rewritable_store {
     std::size_t removed = 0;
     while (removed < limit) {
       const std::size_t wanted = std::min(limit - removed, expire_step_.load());
-      std::vector<sql::parameter> parameters{before};
-      if (say.expire.parameters.size() == 2) parameters.emplace_back(static_cast<std::int64_t>(wanted));
+      const sql::parameter parameters[]{before, static_cast<std::int64_t>(wanted)};
       // Not repeated in doubt: a second try would find nothing and say that there was nothing.
       const auto now = repeat(
           [&] {
             const auto lease = on_->pool->writer();
             const auto start = std::chrono::steady_clock::now();
-            const auto count = lease->execute(say.expire, parameters).affected;
+            const auto count =
+                say.expired.text.empty() ? lease->execute(say.expire, parameters).affected : expire_one_by_one(*lease, say, before, wanted);
             size_expire_step(wanted, std::chrono::steady_clock::now() - start);
             return count;
           },
           when_in_doubt::give_up);
       removed += now;
       if (now < wanted) break;
+    }
+    return removed;
+  }
+
+  /// Where the dialect has no words for a limit: looked for first, then deleted if it is still expired.
+  static std::uint64_t expire_one_by_one(sql::connection& at, const store_statements& say, timestamp before, std::size_t wanted) {
+    auto limited = say.expired;
+    limited.most_rows = wanted;
+    const auto found = at.execute(limited, std::initializer_list<sql::parameter>{before}).rows;
+    std::uint64_t removed = 0;
+    for (std::size_t i = 0; i < std::min(found.size(), wanted); ++i) {
+      const auto* name = std::get_if<std::string>(&found.at(i, 0));
+      const auto* key = std::get_if<std::string>(&found.at(i, 1));
+      if (name == nullptr || key == nullptr) continue;
+      const sql::parameter row[]{std::string_view(*name), std::string_view(*key), before};
+      removed += at.execute(say.expire, row).affected;
     }
     return removed;
   }

@@ -101,7 +101,7 @@ std::string expire_text(dialect_id dialect, const std::string& table, const time
     case dialect_id::unknown:
       break;
   }
-  return "DELETE FROM " + table + " WHERE EXPIRE_ON < ?";
+  return "DELETE FROM " + table + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND EXPIRE_ON < ?";
 }
 
 std::string find_all_text(dialect_id dialect, const std::string& table, const time_words& time, bool after) {
@@ -115,6 +115,7 @@ std::string find_all_text(dialect_id dialect, const std::string& table, const ti
 
 std::string first_row(dialect_id dialect) {
   if (dialect == dialect_id::sqlserver) return " OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY";
+  if (dialect == dialect_id::unknown) return {};
   return dialect == dialect_id::oracle ? " FETCH FIRST 1 ROWS ONLY" : " LIMIT 1";
 }
 
@@ -204,17 +205,25 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
   s.erase.parameters = {type::text, type::text, type::time, type::time};
 
   s.expire.text = with(store_query::expire, expire_text(dialect, table, time));
-  s.expire.parameters = {type::time};
-  if (dialect != dialect_id::unknown) s.expire.parameters.push_back(type::integer);
+  s.expire.parameters = {type::time, type::integer};
+  if (dialect == dialect_id::unknown) {
+    s.expire.parameters = {type::text, type::text, type::time};
+    s.expired = {.text = "SELECT FAILOVER_NAME, FAILOVER_KEY FROM " + table + " WHERE EXPIRE_ON < ?",
+                 .parameters = {type::time},
+                 .results = {type::text, type::text}};
+    s.find_first.parameters.pop_back();
+    s.find_after.parameters.pop_back();
+  }
 
   s.count.text = with(store_query::count, "SELECT COUNT(*) FROM " + table + " WHERE FAILOVER_NAME = ?");
   s.count.parameters = {type::text};
   s.count.results = {type::integer};
 
   // Whatever the column's own collation says, another payload is another payload.
-  const std::string same = is_mysql(dialect)               ? "CAST(PAYLOAD AS BINARY) = CAST(? AS BINARY)"
-                           : dialect == dialect_id::oracle ? "DBMS_LOB.COMPARE(PAYLOAD, ?) = 0"
-                                                           : "PAYLOAD = ?";
+  const std::string same = is_mysql(dialect)                  ? "CAST(PAYLOAD AS BINARY) = CAST(? AS BINARY)"
+                           : dialect == dialect_id::oracle    ? "DBMS_LOB.COMPARE(PAYLOAD, ?) = 0"
+                           : dialect == dialect_id::sqlserver ? "PAYLOAD = CAST(? AS NVARCHAR(MAX))"
+                                                              : "PAYLOAD = ?";
   s.rewrite.text =
       with(store_query::rewrite, "UPDATE " + table + " SET PAYLOAD = ? WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ? AND AS_OF >= " + given +
                                      " AND AS_OF < " + given + " AND " + same);
@@ -224,6 +233,7 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
       with(store_query::name_after, "SELECT FAILOVER_NAME FROM " + table + " WHERE " + name + " > ? ORDER BY " + name + first_row(dialect));
   s.name_after.parameters = {type::text};
   s.name_after.results = {type::text};
+  if (dialect == dialect_id::unknown) s.name_after.most_rows = 1;
   return s;
 }
 

@@ -21,7 +21,8 @@ struct store_statements {
   sql::statement find_first{};    ///< name, limit -> key, as_of, expire_on, payload, class
   sql::statement find_after{};    ///< name, key, limit -> the same
   sql::statement erase{};         ///< name, key, from, to (as_of in [from, to))
-  sql::statement expire{};        ///< before, limit
+  sql::statement expire{};        ///< before, limit; where `expired` has a text: name, key, before
+  sql::statement expired{};       ///< before -> name, key: for a dialect that has no words for a limit
   sql::statement count{};         ///< name -> count
   sql::statement rewrite{};       ///< payload, name, key, from, to (as_of in [from, to)), the payload before
   sql::statement name_after{};    ///< name -> the next name
