@@ -38,7 +38,8 @@ class sql_store final : public store, public rewritable_store {
   sql_store(std::shared_ptr<database::state> on, store_options options)
       : on_(std::move(on)),
         options_(std::move(options)),
-        say_(on_->ask_dialect(), options_, [this](const sql::statement& s, std::span<const sql::parameter> parameters) {
+        dialect_(on_->ask_dialect()),
+        say_(dialect_, options_, [this](const sql::statement& s, std::span<const sql::parameter> parameters) {
           return repeat([&] { return on_->pool->reader()->execute(s, parameters); });
         }) {
     check_skew(options_.max_skew);
@@ -55,6 +56,7 @@ class sql_store final : public store, public rewritable_store {
       (void)say_.in(each->realm);
       if (options_.peer == holdfast::peer::java) check_for_java(*each);
       if (options_.payload == payload_column::text && each->payload) refuse_binary(each->name, each->key, *each->payload);
+      refuse_mistaken(*each);
     }
     if (entries.empty()) return;
     // Safe to repeat, even when it is not known whether it happened: a row is only replaced by one that is not older.
@@ -76,6 +78,7 @@ class sql_store final : public store, public rewritable_store {
     check_name(where.name);
     check_key(key);
     const auto& say = say_.in(where.realm);
+    if (is_mistaken(where.name) || is_mistaken(key)) return std::nullopt;
     const sql::parameter parameters[]{where.name, key};
     auto found = repeat([&] { return on_->pool->reader()->execute(say.find, parameters); });
     if (found.rows.empty()) return std::nullopt;
@@ -126,6 +129,7 @@ class sql_store final : public store, public rewritable_store {
     check_name(where.name);
     check_key(key);
     const auto& say = say_.in(where.realm);
+    if (is_mistaken(where.name) || is_mistaken(key)) return false;
     const sql::parameter parameters[]{where.name, key, as_of, just_after(as_of)};
     return repeat([&] { return on_->pool->writer()->execute(say.erase, parameters).affected; }, when_in_doubt::give_up) > 0;
   }
@@ -275,6 +279,18 @@ class sql_store final : public store, public rewritable_store {
     }
   }
 
+  /// SQL Server takes a text for the same with spaces behind it and without: it never has one that ends with a space.
+  [[nodiscard]] bool is_mistaken(std::string_view text) const { return dialect_ == sql::dialect_id::sqlserver && text.ends_with(' '); }
+  void refuse_mistaken(const entry& e) const {
+    if (is_mistaken(e.name) || is_mistaken(e.key))
+      throw error(errc::invalid_argument, "a name or key that ends with a space is the same as without it to SQL Server; choose another",
+                  {.path = e.name + "/" + e.key});
+    if (dialect_ == sql::dialect_id::oracle && e.payload && e.payload->empty() && e.payload_class.empty())
+      throw error(errc::invalid_argument,
+                  "an empty text is NULL to Oracle, so that an empty payload needs a class to be told from a tombstone",
+                  {.path = e.name + "/" + e.key});
+  }
+
   static void refuse_binary(const std::string& name, const std::string& key, std::string_view payload) {
     if (payload.find('\0') != std::string_view::npos) {
       throw error(errc::invalid_argument, "the payload contains a NUL byte, which a text column cannot hold; choose payload_column::bytes",
@@ -385,11 +401,14 @@ class sql_store final : public store, public rewritable_store {
     result.realm = where.realm;
     if (auto* payload = std::get_if<std::string>(&from.at(row, first + 2))) result.payload = std::move(*payload);
     if (auto* payload_class = std::get_if<std::string>(&from.at(row, first + 3))) result.payload_class = std::move(*payload_class);
+    // Oracle keeps an empty text as NULL; a tombstone has no class.
+    if (dialect_ == sql::dialect_id::oracle && !result.payload && !result.payload_class.empty()) result.payload.emplace();
     return result;
   }
 
   std::shared_ptr<database::state> on_;
   store_options options_;
+  sql::dialect_id dialect_;
   realm_statements say_;
   std::atomic<std::int64_t> native_again_{0};  // steady time
   std::atomic<std::size_t> expire_step_{100};  // rows

@@ -8,6 +8,7 @@
 #include "support/odbc_drivers.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
+#include "support/tds_server.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <atomic>
@@ -69,7 +70,17 @@ struct on_sqliteodbc {
   temporary_directory directory;
 };
 
+/// The words of SQL Server, through its driver, to something that speaks its protocol.
+struct on_tdsodbc {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+    static const auto& server = shared_server<tds_server>();
+    static const std::string url = odbc_tds(server.port(), server.create_database("tds"));
+    return table_on<told::dialect>(url, std::move(at));
+  }
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(h2, StoreContract, on_h2);
+INSTANTIATE_TYPED_TEST_SUITE_P(tdsodbc, StoreContract, on_tdsodbc);
 INSTANTIATE_TYPED_TEST_SUITE_P(psqlodbc, StoreContract, on_psqlodbc<told::dialect>);
 INSTANTIATE_TYPED_TEST_SUITE_P(psqlodbc_unknown, StoreContract, on_psqlodbc<told::nothing>);
 INSTANTIATE_TYPED_TEST_SUITE_P(maodbc, StoreContract, on_maodbc<told::dialect>);
