@@ -6,6 +6,7 @@
 #include "support/cutting_proxy.hpp"
 #include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
+#include "support/odbc_drivers.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -26,14 +27,31 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// A server, and how it is reached.
 template <class Server>
+struct direct {
+  using server = Server;
+  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") { return of.url(database); }
+  static std::string url_through(const server_endpoint& of, std::uint16_t port, const std::string& database) {
+    return of.url_through(port, database);
+  }
+};
+struct psqlodbc {
+  using server = postgres_server;
+  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") { return odbc_postgres(of.port(), database); }
+  static std::string url_through(const server_endpoint&, std::uint16_t port, const std::string& database) {
+    return odbc_postgres(port, database);
+  }
+};
+
+template <class Way>
 class StoreFaults : public ::testing::Test {};
-using servers = ::testing::Types<postgres_server, mariadb_server, h2_server>;
-TYPED_TEST_SUITE(StoreFaults, servers);
+using ways = ::testing::Types<direct<postgres_server>, direct<mariadb_server>, direct<h2_server>, psqlodbc>;
+TYPED_TEST_SUITE(StoreFaults, ways);
 
 TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
-  const auto& server = shared_server<TypeParam>();
-  const auto url = server.url(server.create_database("races"));
+  const auto& server = shared_server<typename TypeParam::server>();
+  const auto url = TypeParam::url(server, server.create_database("races"));
   (void)open(url).store({.create_schema = true});
   constexpr int writers = 8;
   constexpr int rounds = 60;
@@ -96,8 +114,8 @@ TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
 }
 
 TYPED_TEST(StoreFaults, WhatWasAcknowledgedSurvivesKillsDuringAWriteStorm) {
-  TypeParam server;
-  const auto store = open(server.url(), {.statement_timeout = 2s}).store({.create_schema = true});
+  typename TypeParam::server server;
+  const auto store = open(TypeParam::url(server), {.statement_timeout = 2s}).store({.create_schema = true});
   acknowledged ledger;
   for (int kill = 0; kill < 3; ++kill) {
     const auto before = ledger.count();
@@ -117,8 +135,8 @@ TYPED_TEST(StoreFaults, WhatWasAcknowledgedSurvivesKillsDuringAWriteStorm) {
 }
 
 TYPED_TEST(StoreFaults, AFrozenServerEndsEveryCallInTime) {
-  TypeParam server;
-  const auto store = open(server.url(), {.connect_timeout = 1s, .statement_timeout = 500ms}).store({.create_schema = true});
+  typename TypeParam::server server;
+  const auto store = open(TypeParam::url(server), {.connect_timeout = 1s, .statement_timeout = 500ms}).store({.create_schema = true});
   const auto e = make_entry("k", system_clock()->now(), "before");
   store->put({&e, 1});
   server.pause();
@@ -131,10 +149,10 @@ TYPED_TEST(StoreFaults, AFrozenServerEndsEveryCallInTime) {
 }
 
 TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
-  const auto& server = shared_server<TypeParam>();
+  const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut");
   cutting_proxy proxy(server.port());
-  const auto store = open(server.url_through(proxy.port(), database)).store({.create_schema = true});
+  const auto store = open(TypeParam::url_through(server, proxy.port(), database)).store({.create_schema = true});
   acknowledged ledger;
   for (int cut = 0; cut < 5; ++cut) {
     std::jthread writer([&](std::stop_token stop) { write_storm(*store, ledger, stop, 3); });
@@ -147,11 +165,11 @@ TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
 }
 
 TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
-  const auto& server = shared_server<TypeParam>();
+  const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut_anywhere");
   cutting_proxy proxy(server.port());
-  const auto direct = open(server.url(database)).store({.create_schema = true});
-  const auto store = open(server.url_through(proxy.port(), database), {.statement_timeout = 5s}).store();
+  const auto direct = open(TypeParam::url(server, database)).store({.create_schema = true});
+  const auto store = open(TypeParam::url_through(server, proxy.port(), database), {.statement_timeout = 5s}).store();
   const auto base = system_clock()->now();
   const auto batch_of = [&](int round) {
     std::vector<entry> batch;
