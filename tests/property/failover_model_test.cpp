@@ -215,6 +215,7 @@ class world {
     if (row == nullptr) return {};
     if (!row->value && point != "maybe") return ++seen["tombstone"], expected{};
     served(who, row->as_of);
+    if (row->expire_on == clock_->now()) ++seen["served at its last moment"];
     return {.what = expected::kind::stale, .value = row->value, .as_of = row->as_of};
   }
 
@@ -353,6 +354,16 @@ class world {
     });
   }
 
+  /// To the last moment at which a row may be served, or just beyond.
+  void move_to_an_expiry() {
+    if (rows_.empty()) return;
+    const auto& row = std::next(rows_.begin(), static_cast<std::ptrdiff_t>(pick(rows_.size())))->second;
+    const auto left = row.expire_on - clock_->now();
+    if (left <= 0us) return;
+    clock_->advance(left + microseconds(pick(2)));
+    ++seen["at an expiry"];
+  }
+
   void move_clock() {
     switch (pick(12)) {
       case 0:
@@ -365,6 +376,8 @@ class world {
       case 3:
         if (pick(4) == 0) clock_->advance(2h);
         return;
+      case 4:
+        return move_to_an_expiry();
       default:
         return clock_->advance(microseconds(pick(6 * 60'000'000)));
     }
@@ -409,7 +422,8 @@ TEST(FailoverModel, EveryAnswerIsWhatTheModelSays) {
     ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << step << " of HOLDFAST_MODEL_SEED=" << seed;
   }
   for (const char* each : {"live", "stale", "stale and empty", "thrown", "tombstone", "expired", "older than served", "older write lost",
-                           "put failed", "find failed", "refresh", "refresh ran", "split phase", "clock followed back", "restart"}) {
+                           "put failed", "find failed", "refresh", "refresh ran", "split phase", "clock followed back", "restart",
+                           "at an expiry", "served at its last moment"}) {
     EXPECT_GT(all.seen[each], 0U) << "the run never met: " << each;
   }
 }
