@@ -1,39 +1,13 @@
 // Calls with a deadline: the caller leaves in time, the call owns what it needs, its answer is kept all the same.
 
 #include "support/eventually.hpp"
+#include "support/gate.hpp"
 #include "unit/failover/fixture.hpp"
 
-#include <condition_variable>
 #include <latch>
 
 namespace holdfast::test {
 namespace {
-
-/// A gate that calls wait at.
-class gate {
- public:
-  ~gate() { open(); }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    opened_.wait(lock, [&] { return open_; });
-  }
-  void open() {
-    const std::scoped_lock lock(mutex_);
-    open_ = true;
-    opened_.notify_all();
-  }
-  [[nodiscard]] int waiting() {
-    const std::scoped_lock lock(mutex_);
-    return waiting_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool open_ = false;
-  int waiting_ = 0;
-};
 
 class FailoverDeadline : public failover_test {};
 

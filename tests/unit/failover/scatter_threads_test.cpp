@@ -1,5 +1,6 @@
 // One deadline for all slices, few threads, and a store that hangs.
 
+#include "support/gate.hpp"
 #include "unit/failover/scatter_fixture.hpp"
 
 #include <algorithm>
@@ -7,37 +8,6 @@
 
 namespace holdfast::test {
 namespace {
-
-/// Where reads and writes of the store wait while it hangs.
-class gate {
- public:
-  ~gate() { open(); }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    ++waiting_;
-    opened_.wait(lock, [&] { return open_; });
-    --waiting_;
-  }
-  void open() {
-    const std::scoped_lock lock(mutex_);
-    open_ = true;
-    opened_.notify_all();
-  }
-  void close() {
-    const std::scoped_lock lock(mutex_);
-    open_ = false;
-  }
-  [[nodiscard]] int waiting() {
-    const std::scoped_lock lock(mutex_);
-    return waiting_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable opened_;
-  bool open_ = true;
-  int waiting_ = 0;
-};
 
 std::size_t threads_of_this_process() {
   return static_cast<std::size_t>(
@@ -236,7 +206,6 @@ TEST_F(ScatterThreads, AFullExecutorIsACountedMissAtOnce) {
   ASSERT_TRUE(with().flush(clock->steady() + 20s));
   down = true;
   gate full;
-  full.close();
   ASSERT_TRUE(pool->post([&] { full.wait(); }));
   ASSERT_TRUE(eventually([&] { return full.waiting() == 1; }));
   ASSERT_TRUE(pool->post([] {}));
@@ -274,7 +243,6 @@ TEST_F(ScatterThreads, ADeadlineOfTheUpstreamWorksForScatteredCalls) {
                                         });
   EXPECT_TRUE(many(codes{"FR", "DE"}).live());
   clock->advance(1s);
-  waiting->close();
   down = true;
   std::optional<gathered<std::string, country>> a;
   std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
