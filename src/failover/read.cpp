@@ -44,7 +44,7 @@ reading read(const std::shared_ptr<point_core>& point, const call_base& call) {
   job->realm = call.realm;
   job->key = call.key;
   const auto deadline = engine.clock->steady() + engine.options.read_deadline;
-  const bool posted = engine.reads().post([job] {
+  const auto work = [job] {
     reading result{.how = found::failed};
     std::exception_ptr error;
     try {
@@ -57,8 +57,8 @@ reading read(const std::shared_ptr<point_core>& point, const call_base& call) {
     job->result = std::move(result);
     job->error = std::move(error);
     job->done.notify_all();
-  });
-  if (!posted) {
+  };
+  if (!engine.reads().post(engine.in_this_context(work))) {
     point->warn("read", "no thread is free to read the store; there is nothing to serve");
     return {.how = found::failed};
   }
@@ -85,7 +85,7 @@ void drop(const std::shared_ptr<point_core>& point, const entry& expired) noexce
     if (!engine.reads_wait) return erase(*engine.front, expired);
     const auto what =
         std::make_shared<entry>(entry{.name = expired.name, .key = expired.key, .as_of = expired.as_of, .realm = expired.realm});
-    (void)engine.reads().post([from = engine.front, what, erase] { erase(*from, *what); });
+    (void)engine.reads().post(engine.in_this_context([from = engine.front, what, erase] { erase(*from, *what); }));
   } catch (...) {  // NOLINT(bugprone-empty-catch)
     // As above.
   }

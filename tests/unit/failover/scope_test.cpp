@@ -1,6 +1,7 @@
 // Who may be served what: tenants, dimensions, and the context that goes along to other threads. And no caller sees time go backwards.
 
 #include "failover/recents.hpp"
+#include "support/eventually.hpp"
 #include "unit/failover/fixture.hpp"
 
 namespace holdfast::test {
@@ -98,6 +99,42 @@ TEST_F(FailoverScope, TheCallersContextGoesAlongAndTheFirstIsOutermost) {
   trace.clear();
   (void)with().close(clock->steady() + 20s);
   EXPECT_EQ(order, (std::vector<std::string>{"+one", "+two", "-two", "-one"}));
+}
+
+TEST_F(FailoverScope, TheStoreIsReadWithinTheCallersContext) {
+  make({.write_behind = false, .propagate = {[] {
+                                 return [carried = trace](const std::function<void()>& work) {
+                                   const auto before = std::exchange(trace, carried);
+                                   work();
+                                   trace = before;
+                                 };
+                               }}},
+       true);
+  std::mutex mutex;
+  std::map<faulty_store::operation, std::string> traces;
+  std::map<faulty_store::operation, std::thread::id> threads;
+  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
+    const std::scoped_lock lock(mutex);
+    traces[what] = trace;
+    threads[what] = std::this_thread::get_id();
+  };
+  const auto seen = [&](faulty_store::operation what) {
+    const std::scoped_lock lock(mutex);
+    return traces.contains(what) ? traces[what] + (threads[what] == std::this_thread::get_id() ? ", here" : ", elsewhere") : "nothing";
+  };
+  const auto point = protect();
+  (void)point("FR");
+  down = true;
+  trace = "request 7";
+  EXPECT_TRUE(point("FR").stale());
+  EXPECT_EQ(seen(faulty_store::operation::find), "request 7, elsewhere");
+  clock->advance(2h);
+  trace = "request 8";
+  EXPECT_THROW((void)point("FR"), outage);
+  EXPECT_EQ(seen(faulty_store::operation::find), "request 8, elsewhere");
+  EXPECT_TRUE(eventually([&] { return seen(faulty_store::operation::erase) == "request 8, elsewhere"; })) << "what expired is removed so";
+  trace.clear();
+  finish();
 }
 
 TEST_F(FailoverScope, APropagatorThatThrowsCostsItsContextOnly) {
