@@ -64,6 +64,8 @@ constexpr std::array table{
     known_key{"failover.store.encryption.read-java", flag, "false", "also open what the Java library sealed"},
     known_key{"failover.store.encryption.read-base64", flag, "false", "also read the Java library's `ENC(b64:...)`"},
     known_key{"failover.store.encryption.read-plaintext", flag, "false", "also read what is not sealed, while a table is migrated"},
+    known_key{"failover.store.live-entries-gauge-enabled", flag, "false",
+              "reports also count the entries: a query for each effective name"},
     known_key{"failover.store.multitenant.enabled", flag, "false", "each tenant has its own table or schema"},
     known_key{"failover.store.multitenant.strategy", choice, "table_prefix", "how tenants are kept apart", "table_prefix, schema"},
     known_key{"failover.store.multitenant.default-tenant", text, "", "whose call it is when nobody says"},
@@ -134,7 +136,6 @@ constexpr std::array foreign{
     foreign_key{"failover.aspect", "there are no aspects here: use failover.enabled"},
     foreign_key{"failover.dashboard", "there is no dashboard in the engine: give engine_options::metrics a prometheus_registry"},
     foreign_key{"failover.store.caffeine", "use failover.store.inmemory.max-entries"},
-    foreign_key{"failover.store.jdbc.live-entries-gauge-enabled", "there is no such gauge: use `holdfast store count`"},
 };
 
 constexpr std::array foreign_words{
@@ -161,7 +162,8 @@ bool fits(std::string_view name, const key_path& path, bool whole) {
 
 /// The Java library keeps under `jdbc` what holds for every database here.
 std::optional<key_path> without_jdbc(const key_path& path) {
-  constexpr std::array<std::string_view, 4> moved{"table-prefix", "allowed-payload-classes", "strict-allowlist", "encryption"};
+  constexpr std::array<std::string_view, 5> moved{"table-prefix", "allowed-payload-classes", "strict-allowlist", "encryption",
+                                                  "live-entries-gauge-enabled"};
   if (path.size() < 3 || path[0] != "failover" || path[1] != "store" || path[2] != "jdbc") return std::nullopt;
   if (path.size() > 3 && std::ranges::find(moved, path[3]) == moved.end()) return std::nullopt;
   key_path shorter = path;

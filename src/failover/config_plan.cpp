@@ -237,6 +237,7 @@ class planning {
     check_cron("failover.scheduler.cleanup-cron", clean);
     const auto report = from_.text("failover.scheduler.report-cron").value_or("0 0 0 * * *");
     check_cron("failover.scheduler.report-cron", report);
+    set(result.engine.count_entries, from_.flag("failover.store.live-entries-gauge-enabled"));
     if (!from_.flag("failover.scheduler.enabled").value_or(true)) return;
     auto& to = result.cleanup.emplace();
     to.cron = clean;

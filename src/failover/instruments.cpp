@@ -152,4 +152,9 @@ void instruments::gauges(breaker_state breaker, const point_numbers& now, std::u
   stale_ratio_->set(all == 0 ? 0 : stale / all);
 }
 
+void instruments::entries(std::uint64_t counted) {
+  sink_->gauge("holdfast_failover_live_entries", {{"name", name_}, {"domain", domain_}}, "entries in the store, expired ones included")
+      ->set(static_cast<double>(counted));
+}
+
 }  // namespace HOLDFAST_NAMESPACE

@@ -33,6 +33,8 @@ class instruments {
   /// Types only, never messages; a point has so many, the others are one.
   void exception(const std::string& type);
   void gauges(breaker_state breaker, const point_numbers& numbers, std::uint64_t running);
+  /// Of the point's effective name. A point whose entries are never counted has no such series.
+  void entries(std::uint64_t counted);
 
  private:
   static double seconds(std::chrono::steady_clock::duration took) { return std::chrono::duration<double>(took).count(); }

@@ -3,6 +3,8 @@
 #include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
+#include <map>
+#include <set>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail {
@@ -67,10 +69,60 @@ engine_health engine_core::health() noexcept {
   return result;
 }
 
+std::map<std::string, std::uint64_t, std::less<>> engine_core::count_entries() noexcept {
+  struct errand {
+    std::mutex mutex{};
+    std::condition_variable done{};
+    std::map<std::string, std::uint64_t, std::less<>> counted{};
+    bool ended = false;
+    bool left = false;
+  };
+  try {
+    if (options.tenant || (reads_wait && !options.count_entries)) return {};
+    std::set<std::string> names;
+    for (const auto& each : all_points()) names.insert(each->effective_name);
+    const auto job = std::make_shared<errand>();
+    // Past the queue: it would write all that waits before it counts.
+    const auto work = [job, names = std::move(names), from = through] {
+      std::unique_lock lock(job->mutex);
+      try {
+        for (const auto& name : names) {
+          lock.unlock();
+          const auto entries = from->count(place(name));
+          lock.lock();
+          if (job->left) return;
+          job->counted[name] = entries;
+        }
+      } catch (...) {  // NOLINT(bugprone-empty-catch)
+        // A gauge is not worth a word: health() says what the store has.
+      }
+      if (!lock.owns_lock()) lock.lock();
+      job->ended = true;
+      job->done.notify_all();
+    };
+    if (!reads_wait) {
+      work();
+      return job->counted;
+    }
+    const auto deadline = clock->steady() + options.read_deadline;
+    if (!reads().post(work)) return {};
+    std::unique_lock lock(job->mutex);
+    (void)wait(lock, job->done, deadline, [&] { return job->ended; });
+    job->left = true;
+    return job->counted;
+  } catch (...) {
+    return {};
+  }
+}
+
 void engine_core::report() {
+  const auto entries = options.metrics ? count_entries() : std::map<std::string, std::uint64_t, std::less<>>{};
   for (const auto& each : all_points()) {
     const auto status = each->status();
-    if (each->meters) each->meters->gauges(status.breaker, status.numbers, status.running);
+    if (each->meters) {
+      each->meters->gauges(status.breaker, status.numbers, status.running);
+      if (const auto counted = entries.find(each->effective_name); counted != entries.end()) each->meters->entries(counted->second);
+    }
     if (!log.listened()) continue;
     const auto& n = status.numbers;
     const std::array<std::string, 8> texts{std::to_string(n.started),      std::to_string(n.live),        std::to_string(n.stale),

@@ -118,6 +118,7 @@ struct engine_options {
   std::string report_cron{};                                     ///< the same at these moments (six fields, UTC), instead of `report_every`
   std::chrono::milliseconds linger = std::chrono::seconds(1);    ///< how long the destructor waits for calls and writes
   scatter_options scatter{};                                     ///< of calls for many things at once, of points that do not say
+  bool count_entries = false;  ///< a report also counts the entries of a store that has to be asked: a query for each effective name
   /// Has the last word on the options of a point before it is registered: configuration by name. What it throws leaves `protect`.
   std::function<void(std::string_view point, point_options& options)> configure{};
 };

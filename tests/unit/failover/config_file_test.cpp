@@ -123,7 +123,6 @@ TEST_F(config_test, keys_of_the_java_library_that_mean_nothing_here_are_answered
       {"[failover.store]\ntype = \"CUSTOM\"", "make the store in code"},
       {"[failover.store]\ntype = \"CAFFEINE\"", "use inmemory"},
       {"[failover.store.caffeine]\nmax-size = 3", "failover.store.inmemory.max-entries"},
-      {"[failover.store.jdbc]\nlive-entries-gauge-enabled = true", "holdfast store count"},
       {"[failover.store.jdbc.encryption]\ncipher = \"b64\"", "Base64 is no encryption"},
       {"[failover.store.jdbc]\nstrict-allowlist = false", "always checked"},
       {"[failover.store.multitenant]\nstrict = false", "always refused"},
@@ -137,6 +136,8 @@ TEST_F(config_test, keys_of_the_java_library_that_mean_nothing_here_are_answered
   EXPECT_TRUE(warns(plan, "line 2: failover.observable.async.enabled has no effect"));
   EXPECT_TRUE(warns(plan, "failover.observable.instance.id has no effect"));
   EXPECT_EQ(plan.engine.max_points, 7U);
+  EXPECT_FALSE(plan.engine.count_entries);
+  EXPECT_TRUE(planned("[failover.store.jdbc]\nlive-entries-gauge-enabled = true\n").engine.count_entries);
 }
 
 TEST_F(config_test, jdbc_may_be_left_out_but_not_said_twice) {

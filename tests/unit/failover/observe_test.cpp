@@ -174,6 +174,63 @@ TEST_F(FailoverObserved, LogLinesAreLimited) {
   EXPECT_EQ(log.size(), 1U);
 }
 
+TEST_F(FailoverObserved, AReportCountsTheEntriesThatTheStoreHas) {
+  const auto registry = make_prometheus_registry();
+  const auto gauge = [&](const std::string& name, const std::string& domain) {
+    const auto text = registry->text();
+    const auto series = "holdfast_failover_live_entries{domain=\"" + domain + "\",name=\"" + name + "\"} ";
+    const auto at = text.find(series);
+    return at == std::string::npos ? "none" : text.substr(at + series.size(), text.find('\n', at) - at - series.size());
+  };
+  int counts = 0;
+  const auto begin = [&](engine_options options, bool waits) {
+    options.metrics = registry;
+    make(std::move(options), waits);
+    shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
+      if (what == faulty_store::operation::count) ++counts;
+      if (store_down) throw error(errc::unavailable, "the store is down");
+    };
+    return protect("country-by-code", {.domain = "country"});
+  };
+  {
+    const auto point = begin({}, false);
+    (void)protect("list", {.domain = "country"});
+    (void)point("FR");
+    (void)point("DE");
+    down = true;
+    (void)point("DE");
+    down = false;
+    EXPECT_EQ(counts, 0) << "no call counts";
+    with().report();
+    EXPECT_EQ(counts, 1) << "once for all points of a domain";
+    EXPECT_EQ(gauge("country-by-code", "country"), "2");
+    EXPECT_EQ(gauge("list", "country"), "2");
+    store_down = true;
+    EXPECT_NO_THROW(with().report());
+    store_down = false;
+  }
+  counts = 0;
+  {
+    const auto point = begin({}, true);
+    with().report();
+    EXPECT_EQ(counts, 0) << "a database is not asked unasked";
+  }
+  {
+    const auto point = begin({.write_behind = false, .count_entries = true}, true);
+    (void)point("IT");
+    with().report();
+    EXPECT_EQ(counts, 1);
+    EXPECT_EQ(gauge("country-by-code", "country"), "3");
+  }
+  {
+    const auto point = begin({.tenant = [] { return std::string("acme"); }}, false);
+    counts = 0;
+    with().report();
+    EXPECT_EQ(counts, 0) << "each tenant has a part, and nobody knows them all";
+  }
+  finish();
+}
+
 class FailoverClose : public failover_test {};
 
 TEST_F(FailoverClose, ClosingWaitsForCallsWritesWhatIsQueuedAndRefusesMore) {
