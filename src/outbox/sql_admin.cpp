@@ -172,7 +172,7 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
             auto what = read_entry(kept_entry(id, text_in(found, i, 3))).what;
             what.delay = {};
             events.push_back(std::move(what));
-            fired.row().add(name);
+            fired.row().add(name).add(number);
             marks.row().add(number).add("t:" + name).add(now.now);
           }
           tally_sheet counts;
@@ -180,7 +180,7 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
           without_quota.quota = {};
           (void)add(in, lane, events, without_quota, counts);
           const auto tickets = fired.text();
-          tell(in, say_.erase_tickets, {number, std::string_view(tickets)});
+          tell(in, say_.erase_tickets, {std::string_view(tickets)});
           if (terms.dedup_window.count() > 0) {
             const auto remembered = marks.text();
             tell(in, say_.remember, {std::string_view(remembered)});

@@ -58,13 +58,23 @@ class speaker {
   /// set: MySQL wants to know whose it is, the others do not want to hear it.
   [[nodiscard]] std::string update(const std::string& table, const std::string& rows, const std::string& on, std::string sets) const {
     for (auto at = sets.find('@'); at != std::string::npos; at = sets.find('@')) sets.replace(at, 1, mysql() ? "o." : "");
-    if (mysql()) return "UPDATE " + table + " o JOIN " + rows + " ON " + on + " SET " + sets;
+    if (mysql()) return "UPDATE " + rows + " STRAIGHT_JOIN " + table + " o" + by_index(on) + " ON " + on + " SET " + sets;
     return "UPDATE " + table + (postgres() ? " o" : " AS o") + " SET " + sets + " FROM " + rows + " WHERE " + on;
   }
   [[nodiscard]] std::string erase(const std::string& table, const std::string& rows, const std::string& own,
                                   const std::string& given) const {
-    if (mysql()) return "DELETE o FROM " + table + " o JOIN " + rows + " ON o." + own + " = g." + given;
+    if (mysql()) {
+      const std::string on = "o." + own + " = g." + given;
+      return "DELETE o FROM " + rows + " STRAIGHT_JOIN " + table + " o" + (table.ends_with("_OUTBOX") ? by_index(on) : by_index({})) +
+             " ON " + on;
+    }
     return "DELETE FROM " + table + " WHERE " + own + " IN (SELECT g." + given + " FROM " + rows + ")";
+  }
+  /// ` FROM table o JOIN rows ON on`.
+  [[nodiscard]] std::string joined(const std::string& table, const std::string& rows, const std::string& on) const {
+    if (mysql())
+      return " FROM " + rows + " STRAIGHT_JOIN " + table + " o" + (table.ends_with("_OUTBOX") ? by_index(on) : by_index({})) + " ON " + on;
+    return " FROM " + table + " o JOIN " + rows + " ON " + on;
   }
   /// Microseconds since 1970, by the clock of the database, whatever zone the session is in. SQLite lives in this process: its time comes
   /// as a parameter.
@@ -105,6 +115,10 @@ class speaker {
   }
 
  private:
+  /// MySQL and MariaDB would look through a small table from end to end, and wait for each row that somebody is adding to it.
+  [[nodiscard]] static std::string by_index(std::string_view on) {
+    return on.starts_with("o.ID ") ? " FORCE INDEX (ID)" : " FORCE INDEX (PRIMARY)";
+  }
   [[nodiscard]] const char* name_type() const {
     return spoken_ == dialect_id::mariadb ? " VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
                                           : " VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin";
@@ -152,8 +166,7 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   add_lane = s.say("INSERT INTO " + of.lanes + " (LANE, OWNER) VALUES (?, '')" + s.unless_known("LANE"), {i});
 
   if (s.mysql()) {
-    lock_stripes =
-        s.say("SELECT o.N FROM " + of.stripes + " o JOIN " + s.rows({{"a"}}) + " ON o.N = g.a ORDER BY o.N FOR UPDATE", {t}, {i});
+    lock_stripes = s.say("SELECT o.N" + s.joined(of.stripes, s.rows({{"a"}}), "o.N = g.a") + " ORDER BY o.N FOR UPDATE", {t}, {i});
   } else if (s.postgres()) {
     lock_stripes = s.say("SELECT COUNT(*) FROM (SELECT pg_advisory_xact_lock(?::int, k.a::int) FROM (SELECT DISTINCT g.a FROM " +
                              s.rows({{"a"}}) + " ORDER BY 1) k OFFSET 0) l",
@@ -175,7 +188,7 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
         {i, t, t, i, i, t, t}, {t, t});
     notify = s.say("SELECT pg_notify(?, ?)::text", {t, t}, {t});
   }
-  known = s.say("SELECT o.ID, o.PLACE, o.AT, " + s.now_ms() + from + " JOIN " + s.rows({{"a", t}}) + " ON o.ID = g.a", {t}, {t, i, i, i});
+  known = s.say("SELECT o.ID, o.PLACE, o.AT, " + s.now_ms() + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a"), {t}, {t, i, i, i});
   forget_ids = s.say(s.erase(e, s.rows({{"a", t}}), "ID", "a"), {t});
   // 0 as `created`: now, by the clock of the database.
   const std::string created = s.sqlite() ? "g.created" : "CASE WHEN g.created = 0 THEN " + s.now_ms() + " ELSE g.created END";
@@ -200,22 +213,22 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
       s.say("SELECT " + event + from + due_index + " WHERE o.LANE = ? AND o.DUE <= ? ORDER BY o.DUE, o.ID LIMIT ?" + s.locked(true),
             {i, i, i}, event_types);
   lock_heads =
-      s.say("SELECT o.SEQ" + from + " JOIN " + s.rows({{"a"}}) + " ON o.SEQ = g.a WHERE o.QUEUE IS NOT NULL" + s.locked(true), {t}, {i});
+      s.say("SELECT o.SEQ" + s.joined(e, s.rows({{"a"}}), "o.SEQ = g.a") + " WHERE o.QUEUE IS NOT NULL" + s.locked(true), {t}, {i});
   demote = s.say(s.update(e, s.rows({{"a"}}), "o.SEQ = g.a", "@DUE = NULL"), {t});
   followers =
       s.say("SELECT " + event + from + " WHERE o.LANE = ? AND o.QUEUE = ? AND o.SEQ > ? ORDER BY o.SEQ LIMIT ?", {i, t, i, i}, event_types);
   take = s.say(s.update(e, s.rows({{"a"}, {"token"}, {"run"}, {"due"}}), "o.SEQ = g.a",
                         "@TOKEN = g.token, @RUN = g.run, @DUE = g.due, @DELIVERIES = o.DELIVERIES + 1"),
                {t});
-  entries_of = s.say("SELECT o.ID, o.ENTRY FROM " + of.entries + " o JOIN " + s.rows({{"a", t}}) + " ON o.ID = g.a", {t}, {t, t});
+  entries_of = s.say("SELECT o.ID, o.ENTRY" + s.joined(of.entries, s.rows({{"a", t}}), "o.ID = g.a"), {t}, {t, t});
 
-  by_id = s.say("SELECT " + event + from + " JOIN " + s.rows({{"a", t}}) +
-                    " ON o.ID = g.a WHERE o.LANE = ? AND o.PLACE <> 4 ORDER BY o.SEQ" + s.locked(),
-                {t, i}, event_types);
+  by_id = s.say(
+      "SELECT " + event + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a") + " WHERE o.LANE = ? AND o.PLACE <> 4 ORDER BY o.SEQ" + s.locked(),
+      {t, i}, event_types);
   heads = s.say("SELECT g.a, (SELECT MIN(h.SEQ) FROM " + e + " h WHERE h.LANE = g.lane AND h.QUEUE = g.a) FROM " +
                     s.rows({{"a", t}, {"lane"}}) + s.where_all(),
                 {t}, {t, i});
-  by_seq = s.say("SELECT " + event + from + " JOIN " + s.rows({{"a"}}) + " ON o.SEQ = g.a ORDER BY o.SEQ" + s.locked(), {t}, event_types);
+  by_seq = s.say("SELECT " + event + s.joined(e, s.rows({{"a"}}), "o.SEQ = g.a") + " ORDER BY o.SEQ" + s.locked(), {t}, event_types);
   place_events = s.say(
       s.update(
           e,
@@ -261,7 +274,11 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   due_tickets = s.say("SELECT o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY" + in_lane +
                           " AND o.EXPIRES <= ? ORDER BY o.EXPIRES, o.TICKET LIMIT ?" + s.locked(true),
                       {i, i, i}, {t, i, t, t});
-  erase_tickets = s.say("DELETE FROM " + of.tickets + " WHERE LANE = ? AND TICKET IN (SELECT g.a FROM " + s.rows({{"a", t}}) + ")", {i, t});
+  const std::string fired = s.rows({{"a", t}, {"lane"}});
+  erase_tickets = s.say(s.mysql() ? "DELETE o FROM " + fired + " STRAIGHT_JOIN " + of.tickets +
+                                        " o FORCE INDEX (PRIMARY) ON o.LANE = g.lane AND o.TICKET = g.a"
+                                  : "DELETE FROM " + of.tickets + " WHERE (LANE, TICKET) IN (SELECT g.lane, g.a FROM " + fired + ")",
+                        {t});
   first_ticket = s.say("SELECT MIN(o.EXPIRES)" + in_lane, {i}, {i});
   scan_tickets = s.say("SELECT o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY" + in_lane + " AND o.TICKET > ? ORDER BY o.TICKET LIMIT ?",
                        {i, t, i}, {t, i, t, t});
@@ -278,7 +295,7 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   tally = s.say("INSERT INTO " + of.tallies + " (LANE" + names + ") VALUES (?" + marks + ")", sum_types);
   tallies = s.say("SELECT COUNT(*)" + sums + " FROM " + of.tallies + " o WHERE o.LANE = ?", {i}, sum_types);
   fold_pick = s.say("SELECT o.N FROM " + of.tallies + " o WHERE o.LANE = ? ORDER BY o.N LIMIT ?" + s.locked(true), {i, i}, {i});
-  fold_sum = s.say("SELECT COUNT(*)" + sums + " FROM " + of.tallies + " o JOIN " + s.rows({{"a"}}) + " ON o.N = g.a", {t}, sum_types);
+  fold_sum = s.say("SELECT COUNT(*)" + sums + s.joined(of.tallies, s.rows({{"a"}}), "o.N = g.a"), {t}, sum_types);
   fold_erase = s.say(s.erase(of.tallies, s.rows({{"a"}}), "N", "a"), {t});
 
   const auto those = [](const std::string& which) { return "COUNT(CASE WHEN " + which + " THEN 1 END)"; };

@@ -91,7 +91,7 @@ struct sql_words {
   sql::statement set_ticket{};     ///< expires, key, body, lane, ticket
   sql::statement erase_ticket{};   ///< lane, ticket
   sql::statement due_tickets{};    ///< lane, now, limit -> ticket, expires, key, body; locked
-  sql::statement erase_tickets{};  ///< lane, [ticket]
+  sql::statement erase_tickets{};  ///< [ticket, lane]
   sql::statement first_ticket{};   ///< lane -> expires
   sql::statement scan_tickets{};   ///< lane, after, limit -> ticket, expires, key, body
 

@@ -1,11 +1,8 @@
 // The adaptors that run our statements in somebody else's transaction, on real servers.
 
-#include <holdfast/join/libpq.hpp>
-#include <holdfast/join/mariadb.hpp>
-#include <holdfast/join/sqlite3.hpp>
-
 #include "support/failure_of.hpp"
 #include "support/mariadb_server.hpp"
+#include "support/own_handles.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -13,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <stdexcept>
 #include <string>
 
 namespace holdfast::test {
@@ -22,81 +18,15 @@ namespace {
 using namespace std::chrono_literals;
 using sql::type;
 
-/// The three have the same shape: the caller's own handle, their own statements on it, and a second handle to look at what is there.
-class on_sqlite {
- public:
-  on_sqlite() {
-    if (sqlite3_open((directory_.path() / "join.db").c_str(), &handle_) != SQLITE_OK) throw std::runtime_error("sqlite3_open");
-  }
-  on_sqlite(const on_sqlite&) = delete;
-  on_sqlite& operator=(const on_sqlite&) = delete;
-  ~on_sqlite() { sqlite3_close(handle_); }
-  void run(const std::string& text) {
-    if (sqlite3_exec(handle_, text.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) throw std::runtime_error(sqlite3_errmsg(handle_));
-  }
-  [[nodiscard]] join::sqlite joined() const { return join::sqlite(handle_); }
-  static std::string columns() { return "id INTEGER PRIMARY KEY, words TEXT, raw BLOB, moment INTEGER, bare TEXT"; }
-  static std::string with(std::string text) { return text; }
-  static constexpr auto dialect = sql::dialect_id::sqlite;
-  static constexpr const char* begin = "BEGIN IMMEDIATE";
-
- private:
-  temporary_directory directory_;
-  sqlite3* handle_ = nullptr;
+/// A new database for each.
+struct on_sqlite : temporary_directory, sqlite_handle {
+  on_sqlite() : sqlite_handle("sqlite://" + (path() / "join.db").string()) {}
 };
-
-class on_postgres {
- public:
-  on_postgres() {
-    const auto& server = shared_server<postgres_server>();
-    handle_ = PQconnectdb(server.url(server.create_database("join")).c_str());
-    if (PQstatus(handle_) != CONNECTION_OK) throw std::runtime_error(PQerrorMessage(handle_));
-  }
-  on_postgres(const on_postgres&) = delete;
-  on_postgres& operator=(const on_postgres&) = delete;
-  ~on_postgres() { PQfinish(handle_); }
-  void run(const std::string& text) {
-    PGresult* done = PQexec(handle_, text.c_str());
-    const bool well = PQresultStatus(done) == PGRES_COMMAND_OK;
-    PQclear(done);
-    if (!well) throw std::runtime_error(PQerrorMessage(handle_));
-  }
-  [[nodiscard]] join::libpq joined() const { return join::libpq(handle_); }
-  static std::string columns() { return "id BIGINT PRIMARY KEY, words TEXT, raw BYTEA, moment TIMESTAMPTZ, bare TEXT"; }
-  static std::string with(std::string text) {
-    for (int next = 1; text.find('?') != std::string::npos; ++next) text.replace(text.find('?'), 1, "$" + std::to_string(next));
-    return text;
-  }
-  static constexpr auto dialect = sql::dialect_id::postgresql;
-  static constexpr const char* begin = "BEGIN";
-
- private:
-  PGconn* handle_ = nullptr;
+struct on_postgres : postgres_handle {
+  on_postgres() : postgres_handle(shared_server<postgres_server>().url(shared_server<postgres_server>().create_database("join"))) {}
 };
-
-class on_mariadb {
- public:
-  on_mariadb() : handle_(mysql_init(nullptr)) {
-    const auto& server = shared_server<mariadb_server>();
-    const auto name = server.create_database("join");
-    if (mysql_real_connect(handle_, "127.0.0.1", "holdfast", "secret", name.c_str(), server.port(), nullptr, 0) == nullptr)
-      throw std::runtime_error(mysql_error(handle_));
-    mysql_set_character_set(handle_, "utf8mb4");
-  }
-  on_mariadb(const on_mariadb&) = delete;
-  on_mariadb& operator=(const on_mariadb&) = delete;
-  ~on_mariadb() { mysql_close(handle_); }
-  void run(const std::string& text) {
-    if (mysql_real_query(handle_, text.data(), text.size()) != 0) throw std::runtime_error(mysql_error(handle_));
-  }
-  [[nodiscard]] join::mariadb joined() const { return join::mariadb(handle_); }
-  static std::string columns() { return "id BIGINT PRIMARY KEY, words LONGTEXT, raw LONGBLOB, moment DATETIME(6), bare TEXT"; }
-  static std::string with(std::string text) { return text; }
-  static constexpr auto dialect = sql::dialect_id::mariadb;
-  static constexpr const char* begin = "START TRANSACTION";
-
- private:
-  MYSQL* handle_ = nullptr;
+struct on_mariadb : mariadb_handle {
+  on_mariadb() : mariadb_handle(shared_server<mariadb_server>().url(shared_server<mariadb_server>().create_database("join"))) {}
 };
 
 template <class Place>

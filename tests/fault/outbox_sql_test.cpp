@@ -1,0 +1,388 @@
+// The outbox on SQL, in transactions of the caller's own, among processes that are killed: nothing by halves, nothing lost, nothing twice.
+
+#include <holdfast/database.hpp>
+#include <holdfast/outbox.hpp>
+
+#include "outbox/sql_open.hpp"
+#include "support/eventually.hpp"
+#include "support/kill_harness.hpp"
+#include "support/ledger.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/own_handles.hpp"
+#include "support/postgres_server.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+#include "support/worker.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto prefix = "{fault}";
+
+/// How often a process is killed; HOLDFAST_OUTBOX_KILLS for a long run.
+std::size_t kills() {
+  const char* asked = std::getenv("HOLDFAST_OUTBOX_KILLS");
+  return asked != nullptr ? static_cast<std::size_t>(std::atoi(asked)) : 50;
+}
+
+struct in_sqlite {
+  using handle = sqlite_handle;
+  static constexpr const char* name = "sqlite";
+  temporary_directory directory{"outbox", "", medium::memory};
+  [[nodiscard]] std::string url() const { return "sqlite://" + (directory.path() / "outbox.db").string(); }
+};
+template <class Server, class Handle>
+struct in_server {
+  using handle = Handle;
+  static constexpr const char* name = Server::endpoint::kind.data();
+  const std::string place = shared_server<Server>().url(shared_server<Server>().create_database("outbox"));
+  [[nodiscard]] std::string url() const { return place; }
+};
+using in_postgres = in_server<postgres_server, postgres_handle>;
+using in_mariadb = in_server<mariadb_server, mariadb_handle>;
+
+outbox box_of(const std::string& url, bool create = false) { return open(url).outbox({.prefix = prefix, .create_schema = create}); }
+
+std::vector<std::string> payloads(const outbox& box) {
+  std::vector<std::string> found;
+  std::string after;
+  do {
+    const auto page = box.scan(scan_what::all, after, 500);
+    for (const auto& one : page.records) found.push_back(one.what.event.payload);
+    after = page.after;
+  } while (!after.empty());
+  return found;
+}
+
+template <class Handle>
+std::vector<std::int64_t> numbers(Handle& mine, const std::string& question) {
+  mine.run(Handle::begin);
+  auto here = mine.joined();
+  const auto found = here.execute({.text = question, .results = {sql::type::integer}}, {}).rows;
+  mine.run("COMMIT");
+  std::vector<std::int64_t> result;
+  for (std::size_t i = 0; i < found.size(); ++i) result.push_back(std::get<std::int64_t>(found.at(i, 0)));
+  return result;
+}
+
+/// An application: an order and its event in one transaction, again and again; every fourth is rolled back.
+template <class Handle>
+int take_orders(const std::vector<std::string>& arguments) {
+  Handle mine(arguments.at(0));
+  const auto box = box_of(arguments.at(0));
+  ledger<std::int64_t> book(arguments.at(1));
+  std::mt19937_64 random(std::random_device{}());
+  worker_is_alive();
+  for (int turn = 0; !worker_should_stop(); ++turn) {
+    const auto order = static_cast<std::int64_t>(random() >> 1U);
+    mine.run(Handle::begin);
+    mine.run("INSERT INTO orders VALUES (" + std::to_string(order) + ")");
+    auto here = mine.joined();
+    (void)box.publish(here, {.type = "order.taken", .key = "customer-" + std::to_string(random() % 7), .payload = std::to_string(order)});
+    if (turn % 4 == 3) {
+      mine.run("ROLLBACK");
+      continue;
+    }
+    mine.run("COMMIT");
+    book.add(order);
+  }
+  return 0;
+}
+HOLDFAST_WORKER(take_orders_sqlite) { return take_orders<sqlite_handle>(arguments); }
+HOLDFAST_WORKER(take_orders_postgresql) { return take_orders<postgres_handle>(arguments); }
+HOLDFAST_WORKER(take_orders_mysql) { return take_orders<mariadb_handle>(arguments); }
+
+/// Delivers with an effect in a transaction of its own; the effect has no guard but effect_once.
+template <class Handle>
+int deliver(const std::vector<std::string>& arguments) {
+  Handle mine(arguments.at(0));
+  const auto box = box_of(arguments.at(0));
+  worker_is_alive();
+  while (!worker_should_stop() || box.stats().events > 0) {
+    const auto got = box.claim({.most = 5, .run = 4, .lease = 400ms});
+    if (got.events.empty()) std::this_thread::sleep_for(5ms);
+    for (const auto& one : got.events) {
+      mine.run(Handle::begin);
+      auto here = mine.joined();
+      const auto status = box.effect_once(here, got.fence, one);
+      if (status == commit_status::done) mine.run("INSERT INTO effects (n) VALUES (" + one.event.payload + ")");
+      mine.run(status == commit_status::stale ? "ROLLBACK" : "COMMIT");
+      if (status != commit_status::stale) (void)box.ack(got.fence, one);
+    }
+  }
+  return 0;
+}
+HOLDFAST_WORKER(deliver_sqlite) { return deliver<sqlite_handle>(arguments); }
+HOLDFAST_WORKER(deliver_postgresql) { return deliver<postgres_handle>(arguments); }
+HOLDFAST_WORKER(deliver_mysql) { return deliver<mariadb_handle>(arguments); }
+
+template <class Place>
+class OutboxSqlFault : public testing::Test {
+ protected:
+  using handle = typename Place::handle;
+  Place place{};
+  const std::string url = place.url();
+};
+using places = testing::Types<in_sqlite, in_postgres, in_mariadb>;
+TYPED_TEST_SUITE(OutboxSqlFault, places);
+
+TYPED_TEST(OutboxSqlFault, RollbackLeavesNothingAndCommitLeavesBoth) {
+  const auto box = box_of(this->url, true);
+  typename TestFixture::handle mine(this->url);
+  mine.run("CREATE TABLE orders (id BIGINT)");
+  auto here = mine.joined();
+  EXPECT_THROW((void)box.publish(here, {.type = "t"}), error) << "without a transaction it would be there whatever the caller decides";
+
+  mine.run(TestFixture::handle::begin);
+  mine.run("INSERT INTO orders VALUES (1)");
+  const auto first = box.publish(here, {.type = "t", .key = "k", .payload = "1"});
+  EXPECT_EQ(first.status, publish_status::added);
+  EXPECT_EQ(box.publish(here, {.type = "t", .key = "k", .payload = "1", .id = first.id}).status, publish_status::duplicate);
+  mine.run("ROLLBACK");
+  EXPECT_TRUE(payloads(box).empty());
+  EXPECT_EQ(box.stats(), outbox_stats{});
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+
+  mine.run(TestFixture::handle::begin);
+  mine.run("INSERT INTO orders VALUES (2)");
+  std::vector<event> many;
+  for (int i = 0; i < 5; ++i) many.push_back({.type = "t", .key = "k", .payload = std::to_string(i)});
+  (void)box.publish_all(here, many);
+  mine.run("COMMIT");
+  EXPECT_EQ(numbers(mine, "SELECT id FROM orders"), std::vector<std::int64_t>{2});
+  const auto got = box.claim({.run = 10});
+  ASSERT_EQ(got.events.size(), 5U);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(got.events[static_cast<std::size_t>(i)].event.payload, std::to_string(i));
+
+  // The effect of an event, once, and only while it is held.
+  mine.run(TestFixture::handle::begin);
+  EXPECT_EQ(box.effect_once(here, got.fence + 1, got.events[0]), commit_status::stale);
+  EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done);
+  mine.run("ROLLBACK");
+  mine.run(TestFixture::handle::begin);
+  EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done) << "what was rolled back was not applied";
+  mine.run("COMMIT");
+  mine.run(TestFixture::handle::begin);
+  EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::applied);
+  mine.run("COMMIT");
+  EXPECT_TRUE(box.check().well());
+}
+
+TYPED_TEST(OutboxSqlFault, KilledApplicationsLeaveNothingByHalves) {
+  (void)box_of(this->url, true);
+  typename TestFixture::handle mine(this->url);
+  mine.run("CREATE TABLE orders (id BIGINT)");
+  const temporary_directory books("book", "", medium::memory);
+  const auto book = (books.path() / "ledger").string();
+  kill_harness harness({.workers = 4, .kills = kills(), .longest = 30ms});
+  const auto report = harness.run(std::string("take_orders_") + TypeParam::name, {this->url, book});
+  EXPECT_EQ(report.failures, std::vector<std::string>{});
+
+  const auto box = box_of(this->url);
+  std::multiset<std::int64_t> kept;
+  for (const auto& payload : payloads(box)) kept.insert(std::stoll(payload));
+  std::multiset<std::int64_t> orders;
+  for (const auto order : numbers(mine, "SELECT id FROM orders")) orders.insert(order);
+  EXPECT_EQ(kept, orders) << "an order without its event, or an event without its order";
+  const auto acknowledged = ledger<std::int64_t>(book).read();
+  EXPECT_GT(acknowledged.size(), 0U);
+  for (const auto order : acknowledged) EXPECT_EQ(orders.count(order), 1U) << "committed, and lost";
+  EXPECT_TRUE(box.check().well());
+  std::cout << acknowledged.size() << " orders acknowledged, " << orders.size() << " kept, " << report.killed << " killed\n";
+}
+
+TYPED_TEST(OutboxSqlFault, KilledWorkersDeliverEveryEventAndApplyItOnce) {
+  const auto box = box_of(this->url, true);
+  typename TestFixture::handle mine(this->url);
+  // A number for each effect: their order is that of the table.
+  const bool postgres = std::string_view(TypeParam::name) == "postgresql";
+  const bool sqlite = std::string_view(TypeParam::name) == "sqlite";
+  mine.run(std::string("CREATE TABLE effects (at ") +
+           (sqlite     ? "INTEGER PRIMARY KEY AUTOINCREMENT"
+            : postgres ? "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
+                       : "BIGINT AUTO_INCREMENT PRIMARY KEY") +
+           ", n BIGINT)");
+  constexpr int keys = 12;
+  constexpr int each = 20;
+  std::vector<event> many;
+  for (int n = 0; n < keys * each; ++n) many.push_back({.type = "t", .key = "k" + std::to_string(n % keys), .payload = std::to_string(n)});
+  (void)box.publish_all(many);
+  kill_harness harness({.workers = 3, .kills = kills() / 2, .shortest = 2ms, .longest = 60ms});
+  const auto report = harness.run(std::string("deliver_") + TypeParam::name, {this->url});
+  EXPECT_EQ(report.failures, std::vector<std::string>{});
+
+  const auto effects = numbers(mine, "SELECT n FROM effects ORDER BY at");
+  EXPECT_EQ(effects.size(), static_cast<std::size_t>(keys * each)) << "lost, or applied twice";
+  std::map<std::int64_t, std::int64_t> last;
+  for (const auto n : effects) {
+    const auto before = last.find(n % keys);
+    EXPECT_TRUE(before == last.end() || before->second < n) << "out of order: " << n;
+    last[n % keys] = n;
+  }
+  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_TRUE(box.check().well());
+}
+
+/// One transaction publishes first and commits last. Are the two delivered in the order in which they were published?
+template <class Place>
+bool keeps_order(outboxes::key_order rule) {
+  const Place place;
+  const auto url = place.url();
+  const auto database = open(url);
+  const outbox box(outboxes::open_sql_outbox(database.shared(), {.prefix = prefix, .create_schema = true, .order = rule}),
+                   {.prefix = prefix});
+  typename Place::handle first(url);
+  first.run(Place::handle::begin);
+  auto in_first = first.joined();
+  (void)box.publish(in_first, {.type = "t", .key = "k", .payload = "1"});
+  std::atomic<bool> done{false};
+  std::jthread other([&] {
+    typename Place::handle second(url);
+    second.run(Place::handle::begin);
+    auto in_second = second.joined();
+    (void)box.publish(in_second, {.type = "t", .key = "k", .payload = "2"});
+    second.run("COMMIT");
+    done = true;
+  });
+  (void)eventually([&] { return done.load(); }, 500ms);  // with the right rule it waits for the first
+  std::string delivered;
+  const auto take = [&] {
+    const auto got = box.claim({.run = 1});
+    for (const auto& one : got.events) {
+      delivered += one.event.payload;
+      (void)box.ack(got.fence, one);
+    }
+  };
+  take();
+  first.run("COMMIT");
+  other.join();
+  return eventually([&] {
+           take();
+           return delivered.size() == 2;
+         }) &&
+         delivered == "12";
+}
+
+TEST(OutboxSqlOrder, WhoPublishesFirstIsDeliveredFirst) {
+  EXPECT_TRUE(keeps_order<in_postgres>(outboxes::key_order::locked));
+  EXPECT_TRUE(keeps_order<in_mariadb>(outboxes::key_order::locked));
+}
+
+TEST(OutboxSqlOrder, WithoutTheLockItIsNot) {
+  EXPECT_FALSE(keeps_order<in_postgres>(outboxes::key_order::wrong_without_lock)) << "this test could not fail";
+  EXPECT_FALSE(keeps_order<in_mariadb>(outboxes::key_order::wrong_without_lock)) << "this test could not fail";
+}
+
+/// A caller may take its time: who waits for it are those who publish for the same key, and nobody else.
+template <class Place>
+void expect_nobody_waits() {
+  const Place place;
+  const auto url = place.url();
+  const auto box = box_of(url, true);
+  (void)box.publish_all(
+      std::vector<event>{{.type = "t", .key = "a", .payload = "1"}, {.type = "t", .key = "a", .payload = "2"}, {.type = "t"}});
+  typename Place::handle slow(url);
+  slow.run(Place::handle::begin);
+  auto here = slow.joined();
+  (void)box.publish(here, {.type = "t", .key = "a", .payload = "3"});
+  (void)box.publish(here, {.type = "t"});
+  const auto start = std::chrono::steady_clock::now();
+  const auto got = box.claim({.run = 5});
+  EXPECT_EQ(got.events.size(), 3U);
+  std::vector<settlement> what;
+  for (const auto& one : got.events) what.push_back({.id = one.event.id, .key = one.event.key});
+  EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(3, true));
+  EXPECT_EQ(box.settle(0, got.fence, what, run_request{}).done, std::vector<bool>(3, true));
+  EXPECT_EQ(box.publish({.type = "t", .key = "another"}).status, publish_status::added);
+  EXPECT_EQ(box.stats().events, 1U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
+  slow.run("COMMIT");
+  EXPECT_EQ(box.claim({.run = 5}).events.size(), 3U) << "found without being promoted by anybody";
+}
+
+TEST(OutboxSqlOrder, AnOpenTransactionStopsNobodyElse) {
+  expect_nobody_waits<in_postgres>();
+  expect_nobody_waits<in_mariadb>();
+}
+
+TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
+  const auto database = open(this->url);
+  const auto box = database.outbox({.prefix = prefix, .create_schema = true});
+  constexpr int publishers = 4;
+  constexpr int each = 60;
+  constexpr int keys = 3;
+  std::atomic<int> publishing{publishers};
+  std::mutex mutex;
+  std::map<std::string, std::vector<std::int64_t>> first_deliveries;  // by key
+  std::set<std::string> seen;
+  std::vector<std::jthread> threads;
+  for (int p = 0; p < publishers; ++p) {
+    threads.emplace_back([&, p] {
+      typename TestFixture::handle mine(this->url);
+      std::mt19937 random(static_cast<unsigned>(p));
+      for (int n = 0; n < each; ++n) {
+        mine.run(TestFixture::handle::begin);
+        auto here = mine.joined();
+        (void)box.publish(here, {.type = "t", .key = "k" + std::to_string(random() % keys)});
+        if (random() % 4 == 0) std::this_thread::sleep_for(1ms);
+        mine.run(random() % 8 == 0 ? "ROLLBACK" : "COMMIT");
+      }
+      --publishing;
+    });
+  }
+  for (int w = 0; w < 3; ++w) {
+    threads.emplace_back([&, w] {
+      std::mt19937 random(static_cast<unsigned>(100 + w));
+      for (;;) {
+        const bool last = publishing == 0;
+        const auto got = box.claim({.most = 4, .run = 3, .lease = 30s});
+        if (got.events.empty() && last && box.stats().events == 0) return;
+        std::vector<settlement> what;
+        {
+          const std::scoped_lock lock(mutex);
+          for (const auto& one : got.events) {
+            if (seen.insert(one.event.id).second) first_deliveries[one.event.key].push_back(one.sequence);
+            const bool failed = random() % 10 == 0;
+            what.push_back({.id = one.event.id, .key = one.event.key, .what = failed ? settlement::kind::retry : settlement::kind::ack});
+          }
+        }
+        if (!what.empty()) (void)box.settle(0, got.fence, what);
+        else std::this_thread::sleep_for(1ms);
+      }
+    });
+  }
+  threads.clear();
+  for (const auto& [key, sequence] : first_deliveries) EXPECT_TRUE(std::is_sorted(sequence.begin(), sequence.end())) << key;
+  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_TRUE(box.check().well());
+}
+
+TEST(OutboxSqlWake, PostgresTellsAtOnce) {
+  const in_postgres place;
+  const auto box = box_of(place.url(), true);
+  const auto elsewhere = box_of(place.url());  // another pool, as in another process
+  while (box.wait(0, 5ms)) {
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    std::jthread publisher([&] { (void)elsewhere.publish({.type = "t"}); });
+    EXPECT_TRUE(box.wait(0, 900ms)) << "before it would have looked by itself";
+    publisher.join();
+    (void)box.claim();
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::test
