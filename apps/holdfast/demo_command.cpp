@@ -11,7 +11,7 @@ namespace {
 
 std::vector<chapter> all_chapters() {
   std::vector<chapter> all;
-  for (auto part : {failover_chapters(), key_chapters(), store_chapters(), outbox_chapters()}) {
+  for (auto part : {failover_chapters(), key_chapters(), store_chapters(), sequence_chapters(), outbox_chapters()}) {
     for (chapter& each : part) all.push_back(std::move(each));
   }
   return all;
@@ -30,8 +30,8 @@ void add_demo_command(command root) {
     stage show(io.out, !plain.given() && (colour.given() || wants_colour(io.out)));
     show.heading("Holdfast " HOLDFAST_VERSION_STRING);
     show.say(
-        "Keeps services answering and consistent when what they depend on fails. First the main job; then what it stands on: keys, and the "
-        "store.");
+        "Keeps services answering and consistent when what they depend on fails. First the main job; then what it stands on: keys, the store, "
+        "and ids.");
     const std::vector<chapter> all = all_chapters();
     for (std::size_t i = 0; i < all.size(); ++i) {
       show.chapter(i + 1, all.size(), all[i].title);
@@ -44,6 +44,7 @@ void add_demo_command(command root) {
     show.typed("holdfast key failover --name country-by-code --domain country FR");
     show.typed("holdfast key cachekit --module app.users --qualname get_user --json --json-args 42");
     show.typed("holdfast store put --store sqlite:answers.db --create-schema --name country --key FR --payload '{}'");
+    show.typed("holdfast seq next --store sqlite:ids.db --create-schema --name account.id --count 3");
     show.typed("holdfast bench keys");
     show.typed("source <(holdfast completion bash)");
     show.typed("holdfast --help");

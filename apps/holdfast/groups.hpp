@@ -9,6 +9,7 @@ namespace holdfast::cli {
 
 void add_key_commands(command root);
 void add_store_commands(command root);
+void add_seq_commands(command root);
 void add_redis_commands(command root);
 void add_outbox_commands(command root);
 void add_bench_commands(command root);

@@ -28,6 +28,7 @@ class program {
     command root(app_, runs_);
     add_key_commands(root);
     add_store_commands(root);
+    add_seq_commands(root);
 #if HOLDFAST_HAS_REDIS
     add_redis_commands(root);
 #endif
