@@ -166,7 +166,8 @@ std::string check_text(const check_report& report, bool repaired) {
 std::string work_text(const worker_report& report) {
   std::string out;
   for (const auto& [name, value] : of_work(report)) {
-    if (value == 0 && name != "done") continue;
+    // How often it slept is nobody's result.
+    if ((value == 0 && name != "done") || name == "wakes") continue;
     std::string label(name);
     std::ranges::replace(label, '_', ' ');
     out.append(out.empty() ? "" : ", ").append(label).append(" ").append(grouped(static_cast<std::uint64_t>(value)));
