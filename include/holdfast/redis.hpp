@@ -271,7 +271,7 @@ class HOLDFAST_API client {
   /// Sends all and returns a reply for each, in the order of the commands. What went wrong with one of them is its reply; only a pipeline
   /// that cannot be meant throws (errc::invalid_argument: keys of one command in different slots of a Cluster; a command that would change
   /// the connection for the next caller, like MULTI, SELECT or SUBSCRIBE), before anything is sent.
-  /// A Cluster's nodes work at the same time. Commands for one node run in their order, unless one has to be sent again (a redirect, a
+  /// A Cluster's nodes work at the same time, and one that hangs costs only its own commands. Commands for one node run in their order, unless one has to be sent again (a redirect, a
   /// script that the server forgot): it runs after those behind it. Where order matters, use one script.
   std::vector<reply> pipeline(std::span<const command> what, const call_options& how = {}) const;
 

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -32,7 +33,8 @@ short push(leg& l, steady::time_point deadline) {
       case step::wait_write:
         return POLLOUT;
       case step::wait_read:
-      case step::closed:  // replies that came before it closed are still there to be read; the reader will find the end
+      case step::closed:  // replies that came before it closed are still there to
+                          // be read; the reader will find the end
         return POLLIN;
     }
   }
@@ -41,7 +43,8 @@ short push(leg& l, steady::time_point deadline) {
 
 /// Reads what has come. Returns what to wait for; 0 when it has all, or will get no more.
 short pull(leg& l, steady::time_point deadline) {
-  std::array<char, std::size_t{32} * 1024> room;  // NOLINT(cppcoreguidelines-pro-type-member-init): read before it is looked at
+  std::array<char, std::size_t{32} * 1024> room;  // NOLINT(cppcoreguidelines-pro-type-member-init):
+                                                  // read before it is looked at
   for (;;) {
     const auto done = l.over->io().read(room);
     if (done.what == step::wait_read) return POLLIN;
@@ -55,7 +58,8 @@ short pull(leg& l, steady::time_point deadline) {
       reader.feed({room.data(), done.bytes});
       while (auto found = reader.next()) {
         if (!l.what->take(std::move(*found))) {
-          l.over->set_broken();  // more replies than commands: nobody may use it again
+          l.over->set_broken();  // more replies than commands: nobody may use it
+                                 // again
           return 0;
         }
       }
@@ -63,7 +67,9 @@ short pull(leg& l, steady::time_point deadline) {
         l.over->set_broken(!reader.empty());
         return 0;
       }
-      if (steady::now() >= deadline) return POLLIN;  // a server that talks without end does not move the deadline
+      if (steady::now() >= deadline)
+        return POLLIN;  // a server that talks without end does not move the
+                        // deadline
     } catch (const error& bad) {
       lose(l, bad);
       return 0;
@@ -74,58 +80,86 @@ short pull(leg& l, steady::time_point deadline) {
   }
 }
 
-/// One step of a leg that the kernel says something about; `first` when nothing is known yet.
-short advance(leg& l, bool first, steady::time_point deadline) {
+}  // namespace
+
+short move_on(leg& l, bool first, steady::time_point deadline) {
   const short for_writing = push(l, deadline);
   if (first) return static_cast<short>(POLLIN | for_writing);  // an answer cannot be there yet
   const short for_reading = pull(l, deadline);
   return for_reading == 0 ? short{0} : static_cast<short>(for_reading | for_writing);
 }
 
-void give_up(std::span<leg> legs, std::span<const pollfd> waits) {
-  for (std::size_t i = 0; i < legs.size(); ++i) {
-    if (waits[i].fd >= 0)
-      lose(legs[i], error(errc::timeout, "Redis at " + legs[i].over->address() + " did not answer in time", {.transient = true}));
+carrier::carrier(std::size_t legs, steady::time_point deadline) : deadline_(deadline) {
+  legs_.reserve(legs);
+  waits_.reserve(legs);
+}
+
+void carrier::add(leg& l) {
+  l.over->set_broken();              // until it has all its replies, whatever happens
+                                     // meanwhile
+  if (steady::now() >= deadline_) {  // another took the time; what is sent now
+                                     // could only be in doubt
+    lose(l, error(errc::timeout, "no time was left for Redis at " + l.over->address(), {.transient = true}));
+    l.done = true;
+    return;
+  }
+  legs_.push_back(&l);
+  if (l.over->ready()) advance(l, true);
+  else set_up(l);
+  if (l.done) legs_.pop_back();
+}
+
+void carrier::advance(leg& l, bool first) {
+  l.waits_for = move_on(l, first, deadline_);
+  l.done = l.waits_for == 0;
+}
+
+void carrier::set_up(leg& l) {
+  try {
+    if (!l.over->set_up()) return;
+    l.over->set_broken();
+    advance(l, true);
+  } catch (const error& failed) {
+    lose(l, failed);
+    l.done = true;
+  } catch (const std::exception&) {
+    lose(l, error(errc::unavailable, "not enough memory to connect to Redis at " + l.over->address()));
+    l.done = true;
   }
 }
 
-}  // namespace
-
-void carry(std::span<leg> legs, steady::time_point deadline) {
-  if (steady::now() >= deadline) {  // another node took the time; what is sent now could only be in doubt
-    for (auto& each : legs)
-      each.problem = error(errc::timeout, "no time was left for Redis at " + each.over->address(), {.transient = true});
-    return;
-  }
-  std::vector<pollfd> waits(legs.size());
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < legs.size(); ++i) {
-    legs[i].over->set_broken();  // until it has all its replies, whatever happens meanwhile
-    waits[i] = {legs[i].over->io().descriptor(), advance(legs[i], true, deadline), 0};
-    ++open;
-  }
-  while (open > 0) {
-    const int wait = milliseconds_until(deadline);
-    const int ready = ::poll(waits.data(), waits.size(), wait);
-    if (ready < 0 && errno == EINTR) continue;
-    const bool late = wait == 0;  // what had come by then was read
-    if (ready < 0 || (ready == 0 && steady::now() >= deadline)) {
-      give_up(legs, waits);
-      return;
-    }
-    for (std::size_t i = 0; i < legs.size(); ++i) {
-      if (waits[i].fd < 0 || waits[i].revents == 0) continue;
-      waits[i].events = advance(legs[i], false, deadline);
-      if (waits[i].events == 0) {
-        waits[i].fd = -1;  // poll leaves it out
-        --open;
-      }
-    }
-    if (late) {
-      give_up(legs, waits);
-      return;
+void carrier::step(steady::time_point wake) {
+  waits_.clear();
+  auto until = std::min(deadline_, wake);
+  for (const leg* each : legs_) {
+    if (each->over->ready()) {
+      waits_.push_back({each->over->io().descriptor(), each->waits_for, 0});
+    } else {
+      each->over->add_waits(waits_);
+      until = std::min(until, each->over->wake_at());
     }
   }
+  const bool late = steady::now() >= deadline_;  // what has come by then is read
+  const int ready = ::poll(waits_.data(), waits_.size(), milliseconds_until(until));
+  if (ready < 0 && errno == EINTR) return;
+  std::size_t at = 0;
+  for (leg* each : legs_) {
+    if (each->done) continue;
+    if (!each->over->ready()) {
+      set_up(*each);
+      continue;
+    }
+    while (at < waits_.size() && waits_[at].fd != each->over->io().descriptor()) ++at;
+    if (at < waits_.size() && waits_[at].revents != 0) advance(*each, false);
+  }
+  if (late || ready < 0) {
+    for (leg* each : legs_) {
+      if (each->done) continue;
+      lose(*each, error(errc::timeout, "Redis at " + each->over->address() + " did not answer in time", {.transient = true}));
+      each->done = true;
+    }
+  }
+  std::erase_if(legs_, [](const leg* each) { return each->done; });
 }
 
 }  // namespace HOLDFAST_NAMESPACE::redis

@@ -49,7 +49,11 @@ client::state::state(settings from)
       log_(settings_.how.log) {
   if (settings_.cluster)
     topology_.emplace(
-        settings_, [this](const std::string& node, steady::time_point deadline) { return ask_slots(node, deadline); }, counters_);
+        settings_,
+        [this](std::span<const std::string> nodes, steady::time_point deadline, const topology::listener& take) {
+          ask_slots(nodes, deadline, take);
+        },
+        counters_);
 }
 
 void client::state::end(state* held) noexcept {
@@ -75,17 +79,6 @@ std::shared_ptr<node_pool> client::state::pool_of(const std::string& node) {
   auto& found = pools_[node];
   if (!found) found = std::make_shared<node_pool>(node, settings_, tls_.get(), counters_);
   return found;
-}
-
-reply client::state::ask_slots(const std::string& node, steady::time_point deadline) {
-  const command question = command("CLUSTER").arg("SLOTS").idempotent();
-  delivery what({&question, 1}, {.attempts = 1, .fixed_node = node});
-  std::vector<batch> only{{.node = &node, .chains = {0}}};
-  send(what, only, deadline);
-  static_cast<void>(what.end_round());
-  auto answer = std::move(what.take().front());
-  if (answer.is_error() && answer.problem().transient()) throw error(answer.problem());
-  return answer;
 }
 
 double client::state::jitter() {
@@ -138,43 +131,6 @@ std::vector<client::state::batch> client::state::split(delivery& what, const slo
   return batches;
 }
 
-/// One round to each node, at the same time.
-void client::state::send(delivery& what, std::vector<batch>& batches, steady::time_point deadline) {
-  // Everybody takes connections in the same order, so that nobody waits in a circle.
-  std::sort(batches.begin(), batches.end(), [](const batch& a, const batch& b) { return *a.node < *b.node; });
-  std::vector<node_pool::lease> leases;
-  std::vector<flight> flights;
-  leases.reserve(batches.size());
-  flights.reserve(batches.size());
-  for (const auto& each : batches) {
-    try {
-      leases.push_back(node_pool::acquire(pool_of(*each.node), deadline));
-    } catch (const error& failed) {
-      if (topology_) topology_->suspect(*each.node);
-      log_.write_limited("redis.connect", log_level::warning, failed.what());
-      const std::string node = *each.node;  // it may be the chain's own, which is about to change
-      for (const auto index : each.chains) what.interrupted(index, {}, false, failed, node);
-      continue;
-    }
-    flight& made = flights.emplace_back(what, *each.node, leases.back()->scripts());
-    for (const auto index : each.chains) made.add(index);
-  }
-  std::vector<leg> legs(flights.size());
-  for (std::size_t i = 0; i < legs.size(); ++i) legs[i] = {.over = &*leases[i], .what = &flights[i]};
-  carry(legs, deadline);
-  for (std::size_t i = 0; i < legs.size(); ++i) {
-    counters_.whole_scripts += flights[i].whole_scripts();
-    const auto& problem = legs[i].problem;
-    if (!problem) {
-      flights[i].land(nullptr);
-      continue;
-    }
-    if (topology_) topology_->suspect(leases[i]->address());
-    log_.write_limited("redis.lost", log_level::warning, problem->what());
-    flights[i].land(&*problem);
-  }
-}
-
 /// Nodes that left the Cluster: their connections are closed.
 void client::state::close_strangers(const slot_map& map) {
   std::vector<std::shared_ptr<node_pool>> gone;
@@ -194,7 +150,8 @@ void client::state::close_strangers(const slot_map& map) {
   }
 }
 
-void client::state::round(delivery& what, steady::time_point deadline) {
+/// Sends what is waiting, or begins to.
+void client::state::dispatch(delivery& what, std::list<trip>& trips, carrier& with, steady::time_point deadline) {
   std::shared_ptr<const slot_map> map;
   if (topology_) {
     try {
@@ -205,8 +162,7 @@ void client::state::round(delivery& what, steady::time_point deadline) {
       return;
     }
   }
-  auto batches = split(what, map.get());
-  send(what, batches, deadline);
+  begin(what, split(what, map.get()), trips, with, deadline);
 }
 
 std::vector<reply> client::state::run(std::span<const command> commands, const call_options& how) {
@@ -220,21 +176,38 @@ std::vector<reply> client::state::run(std::span<const command> commands, const c
                            .attempts = settings_.cluster ? settings_.how.attempts : standalone_attempts,
                            .fixed_node = how.node,
                            .translate = settings_.how.translate});
-  while (!what.waiting().empty()) {
-    round(what, deadline);
+  // Each command goes on by itself: what has to be sent again does not wait for the replies of another node.
+  std::list<trip> trips;
+  carrier with(4, deadline);
+  bool to_send = true;
+  auto not_before = timer.began();
+  for (;;) {
+    if (to_send && steady::now() >= not_before) {
+      dispatch(what, trips, with, deadline);
+      to_send = false;
+    } else if (!trips.empty()) {
+      travel(trips, with, deadline, to_send ? not_before : deadline);
+    } else if (to_send) {
+      std::this_thread::sleep_until(not_before);
+    }
+    trips.remove_if([](const trip& t) { return t.ended; });
+    if (to_send || (!what.any_again() && !trips.empty())) continue;
+
     const auto next = what.end_round();
     if (topology_) {
       for (const auto& each : next.moved) topology_->learn(each.slot, each.address);
       if (next.refresh) topology_->set_stale();
     }
-    if (what.waiting().empty()) break;
+    if (what.waiting().empty()) {
+      if (trips.empty()) break;
+      continue;
+    }
     auto pause = next.pause;
     if (pause.count() > 0) pause = std::chrono::duration_cast<std::chrono::microseconds>(pause * jitter());
-    if (steady::now() + pause >= deadline) {
+    not_before = steady::now() + pause;
+    to_send = not_before < deadline;
+    if (!to_send)
       what.give_up(error(errc::timeout, "Redis did not answer within " + std::to_string(timeout.count()) + " ms", {.transient = true}));
-      break;
-    }
-    if (pause.count() > 0) std::this_thread::sleep_for(pause);
   }
   auto replies = what.take();
   add_up(what, replies);

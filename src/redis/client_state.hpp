@@ -8,6 +8,7 @@
 #include "redis/tls.hpp"
 #include "redis/topology.hpp"
 
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,13 +40,32 @@ class client::state {
     std::vector<std::size_t> chains{};
   };
 
+  /// The way of the chains for one node: waiting for a connection, setting it up, sending, reading, and what came of it.
+  struct trip {
+    delivery* of = nullptr;
+    std::string node{};
+    std::vector<std::size_t> chains{};
+    std::unique_ptr<node_pool::ticket> seat{};  ///< while it waits for a connection
+    std::unique_ptr<node_pool::lease> over{};
+    std::unique_ptr<flight> what{};
+    leg way{};
+    bool fresh = false;  ///< the connection is made for it
+    bool ended = false;
+  };
+
   void check_process() const;
   void abandon() noexcept;
-  void round(delivery& what, steady::time_point deadline);
   [[nodiscard]] std::vector<batch> split(delivery& what, const slot_map* map);
-  void send(delivery& what, std::vector<batch>& batches, steady::time_point deadline);
+  void dispatch(delivery& what, std::list<trip>& trips, carrier& with, steady::time_point deadline);
+  void begin(delivery& what, std::vector<batch> batches, std::list<trip>& trips, carrier& with, steady::time_point deadline);
+  void depart(trip& t, carrier& with, steady::time_point deadline);
+  void suspect(const std::string& node);
+  void refuse(trip& t, const error& why);
+  void arrive(trip& t);
+  bool end_done(std::list<trip>& trips);
+  void travel(std::list<trip>& trips, carrier& with, steady::time_point deadline, steady::time_point wake);
   [[nodiscard]] std::shared_ptr<node_pool> pool_of(const std::string& node);
-  [[nodiscard]] reply ask_slots(const std::string& node, steady::time_point deadline);
+  void ask_slots(std::span<const std::string> nodes, steady::time_point deadline, const topology::listener& take);
   [[nodiscard]] double jitter();
   void close_strangers(const slot_map& map);
   void add_up(const delivery& what, const std::vector<reply>& replies) noexcept;

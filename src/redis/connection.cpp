@@ -30,20 +30,45 @@ void greeting::check(std::span<const reply> replies, const std::string& address)
   }
 }
 
+connection::arrival::arrival(connection& of, const settings& from)
+    : hello(from), what(hello.commands, {.attempts = 1}), words(what, of.address_, of.scripts_) {
+  for (const auto each : what.waiting()) words.add(each);
+  way = {.over = &of, .what = &words};
+}
+
 connection::connection(std::string address, const settings& from, const tls_context* tls, steady::time_point deadline)
     : address_(std::move(address)),
+      deadline_(deadline),
       wire_(address_, {.keep_alive = from.how.keep_alive, .tls = tls}, deadline),
-      reader_(from.how.max_reply) {
-  const greeting hello(from);
-  delivery what(hello.commands, {.attempts = 1});
-  flight first(what, address_, scripts_);
-  for (const auto each : what.waiting()) first.add(each);
-  leg only{.over = this, .what = &first};
-  carry({&only, 1}, deadline);
+      reader_(from.how.max_reply),
+      arrival_(std::make_unique<arrival>(*this, from)) {}
+
+bool connection::set_up() {
+  if (!arrival_) return true;
+  arrival& at = *arrival_;
+  const bool first = !at.connected;
+  if (first && !wire_.set_up()) return false;
+  at.connected = true;
+  at.way.waits_for = move_on(at.way, first, deadline_);
+  if (at.way.waits_for != 0) {
+    if (steady::now() < deadline_) return false;
+    throw error(errc::timeout, "Redis at " + address_ + " did not answer in time", {.transient = true});
+  }
   // Nothing that matters was sent yet: whatever happened, it is not in doubt.
-  if (only.problem) throw error(only.problem->code(), only.problem->message(), {.transient = only.problem->transient()});
-  first.land(nullptr);
-  hello.check(what.take(), address_);
+  if (at.way.problem) throw error(at.way.problem->code(), at.way.problem->message(), {.transient = at.way.problem->transient()});
+  at.words.land(nullptr);
+  at.hello.check(at.what.take(), address_);
+  if (broken_)
+    throw error(errc::malformed, "Redis at " + address_ + " answered more than it was asked; check what else writes to its connections");
+  arrival_.reset();
+  return true;
 }
+
+void connection::add_waits(std::vector<pollfd>& to) const {
+  if (arrival_->connected) to.push_back({wire_.descriptor(), arrival_->way.waits_for, 0});
+  else wire_.add_waits(to);
+}
+
+steady::time_point connection::wake_at() const noexcept { return arrival_->connected ? deadline_ : wire_.wake_at(); }
 
 }  // namespace HOLDFAST_NAMESPACE::redis

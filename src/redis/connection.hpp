@@ -11,6 +11,7 @@
 #include "redis/tls.hpp"
 #include "redis/wire.hpp"
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,13 +27,37 @@ struct HOLDFAST_API greeting {
   void check(std::span<const reply> replies, const std::string& address) const;
 };
 
+class connection;
+
+/// A flight over a connection.
+struct leg {
+  connection* over = nullptr;
+  flight* what = nullptr;
+  std::optional<error> problem{};  ///< why it did not get all its replies; the
+                                   ///< connection is broken then
+  bool done = false;               ///< it has all, or will get no more
+  short waits_for = 0;             ///< the carrier's: events, as for poll
+};
+
+/// Sends what there is room for and reads what has come. Returns what to wait for; 0 when it has all its replies, or will get no more.
+/// `first`: it was not sent before, and no answer can be there.
+[[nodiscard]] short move_on(leg& l, bool first, steady::time_point deadline);
+
 /// Thread-safety: none.
 class connection {
  public:
-  /// Connects and logs in. Throws errc::unavailable or errc::timeout (transient), or errc::permission.
+  /// Looks up the host; the rest is done by set_up. Throws errc::unavailable (transient).
   connection(std::string address, const settings& from, const tls_context* tls, steady::time_point deadline);
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
+
+  /// Goes on connecting and logging in, and never blocks; true when it is ready for commands. Throws errc::unavailable or errc::timeout
+  /// (transient), or errc::permission.
+  bool set_up();
+  [[nodiscard]] bool ready() const noexcept { return arrival_ == nullptr; }
+  /// While it is not ready: what to wait for, until when at the latest.
+  void add_waits(std::vector<pollfd>& to) const;
+  [[nodiscard]] steady::time_point wake_at() const noexcept;
 
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   [[nodiscard]] wire& io() noexcept { return wire_; }
@@ -45,21 +70,46 @@ class connection {
   [[nodiscard]] bool usable() noexcept { return !broken_ && wire_.quiet(); }
 
  private:
+  /// The log-in, until it is through.
+  struct arrival {
+    arrival(connection& of, const settings& from);
+    greeting hello;
+    delivery what;
+    flight words;
+    leg way{};
+    bool connected = false;
+  };
+
   std::string address_;
+  steady::time_point deadline_;  // of setting it up
   wire wire_;
   reply_reader reader_;
   known_scripts scripts_{};
-  bool broken_ = false;
+  bool broken_ = true;  // until it is ready
+  std::unique_ptr<arrival> arrival_;
 };
 
-/// A flight over a connection.
-struct leg {
-  connection* over = nullptr;
-  flight* what = nullptr;
-  std::optional<error> problem{};  ///< why it did not get all its replies; the connection is broken then, unless nothing was sent
-};
+/// Carries flights at the same time, those whose connections are still being set up among them. None waits for another. Thread-safety:
+/// none.
+class carrier {
+ public:
+  carrier(std::size_t legs, steady::time_point deadline);
 
-/// Sends all flights and waits for their replies, until the deadline. Never throws for what happens to a leg.
-void carry(std::span<leg> legs, steady::time_point deadline);
+  /// Sends it, or as much of it as there is room for. The leg stays where it is until it is done.
+  void add(leg& l);
+  /// Waits until something has come for one of them, or until then; at the deadline all are given up. Never throws for what happens to a
+  /// leg.
+  void step(steady::time_point wake = steady::time_point::max());
+  /// How many are not done.
+  [[nodiscard]] std::size_t open() const noexcept { return legs_.size(); }
+
+ private:
+  void advance(leg& l, bool first);
+  void set_up(leg& l);
+
+  steady::time_point deadline_;
+  std::vector<leg*> legs_{};
+  std::vector<pollfd> waits_{};
+};
 
 }  // namespace HOLDFAST_NAMESPACE::redis

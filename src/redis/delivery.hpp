@@ -66,7 +66,10 @@ class HOLDFAST_API delivery {
   /// Only the first `got.size()` of its replies came. `sent`: the server may have the first of those that did not.
   void interrupted(std::size_t index, std::span<reply> got, bool sent, const error& why, std::string_view asked);
 
-  /// What the last round taught; the round is over.
+  /// Has one of those that came back to be sent again?
+  [[nodiscard]] bool any_again() const noexcept { return !next_.empty(); }
+  /// What came back since the last time taught this; those that have to be sent again are the waiting ones from now on. All that were
+  /// waiting before must be under way, or have come back.
   struct next_round {
     bool refresh = false;               ///< the slot map is out of date
     std::chrono::microseconds pause{};  ///< before what is waiting is sent; half of it at least, the rest is for jitter

@@ -45,7 +45,7 @@ void flight::land(const error* why) {
       continue;
     }
     of_->interrupted(each.chain, mine, why != nullptr && sent_ >= ends_[each.first + got], behind ? *behind : *why, node_);
-    if (!behind && !why->transient())
+    if (!behind && !why->transient() && sent_ > 0)
       behind.emplace(errc::unavailable, "the connection to Redis at " + node_ + " was closed: a reply before could not be read",
                      error::details{.transient = true});
   }

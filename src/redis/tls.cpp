@@ -103,8 +103,8 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
 
 tls_context::~tls_context() { SSL_CTX_free(held_); }
 
-tls_session::tls_session(const tls_context& context, int socket, const std::string& address, steady::time_point deadline)
-    : socket_(socket) {
+tls_session::tls_session(const tls_context& context, int socket, const std::string& address)
+    : socket_(socket), verify_(context.options().verify), address_(address) {
   const std::unique_ptr<SSL, decltype(&SSL_free)> made(SSL_new(context.get()), &SSL_free);
   BIO* bio = BIO_new(quiet_socket());
   if (!made || bio == nullptr) {
@@ -119,7 +119,8 @@ tls_session::tls_session(const tls_context& context, int socket, const std::stri
   if (is_number(name)) {
     named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(made.get()), name.c_str()) == 1;
   } else if (!name.empty()) {
-    SSL_ctrl(made.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(name.c_str()));  // as the macro does
+    SSL_ctrl(made.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+             const_cast<char*>(name.c_str()));  // as the macro does
     named = SSL_set1_host(made.get(), name.c_str()) == 1;
   }
   // Without a name to compare, any certificate of a trusted issuer would do.
@@ -127,31 +128,29 @@ tls_session::tls_session(const tls_context& context, int socket, const std::stri
     throw error(errc::invalid_argument, "the name '" + name + "' cannot be looked for in a certificate; give one with tls_name",
                 {.path = "tls"});
 
-  const std::string prefix = "cannot connect to Redis at " + address + " by TLS: ";
-  for (;;) {
-    ERR_clear_error();
-    const int returned = SSL_connect(made.get());
-    if (returned == 1) break;
-    const int why = SSL_get_error(made.get(), returned);
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
-      if (!wait_for(socket, why == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, deadline))
-        throw error(errc::timeout, prefix + "no answer in time", {.transient = true});
-      continue;
-    }
-    const long verified = SSL_get_verify_result(made.get());
-    if (context.options().verify && verified != X509_V_OK) {
-      throw error(errc::permission, prefix + "its certificate is refused, " + X509_verify_cert_error_string(verified) +
-                                        "; name the file of its issuer with tls_ca, or its name with tls_name");
-    }
-    if (why == SSL_ERROR_SSL) {
-      const std::string reason = last_problem();
-      throw error(errc::unavailable, prefix + reason + "; check that it speaks TLS there, and whether it wants a client certificate",
-                  {.backend_code = reason, .transient = false});
-    }
-    throw error(errc::unavailable, prefix + "the server closed it", {.transient = true});
-  }
   SSL_up_ref(made.get());
   held_ = made.get();
+}
+
+short tls_session::shake() {
+  ERR_clear_error();
+  const int returned = SSL_connect(held_);
+  if (returned == 1) return 0;
+  const int why = SSL_get_error(held_, returned);
+  if (why == SSL_ERROR_WANT_READ) return POLLIN;
+  if (why == SSL_ERROR_WANT_WRITE) return POLLOUT;
+  const std::string prefix = "cannot connect to Redis at " + address_ + " by TLS: ";
+  const long verified = SSL_get_verify_result(held_);
+  if (verify_ && verified != X509_V_OK) {
+    throw error(errc::permission, prefix + "its certificate is refused, " + X509_verify_cert_error_string(verified) +
+                                      "; name the file of its issuer with tls_ca, or its name with tls_name");
+  }
+  if (why == SSL_ERROR_SSL) {
+    const std::string reason = last_problem();
+    throw error(errc::unavailable, prefix + reason + "; check that it speaks TLS there, and whether it wants a client certificate",
+                {.backend_code = reason, .transient = false});
+  }
+  throw error(errc::unavailable, prefix + "the server closed it", {.transient = true});
 }
 
 // Without a goodbye: it could block, and after fork it would end the parent's session.

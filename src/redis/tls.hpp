@@ -37,12 +37,15 @@ class tls_context {
 /// Thread-safety: none.
 class tls_session {
  public:
-  /// Shakes hands. Throws errc::permission when the certificate is refused, errc::timeout or errc::unavailable (transient).
-  tls_session(const tls_context& context, int socket, const std::string& address, steady::time_point deadline);
+  /// Throws errc::invalid_argument for a host whose name cannot be looked for in a certificate.
+  tls_session(const tls_context& context, int socket, const std::string& address);
   ~tls_session();
   tls_session(const tls_session&) = delete;
   tls_session& operator=(const tls_session&) = delete;
 
+  /// Goes on shaking hands. Returns what to wait for, as for poll; 0 when it is done. Throws errc::permission when the certificate is
+  /// refused, errc::unavailable when the server closes it (transient) or does not speak TLS.
+  [[nodiscard]] short shake();
   [[nodiscard]] step_result write(std::string_view bytes);
   [[nodiscard]] step_result read(std::span<char> into);
   /// Is there nothing but the protocol's own messages, and no goodbye?
@@ -53,6 +56,8 @@ class tls_session {
   step_result result_of(int returned, std::size_t bytes);
 
   int socket_;  // of whoever made us; OpenSSL looks here
+  bool verify_;
+  std::string address_;  // for messages
   SSL* held_ = nullptr;
   std::string why_{};
 };

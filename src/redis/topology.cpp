@@ -8,8 +8,7 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-constexpr auto first_patience = std::chrono::milliseconds(500);
-constexpr auto longest_patience = std::chrono::seconds(8);
+constexpr auto longest_question = std::chrono::seconds(4);  // where there is an old map to go on with
 constexpr auto suspicion = std::chrono::seconds(10);
 constexpr std::size_t most_suspects = 1'000;
 
@@ -34,7 +33,7 @@ std::shared_ptr<const slot_map> topology::current(steady::time_point deadline) {
   }
   if (!turn.owns_lock()) throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
   try {
-    return ask(deadline);
+    return ask(old ? std::min(deadline, steady::now() + longest_question) : deadline);
   } catch (const error&) {
     if (!old) throw;
     // An old map is better than none: it is still out of date, and asked for again soon.
@@ -69,44 +68,42 @@ std::vector<std::string> topology::candidates() {
   return all;
 }
 
+/// Throws what is wrong with the answer.
+std::shared_ptr<const slot_map> topology::read(const reply& answer, const std::string& node) const {
+  if (answer.is_error() && answer.problem().message().find("cluster support disabled") != std::string::npos)
+    throw error(errc::invalid_argument, "Redis at " + node + " is not part of a Cluster; write redis:// instead of redis+cluster://");
+  auto made = std::make_shared<const slot_map>(answer, node, from_.how.translate);
+  if (made->nodes().empty())
+    throw error(errc::unavailable, "Redis at " + node + " knows no slots; its Cluster is not formed yet", {.transient = true});
+  return made;
+}
+
 std::shared_ptr<const slot_map> topology::ask(steady::time_point deadline) {
+  std::shared_ptr<const slot_map> made;
   std::optional<error> last;
-  // A dead node costs little time; where all are slow (far away, through TLS) each try waits longer.
-  const auto patience = [this] {
-    const std::scoped_lock lock(mutex_);
-    return std::max<std::chrono::milliseconds>(patience_, first_patience);
-  }();
-  for (const auto& each : candidates()) {
-    const auto now = steady::now();
-    if (now >= deadline) break;
+  ask_(candidates(), deadline, [&](const std::string& node, const reply& answer) {
     try {
-      const reply answer = ask_(each, std::min(deadline, now + patience));
-      if (answer.is_error() && answer.problem().message().find("cluster support disabled") != std::string::npos)
-        throw error(errc::invalid_argument, "Redis at " + each + " is not part of a Cluster; write redis:// instead of redis+cluster://");
-      auto made = std::make_shared<const slot_map>(answer, each, from_.how.translate);
-      if (made->nodes().empty())
-        throw error(errc::unavailable, "Redis at " + each + " knows no slots; its Cluster is not formed yet", {.transient = true});
-      ++count_.refreshes;
-      const std::scoped_lock lock(mutex_);
-      map_ = made;
-      stale_ = false;
-      patience_ = {};
-      ++version_;
-      // Not all clients at the same time, and none again and again.
-      not_before_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
-      return made;
+      made = read(answer, node);
+      return true;
     } catch (const error& failed) {
       if (!failed.transient()) throw;
-      suspect(each);
+      suspect(node);
       last = failed;
+      return false;
     }
+  });
+  if (!made) {
+    if (last) throw error(*last);
+    throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
   }
-  {
-    const std::scoped_lock lock(mutex_);
-    patience_ = std::min<std::chrono::milliseconds>(2 * patience, longest_patience);
-  }
-  if (last) throw error(*last);
-  throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
+  ++count_.refreshes;
+  const std::scoped_lock lock(mutex_);
+  map_ = made;
+  stale_ = false;
+  ++version_;
+  // Not all clients at the same time, and none again and again.
+  not_before_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
+  return made;
 }
 
 void topology::set_stale() noexcept {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ namespace HOLDFAST_NAMESPACE::redis {
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API topology {
  public:
-  /// Asks a node for the slots, within the deadline.
-  using question = std::function<reply(const std::string& node, steady::time_point deadline)>;
+  /// Is told what a node said, an error among it. True: that will do.
+  using listener = std::function<bool(const std::string& node, const reply& answer)>;
+  /// Asks nodes for the slots, in this order, until the listener has what it needs, or the deadline has come. A silent node is not waited
+  /// for: the next is asked beside it. What the listener throws passes through.
+  using question = std::function<void(std::span<const std::string> nodes, steady::time_point deadline, const listener& take)>;
 
   topology(const settings& from, question ask, counters& count);
 
@@ -39,6 +43,7 @@ class HOLDFAST_API topology {
  private:
   [[nodiscard]] std::vector<std::string> candidates();
   std::shared_ptr<const slot_map> ask(steady::time_point deadline);
+  [[nodiscard]] std::shared_ptr<const slot_map> read(const reply& answer, const std::string& node) const;
 
   const settings& from_;
   const question ask_;
@@ -50,7 +55,6 @@ class HOLDFAST_API topology {
   bool stale_ = false;
   std::uint64_t version_ = 0;
   steady::time_point not_before_{};
-  std::chrono::milliseconds patience_{};  // with each node, when nobody answered; 0: as usual
   std::map<std::string, steady::time_point> suspects_{};
   std::minstd_rand random_{std::random_device{}()};
 };

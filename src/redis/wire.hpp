@@ -5,17 +5,21 @@
 
 #include <holdfast/redis.hpp>
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::redis {
 
 using steady = std::chrono::steady_clock;
 
+class dialer;
 class tls_context;
 class tls_session;
 
@@ -41,12 +45,18 @@ struct wire_options {
 /// Thread-safety: none.
 class wire {
  public:
-  /// Connects, TLS included. Throws errc::unavailable, errc::timeout (both transient), or errc::permission for a certificate that is refused.
-  /// Looking up a host's name is the system's business, and not ended by the deadline.
-  wire(const std::string& address, const wire_options& options, steady::time_point deadline);
+  /// Looks up the host, which is the system's business, and not ended by the deadline. Throws errc::unavailable (transient).
+  wire(std::string address, const wire_options& options, steady::time_point deadline);
   ~wire();
   wire(const wire&) = delete;
   wire& operator=(const wire&) = delete;
+
+  /// Goes on connecting, TLS included; true when that is done. Throws errc::unavailable, errc::timeout (both transient), or
+  /// errc::permission for a certificate that is refused.
+  [[nodiscard]] bool set_up();
+  /// While it is not: what to wait for, until when at the latest.
+  void add_waits(std::vector<pollfd>& to) const;
+  [[nodiscard]] steady::time_point wake_at() const noexcept;
 
   [[nodiscard]] step_result write(std::string_view bytes);
   [[nodiscard]] step_result read(std::span<char> into);
@@ -60,14 +70,18 @@ class wire {
 
  private:
   step_result closed(std::string why);
+  void take(int socket);
 
+  std::string address_;
+  wire_options options_;
+  steady::time_point deadline_;
+  std::unique_ptr<dialer> dialing_;  // until it is connected
   int socket_ = -1;
   std::unique_ptr<tls_session> tls_{};
+  short shaking_ = 0;  // what TLS waits for, until it is through
   std::string why_{};
 };
 
-/// Waits for a socket; false when the deadline came first.
-[[nodiscard]] bool wait_for(int descriptor, short events, steady::time_point deadline);
 /// For poll: at least 0, rounded up so that it does not spin.
 [[nodiscard]] int milliseconds_until(steady::time_point deadline) noexcept;
 

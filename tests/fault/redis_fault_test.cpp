@@ -290,7 +290,7 @@ TEST(RedisFault, ClusterCutInTheMiddleOfReplies) {
   EXPECT_GT(through.count().resent, 0U);
 }
 
-TEST(RedisFault, NodeThatHangsPutsNothingOfTheOthersInDoubt) {
+TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   const auto& cluster = shared_server<redis_cluster>();
   const auto ranges = client(cluster.url(), {.timeout = 30s}).call(command("CLUSTER").arg("SLOTS")).elements();
   const auto port_of = [](const redis::reply& range) {
@@ -300,30 +300,58 @@ TEST(RedisFault, NodeThatHangsPutsNothingOfTheOthersInDoubt) {
   const auto prefix = cluster.unique_prefix("hang");
   std::string there;
   std::string elsewhere;
+  std::string elsewhere_node;
   for (int i = 0; there.empty() || elsewhere.empty(); ++i) {
     const std::string name = prefix + std::to_string(i);
     const std::int64_t slot = key::redis_slot(name);
     for (const auto& each : ranges) {
       if (slot < each.elements().at(0).integer() || slot > each.elements().at(1).integer()) continue;
       (port_of(each) == hangs ? there : elsewhere) = name;
+      if (port_of(each) != hangs) elsewhere_node = "127.0.0.1:" + std::to_string(port_of(each));
     }
   }
   cutting_proxy proxy(hangs);
   proxy.accept(false);
   const auto translate = [&](const std::string& address) {
-    const auto port = address.substr(address.rfind(':') + 1);
-    // Connections are made in the order of addresses: first the one that hangs.
-    return port == std::to_string(hangs) ? "127.0.0.1:" + std::to_string(proxy.port()) : "localhost:" + port;
+    return address.ends_with(":" + std::to_string(hangs)) ? "127.0.0.1:" + std::to_string(proxy.port()) : address;
   };
-  const client through(cluster.url(), {.connect_timeout = 30s, .timeout = 30s, .translate = translate});
-  EXPECT_EQ(through.call(command("INCR").key(elsewhere)).integer(), 1);
-  const std::vector<command> commands{command("INCR").key(there), command("INCR").key(elsewhere)};
-  const auto replies = through.pipeline(commands, {.timeout = 300ms});
-  for (const auto& each : replies) {
-    expect_passing(each.problem());
-    EXPECT_FALSE(each.problem().in_doubt()) << each.problem().what();
+  const redis::script add("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+  const std::vector<command> commands{command("INCR").key(there), command(add).key(elsewhere).arg(1)};
+  const auto check = [&](const client& through, std::int64_t expected) {
+    const auto replies = through.pipeline(commands, {.timeout = 2s});
+    expect_passing(replies[0].problem());
+    EXPECT_FALSE(replies[0].problem().in_doubt()) << replies[0].problem().what();
+    EXPECT_EQ(replies[1].integer(), expected);
+  };
+  {
+    // Both have to be connected to; connecting to one of them hangs for as long as the call may take.
+    const client through(cluster.url(), {.connect_timeout = 30s, .translate = translate});
+    check(through, 1);
+    // The script was forgotten: what has to be sent again does not wait for the one that hangs.
+    client(cluster.url()).call(command("SCRIPT").arg("FLUSH"), {.node = elsewhere_node});
+    check(through, 2);
+    EXPECT_EQ(through.count().whole_scripts, 2U);
   }
-  EXPECT_EQ(through.call(command("GET").key(elsewhere)).text(), "1");
+  {
+    // All connections to one of them are in use.
+    const client one(cluster.url(), {.connect_timeout = 30s, .connections = 1, .translate = translate});
+    std::jthread user([&] { EXPECT_THROW(one.call(command("INCR").key(there), {.timeout = 4s}), error); });
+    ASSERT_TRUE(eventually([&] { return one.count().open == 2; }));
+    check(one, 3);
+  }
+}
+
+// Seeds that accept and say nothing: however many there are, one that answers is found in time.
+TEST(RedisFault, SeedsThatHangAreNotWaitedFor) {
+  const auto& cluster = shared_server<redis_cluster>();
+  std::vector<std::unique_ptr<cutting_proxy>> proxies;
+  std::string url = cluster.url();
+  for (int i = 0; i < 8; ++i) {
+    proxies.push_back(std::make_unique<cutting_proxy>(cluster.port()));
+    proxies.back()->accept(false);
+    url.append(",127.0.0.1:").append(std::to_string(proxies.back()->port()));
+  }
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(client(url).call(command("EXISTS").key("x"), {.timeout = 2s}).integer(), 0);
 }
 
 TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
