@@ -15,7 +15,7 @@ std::unique_ptr<store_floor> connect_floor(const store_place& place) {
   if (place.scheme == "mysql" || place.scheme == "mariadb") return mysql_floor(place);
 #endif
   throw error(errc::invalid_argument,
-              "'" + place.scheme + ":' has no client library to be measured beside; give sqlite:, postgresql:// or mysql://");
+              "'" + place.scheme + ":' has no client library to be measured beside; give sqlite:, postgresql://, mysql://, h2:// or odbc:");
 }
 
 void fill(store& into, std::uint64_t rows, timestamp start, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {

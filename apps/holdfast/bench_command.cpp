@@ -71,9 +71,11 @@ void add_store_bench(command group) {
       "holdfast bench store --store sqlite:/tmp/bench.db\n"
       "holdfast bench store --store postgresql://app@127.0.0.1/app --json\n"
       "holdfast bench store --store mysql://app@127.0.0.1/app --large\n"
+      "holdfast bench store --store 'odbc:DSN=answers'\n"
       "holdfast bench store --store sqlite:/tmp/bench.db --decorated\n"
       "holdfast bench store --policies");
-  const option url = at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name");
+  const option url =
+      at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name, h2://host/name, odbc:DSN=name");
   const option json = at.flag("--json", "Print one JSON object");
   const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
   const option large = at.flag("--large", "Also with a million rows: takes minutes and a few gigabytes");

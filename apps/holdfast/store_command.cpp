@@ -154,7 +154,8 @@ void add_schema(command group) {
   command at = group.add("schema", "Print what creates the table");
   at.about("The types are each database's best. --published prints the table as the Java library documents it.");
   at.examples("holdfast store schema --dialect postgresql --prefix MYAPP_\nholdfast store schema --published");
-  const option dialect = at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb"});
+  const option dialect =
+      at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle"});
   const option prefix = at.value("--prefix", "P", "What the table's name begins with");
   const option published = at.flag("--published", "The published table, for any database");
   at.run([=](console& io) {
@@ -164,7 +165,8 @@ void add_schema(command group) {
       io.out << published_schema(options.prefix);
       return exit_fine;
     }
-    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb}) {
+    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb,
+                          sql::dialect_id::h2, sql::dialect_id::sqlserver, sql::dialect_id::oracle}) {
       if (dialect.text() != to_string(id)) continue;
       for (const auto& statement : store_schema(id, options)) io.out << statement << ";\n";
     }

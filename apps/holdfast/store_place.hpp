@@ -28,7 +28,9 @@ struct database_place {
   option prefix;
 
   explicit database_place(command& at)
-      : url(at.value("--store", "URL", "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name").required()),
+      : url(at.value("--store", "URL",
+                     "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name, h2://host/name, odbc:DSN=name")
+                .required()),
         prefix(at.value("--prefix", "P", "What the table's name begins with: MYAPP_, SCHEMA.MYAPP_")) {}
 
   /// What the library warns of is shown, unless the options say where it goes.

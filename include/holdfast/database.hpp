@@ -137,6 +137,8 @@ class HOLDFAST_API database {
 /// | `sqlite:answers.db`, `sqlite:///var/lib/app/answers.db` | SQLite, WAL, every commit synced |
 /// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them |
 /// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB |
+/// | `h2://user@host:5435/name` | H2, over the PostgreSQL port of its server |
+/// | `odbc:DSN=name`, `odbc:Driver=FreeTDS;Server=host;UID=app` | whatever has an ODBC driver; what follows `odbc:` is a connection string |
 /// | `redis://host:6379/0`, `rediss://`, `redis+unix:///run/redis.sock` | Redis: sequences and outboxes, no store; see redis.hpp |
 /// | `redis+cluster://host1:7000,host2:7000`, `rediss+cluster://` | Redis Cluster, the same |
 ///

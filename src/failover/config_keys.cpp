@@ -28,7 +28,7 @@ constexpr std::array table{
     known_key{"failover.linger", duration, "1s", "how long the engine's destructor waits for calls and writes"},
     // The store.
     known_key{"failover.store.type", choice, "inmemory", "where answers are kept; jdbc when there is a url", "inmemory, jdbc"},
-    known_key{"failover.store.url", secret, "", "the database: sqlite:, postgresql://, mysql://, memory:"},
+    known_key{"failover.store.url", secret, "", "the database: sqlite:, postgresql://, mysql://, h2://, odbc:, memory:"},
     known_key{"failover.store.user", text, "", "instead of the one in the url"},
     known_key{"failover.store.password", secret, "", "instead of the one in the url"},
     known_key{"failover.store.password-file", text, "", "its first line is the password"},

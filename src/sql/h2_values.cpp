@@ -46,8 +46,8 @@ std::string checked_bytes(std::string_view bytes) {
 }
 
 bool take_number(std::string_view& text, std::size_t most_digits, unsigned& into) {
-  const auto* const end = text.data() + std::min(text.size(), most_digits);
-  const auto [stop, wrong] = std::from_chars(text.data(), end, into);
+  const auto digits = text.substr(0, most_digits);
+  const auto [stop, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
   if (wrong != std::errc()) return false;
   text.remove_prefix(static_cast<std::size_t>(stop - text.data()));
   return true;

@@ -217,7 +217,7 @@ std::string array_text(type declared, std::span<const parameter> values) {
     } else {
       const auto text = characters_of(each);
       if (!text) fail_type();
-      made += declared == type::bytes ? "\"\\\\x" : "\"";
+      made += declared == type::bytes ? R"("\\x)" : "\"";
       for (const char c : *text) {
         if (declared == type::bytes) {
           made += digits[static_cast<unsigned char>(c) >> 4U];

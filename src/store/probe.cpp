@@ -40,6 +40,12 @@ std::string title_of(const server& of) {
       return "MariaDB " + of.version;
     case dialect_id::sqlite:
       return "SQLite " + of.version;
+    case dialect_id::h2:
+      return "H2 " + of.version;
+    case dialect_id::sqlserver:
+      return "SQL Server";
+    case dialect_id::oracle:
+      return "Oracle";
     default:
       return std::string(to_string(of.dialect));
   }
@@ -48,7 +54,26 @@ std::string title_of(const server& of) {
 std::string_view clock_question(dialect_id dialect) {
   if (dialect == dialect_id::postgresql) return "SELECT clock_timestamp()";
   if (dialect == dialect_id::mysql || dialect == dialect_id::mariadb) return "SELECT UTC_TIMESTAMP(6)";
+  if (dialect == dialect_id::h2) return "SELECT CURRENT_TIMESTAMP(6)";
+  if (dialect == dialect_id::sqlserver) return "SELECT SYSUTCDATETIME()";
   return {};  // SQLite has our own clock
+}
+
+/// Its tables are not looked into: that the store's statements run on them is tried. Whether it keeps what it acknowledges can be asked.
+void look_at_h2(sql::connection& from, server& on, std::vector<probe_finding>& found) {
+  const auto told = from.execute({.text = "SELECT H2VERSION(), (SELECT MAX(SETTING_VALUE) FROM INFORMATION_SCHEMA.SETTINGS WHERE "
+                                          "UPPER(SETTING_NAME) = 'WRITE_DELAY')",
+                                  .results = {type::text, type::text}},
+                                 {});
+  if (const auto* version = std::get_if<std::string>(&told.rows.at(0, 0))) on.version = *version;
+  const auto* delay = std::get_if<std::string>(&told.rows.at(0, 1));
+  if (delay != nullptr && *delay == "0") return;
+  found.push_back(
+      {.code = "write_delay",
+       .severity = severity::warning,
+       .problem = "write_delay is " + (delay != nullptr ? *delay : std::string("500")) + " ms: a crash loses writes that were acknowledged",
+       .sql = {"SET WRITE_DELAY 0"},
+       .advice = "only an administrator of the database may set it, and again after each start of H2"});
 }
 
 /// The answer was made somewhere between question and arrival: take the middle, of the quickest of some tries.
@@ -201,6 +226,7 @@ probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast
     on = ask_server(from, dialect);
     report.findings = judge_server(on);
   }
+  if (dialect == dialect_id::h2) look_at_h2(from, on, report.findings);
   report.server = title_of(on);
   compare_clocks(from, ours, try_writing ? 3 : 1, report);
   if (report.skew) {
@@ -230,7 +256,7 @@ void at_start(database::state& on, const store_options& options) {
   probe_report report;
   try {
     const auto dialect = on.ask_dialect();
-    if (!can_ask(dialect)) return;
+    if (!can_ask(dialect) && dialect != dialect_id::h2) return;
     const auto lease = on.pool->reader();
     report = look(*lease, dialect, *on.options.clock, options, false, most_tables_at_start);
   } catch (const std::exception& e) {

@@ -3,6 +3,7 @@
 #include "sql/h2_connection.hpp"
 
 #include <holdfast/database.hpp>
+#include <holdfast/store/probe.hpp>
 
 #include "sql/h2_values.hpp"
 #include "sql/postgres_connection.hpp"
@@ -187,6 +188,21 @@ TEST_F(H2Connection, MakesTheDatabaseDurableOrLeavesItToItsAdministrator) {
   guest.write_delay = 250ms;
   EXPECT_NE(sql::connect_h2(guest), nullptr) << "who may not change it goes on";
   EXPECT_EQ(setting(), "0");
+}
+
+TEST_F(H2Connection, TheDoctorSaysWhenACrashWouldLoseWrites) {
+  const auto url = server_.url(database_);
+  (void)open(url).store({.create_schema = true});
+  const auto well = probe(open(url));
+  EXPECT_EQ(well.server.substr(0, 4), "H2 2");
+  EXPECT_TRUE(well.findings.empty()) << well.findings.front().problem;
+  EXPECT_TRUE(well.skew.has_value());
+  const auto risky = probe(open(url + "?write_delay=500"));
+  ASSERT_EQ(risky.findings.size(), 1U);
+  EXPECT_EQ(risky.findings.front().sql, std::vector<std::string>{"SET WRITE_DELAY 0"});
+  const auto missing = probe(open(url), {.prefix = "NOT_THERE_"});
+  ASSERT_EQ(missing.findings.size(), 1U);
+  EXPECT_EQ(missing.findings.front().code, "statement");
 }
 
 TEST_F(H2Connection, SaysWhatMayBeWrongWhenItHangsUp) {

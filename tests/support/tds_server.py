@@ -25,6 +25,7 @@ REWRITES = [
      r"DELETE FROM \3 WHERE ctid IN (SELECT ctid FROM \3 WHERE EXPIRE_ON < \1 LIMIT \2 FOR UPDATE SKIP LOCKED)"),
     ("a moment in UTC", r"CAST\(SWITCHOFFSET\((\w+), '\+00:00'\) AS DATETIME2\(7\)\)", r"(\1 AT TIME ZONE 'UTC')"),
     ("the clock", r"DATEDIFF_BIG\(MICROSECOND, '1970-01-01', SYSUTCDATETIME\(\)\)", "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint"),
+    ("the clock", r"\bSYSUTCDATETIME\(\)", "(clock_timestamp() AT TIME ZONE 'UTC')"),
     ("names of types", r"N?VARCHAR\(MAX\)", "TEXT"),
     ("names of types", r"\bNVARCHAR\b", "VARCHAR"),
     ("names of types", r"VARBINARY\(MAX\)", "BYTEA"),
