@@ -47,6 +47,7 @@ model_run::model_run(std::uint64_t seed, make_stack make) : seed_(seed), random_
 
 void model_run::open() {
   stack_ = make_(world_, options_);
+  if (!stack_.durable) stack_.durable = world_.bottom;
   dropped_ = 0;
 }
 
@@ -286,7 +287,7 @@ void model_run::flush() {
   if (report.unsaved != 0 || report.in_flight != 0) return;
   for (auto& [which, known] : model_) {
     const auto& [realm, name, key] = which;
-    const auto durable = world_.bottom->find({name, realm}, key);
+    const auto durable = stack_.durable->find({name, realm}, key);
     expect(which, durable, "after an acknowledged flush the store");
     known.since = known.now;
     known.offered.clear();
@@ -300,7 +301,7 @@ void model_run::crash() {
   open();
   for (auto& [which, known] : model_) {
     const auto& [realm, name, key] = which;
-    const auto durable = world_.bottom->find({name, realm}, key);
+    const auto durable = stack_.durable->find({name, realm}, key);
     // An older one that a caller wrote by itself is all there is when the newer one was lost in the queue.
     for (const state& each : known.offered) add(known.since, each);
     close_over_expiry(known.since);
@@ -322,7 +323,7 @@ void model_run::elsewhere() {
   std::erase_if(known.replaced, [this](const auto& each) { return each.second <= world_.clock->now(); });
   for (const state& each : known.now) known.replaced.emplace_back(each, one.as_of + stack_.freshness + 3ms);
   known.foreign = std::max(known.foreign, one.as_of);
-  world_.bottom->put(one);
+  stack_.durable->put(one);
   put_into(one);
   world_.clock->advance(2ms);
 }

@@ -37,6 +37,7 @@ struct model_stack {
   std::shared_ptr<store> top{};
   std::shared_ptr<write_behind> behind{};
   std::chrono::microseconds freshness{};  ///< how long a read may give what another machine has replaced
+  std::shared_ptr<store> durable{};       ///< the store at the bottom as another machine sees it; null: as it is
 };
 using make_stack = std::function<model_stack(const model_world&, const write_behind_options&)>;
 

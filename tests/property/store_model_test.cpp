@@ -4,15 +4,19 @@
 #include "store_model.hpp"
 
 #include <holdfast/store/memory.hpp>
+#include <holdfast/store/sealed.hpp>
+#include <holdfast/store/tenants.hpp>
 #include <holdfast/store/tiered.hpp>
 
 #include "store/write_behind_core.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -44,6 +48,77 @@ model_stack tiered_on_write_behind(const model_world& world, write_behind_option
   return {.top = make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock}),
           .behind = behind,
           .freshness = freshness};
+}
+
+/// Callers of several tenants: whatever realm an operation is about is that of the one who makes it. `who` gives the tenant of a realm.
+class callers final : public store {
+ public:
+  using tenant_of = std::string (*)(std::string_view realm);
+  callers(std::shared_ptr<store> to, tenant_of who) : to_(make_tenant_store(std::move(to), {.tenants = {"nobody", "a", "b"}})), who_(who) {}
+
+  void put(std::span<const entry> entries) override {
+    std::map<std::string, std::vector<entry>> by_realm;
+    for (const entry& each : entries) by_realm[each.realm].push_back(each);
+    bool first = true;
+    for (auto& [realm, some] : by_realm) {
+      const tenant_scope scope(who_(realm));
+      for (entry& each : some) each.realm.clear();
+      try {
+        to_->put(some);
+      } catch (const error&) {
+        if (first) throw;
+        throw error(errc::unavailable, "some tenants' entries were put, some were not");
+      }
+      first = false;
+    }
+  }
+  std::optional<entry> find(place where, std::string_view key) override {
+    const tenant_scope scope(who_(where.realm));
+    auto found = to_->find(place(where.name), key);
+    if (found) found->realm = where.realm;
+    return found;
+  }
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    const tenant_scope scope(who_(where.realm));
+    auto page = to_->find_all(place(where.name), limit, after);
+    for (entry& each : page.entries) each.realm = where.realm;
+    return page;
+  }
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    const tenant_scope scope(who_(where.realm));
+    return to_->erase(place(where.name), key, as_of);
+  }
+  std::size_t expire(timestamp before, std::size_t limit) override { return to_->expire(before, limit); }
+  std::uint64_t count(place where) override {
+    const tenant_scope scope(who_(where.realm));
+    return to_->count(place(where.name));
+  }
+  store_health health() noexcept override { return to_->health(); }
+
+ private:
+  std::shared_ptr<tenant_store> to_;
+  tenant_of who_;
+};
+
+std::string own_tenant(std::string_view realm) { return realm.empty() ? "nobody" : std::string(realm); }
+
+std::shared_ptr<store> sealed(const std::shared_ptr<store>& below) {
+  sealed_options how;
+  constexpr std::array<std::byte, sealing_key::size> key{std::byte{7}};
+  how.keys.add("model", sealing_key::from_bytes(key));
+  return make_sealed(below, std::move(how));
+}
+
+/// All of them: tenants, memory in front, the queue, encryption.
+model_stack whole_stack(const model_world& world, write_behind_options options) {
+  options.full = when_full::block;
+  const auto behind = make_write_behind(sealed(world.faulty), options);
+  constexpr std::chrono::milliseconds freshness{200};
+  const auto tiered = make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock});
+  return {.top = std::make_shared<callers>(tiered, own_tenant),
+          .behind = behind,
+          .freshness = freshness,
+          .durable = std::make_shared<callers>(sealed(world.bottom), own_tenant)};
 }
 
 /// The rule that was broken first, and how often each kind of step was taken; runs until then.
@@ -82,6 +157,19 @@ std::string found_out(const make_stack& make) { return first_broken(make, 1, 50)
 TEST(StoreModel, WriteBehindKeepsTheRules) { keeps_the_rules(write_behind_only<>); }
 
 TEST(StoreModel, TieredOnWriteBehindKeepsTheRules) { keeps_the_rules(tiered_on_write_behind); }
+
+TEST(StoreModel, TenantsTieredWriteBehindAndSealedKeepTheRulesTogether) { keeps_the_rules(whole_stack); }
+
+TEST(StoreModel, FindsOutTenantsThatMeet) {
+  const auto broken = found_out([](const model_world& world, const write_behind_options& options) {
+    const auto behind = make_write_behind(sealed(world.faulty), options);
+    const auto mixed_up = [](std::string_view realm) { return realm == "b" ? std::string("a") : own_tenant(realm); };
+    return model_stack{.top = std::make_shared<callers>(behind, mixed_up),
+                       .behind = behind,
+                       .durable = std::make_shared<callers>(sealed(world.bottom), mixed_up)};
+  });
+  EXPECT_NE(broken, "");
+}
 
 TEST(StoreModel, FindsOutReadsThatSkipWhatIsInFlight) {
   struct planted final : behind::core {
