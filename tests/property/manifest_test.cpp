@@ -62,6 +62,16 @@ RC_GTEST_PROP(Manifest, AListThatWasCutOffIsNoneOrShorter, ()) {
   }
 }
 
+RC_GTEST_PROP(Manifest, AnEmptyLineIsNoKey, ()) {
+  const auto keys = any_keys();
+  RC_PRE(!keys.empty());
+  auto text = *rc::gen::elementOf(written(keys, *rc::gen::inRange<std::size_t>(1, 6)));
+  std::vector<std::size_t> lines;
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) lines.push_back(at);
+  text.insert(*rc::gen::elementOf(lines), 1, '\n');
+  RC_ASSERT(!parse_manifest(text));
+}
+
 RC_GTEST_PROP(Manifest, WhatWasDamagedIsRefusedOrAgreesWithItself, ()) {
   const auto keys = any_keys();
   const auto texts = written(keys, *rc::gen::inRange<std::size_t>(1, 6));
