@@ -70,7 +70,7 @@ class redis_block_store final : public block_store {
     if (requests.empty()) return {};
     const auto* super = std::get_if<super_blocks>(&parts_.fence);
     auto grants = super != nullptr ? from_super_blocks(*super, requests) : from_counters(requests);
-    if (grants.size() == 1 && grants.front().problem) throw error(*grants.front().problem);
+    if (const auto alone = grants.front().problem; alone && grants.size() == 1) throw error(*alone);
     return grants;
   }
 

@@ -83,8 +83,10 @@ std::vector<std::string> reasons_against(const redis::client& redis, const seque
   std::vector<std::string> reasons;
   for (const auto& [reason, nodes] : found) {
     const auto others = nodes.size() - 1;
-    const std::string also = others == 0 ? "" : " and " + std::to_string(others) + (others == 1 ? " other" : " others");
-    reasons.push_back("Redis " + nodes.front() + also + ": " + reason);
+    std::string line = "Redis ";
+    line.append(nodes.front());
+    if (others != 0) line.append(" and ").append(std::to_string(others)).append(others == 1 ? " other" : " others");
+    reasons.push_back(std::move(line.append(": ").append(reason)));
   }
   return reasons;
 }
