@@ -44,7 +44,10 @@ struct alignas(64) bare_counter {
   std::atomic<std::int64_t> next{1};
 };
 
-/// Half of the work on a thread of its own, both beginning at the same moment.
+/// Ids in one turn, so that even on a busy machine a round is about ids, and not about starting a thread.
+constexpr std::uint64_t in_a_turn = 50'000;
+
+/// The work on two threads, both beginning at the same moment: twice the ids.
 work on_two_threads(work half) {
   return [half = std::move(half)](std::uint64_t times) {
     std::atomic<int> ready{0};
@@ -55,22 +58,22 @@ work on_two_threads(work half) {
     };
     std::jthread other([&] {
       begin();
-      half(times / 2);
+      half(times);
     });
     begin();
-    half(times - times / 2);
+    half(times);
   };
 }
 
 work draws(std::shared_ptr<sequence> ids) {
   return [ids = std::move(ids)](std::uint64_t times) {
-    for (std::uint64_t i = 0; i < times; ++i) keep(ids->next());
+    for (std::uint64_t i = 0; i < times * in_a_turn; ++i) keep(ids->next());
   };
 }
 
 work counts() {
   return [counter = std::make_shared<bare_counter>()](std::uint64_t times) {
-    for (std::uint64_t i = 0; i < times; ++i) keep(counter->next.fetch_add(1, std::memory_order_relaxed));
+    for (std::uint64_t i = 0; i < times * in_a_turn; ++i) keep(counter->next.fetch_add(1, std::memory_order_relaxed));
   };
 }
 
@@ -103,8 +106,8 @@ class slow_store final : public block_store {
 };
 
 /// A contest of times, told as one of rates: so many times the speed of the floor.
-row as_rate(row times, std::string name, double bar) {
-  constexpr double nanoseconds = 1e9;
+row as_rate(const row& times, std::string name, double bar, std::uint64_t threads) {
+  const double nanoseconds = 1e9 * static_cast<double>(in_a_turn * threads);
   row made{.name = std::move(name), .ours = nanoseconds / times.ours, .floor = nanoseconds / times.floor, .unit = "ids/s"};
   made.ratio = made.ours / made.floor;
   made.bar = bar;
@@ -113,9 +116,9 @@ row as_rate(row times, std::string name, double bar) {
   return made;
 }
 
-row race(const std::string& name, double bar, const settings& how, work ours, work floor) {
+row race(const std::string& name, double bar, const settings& how, work ours, work floor, std::uint64_t threads = 1) {
   return as_rate(measure({.name = name, .bar = 1 / bar, .side = bar_is::at_most, .ours = std::move(ours), .floor = std::move(floor)}, how),
-                 name, bar);
+                 name, bar, threads);
 }
 
 struct paced {
@@ -170,18 +173,19 @@ std::vector<row> measure_sequences(const settings& how) {
   };
   std::vector<row> rows;
   rows.push_back(race("next_one_thread_vs_fetch_add", 0.7, how, draws(made("one")), counts()));
-  rows.push_back(race("next_two_threads_vs_fetch_add", 0.7, how, on_two_threads(draws(made("two"))), on_two_threads(counts())));
+  rows.push_back(race("next_two_threads_vs_fetch_add", 0.7, how, on_two_threads(draws(made("two"))), on_two_threads(counts()), 2));
   const auto seed = std::make_shared<seed_generator>();
   rows.push_back(race("next_two_threads_vs_seed", 3, how, on_two_threads(draws(made("three"))), on_two_threads([seed](std::uint64_t times) {
-                        for (std::uint64_t i = 0; i < times; ++i) keep(seed->next());
-                      })));
+                        for (std::uint64_t i = 0; i < times * in_a_turn; ++i) keep(seed->next());
+                      }),
+                      2));
   const auto shared = made("handles");
   const auto handle = std::make_shared<sequence_handle>(shared->handle());
   rows.push_back(race(
       "handle_vs_fetch_add", 3, how,
       [handle](std::uint64_t times) {
         // The compiler may keep nothing in registers: the state is in memory, as it is between the calls of a server.
-        for (std::uint64_t i = 0; i < times; ++i) keep(handle->next());
+        for (std::uint64_t i = 0; i < times * in_a_turn; ++i) keep(handle->next());
       },
       counts()));
   paced best = at_a_million_a_second();

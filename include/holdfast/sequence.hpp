@@ -84,7 +84,8 @@ class HOLDFAST_API sequence_handle {
 
   detail::handle_window* window_ = nullptr;
   std::shared_ptr<detail::sequence_root> root_;
-  std::int64_t most_ = 1;
+  std::int64_t most_ = 1;   // ids to take at once
+  std::uint64_t part_ = 1;  // what is fair now
 };
 
 /// A named counter whose ids are handed out here. From `database::sequence`, or from a `sequence_source` on a store of your own.
@@ -131,8 +132,8 @@ class HOLDFAST_API sequence {
   /// Throws errc::invalid_argument where that cannot be (memory, Redis, another kind of database, no transaction), errc::out_of_range at the end, and what the database throws.
   std::int64_t next_in_transaction(join::transaction& joined);
 
-  /// A part of the lease for one thread, with at most so many ids at once. 1 keeps the order of the whole process.
-  [[nodiscard]] sequence_handle handle(std::int64_t most = 256);
+  /// A part of the lease for one thread, with at most so many ids at once, and no more than an eighth of a block for all handles together. 1 keeps the order of the whole process.
+  [[nodiscard]] sequence_handle handle(std::int64_t most = 1024);
 
   /// The last id that was allocated to anybody, used or not; asks the store. Nothing: none was. No id in use lies beyond it.
   [[nodiscard]] std::optional<std::int64_t> peek() const;

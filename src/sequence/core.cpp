@@ -6,7 +6,8 @@
 namespace HOLDFAST_NAMESPACE::detail {
 
 error exhausted(std::string_view name) {
-  return {errc::out_of_range, "the sequence '" + std::string(name) + "' is exhausted: its last id was given out; raise its limit, or begin another sequence"};
+  return {errc::out_of_range,
+          "the sequence '" + std::string(name) + "' is exhausted: its last id was given out; raise its limit, or begin another sequence"};
 }
 
 sequence_core::sequence_core(std::shared_ptr<const sequence_config> config, std::shared_ptr<source_core> source,
@@ -56,8 +57,8 @@ sequence_core::answer sequence_core::settle(std::uint64_t mine, std::uint64_t& c
         }
         break;
     }
-    if (next_) {
-      install();
+    if (const auto ready = std::exchange(next_, std::nullopt)) {
+      install(*ready);
       continue;
     }
     // What happened before this call began is no answer to it.
@@ -160,9 +161,9 @@ void sequence_core::granted(block_grant what, std::chrono::microseconds took) no
 }
 
 /// The refill was answered with something that is no block.
-void sequence_core::refuse(error why) {
+void sequence_core::refuse(const error& why) {
   ++failures_;
-  failure_ = std::move(why);
+  failure_ = why;
 }
 
 /// A lower block of the same epoch means that the store has forgotten what it granted.
@@ -191,18 +192,15 @@ void sequence_core::accept(const block_grant& what) {
   failure_.reset();
   highest_ = what.block.last();
   if (lease_.follows(what.block.first())) {
-    lease_.extend(what.block.last(), 0);
-    lease_.publish(margin());
+    lease_.extend(what.block.last(), sizing_.margin(lease_.left() + what.block.size()));
   } else {
     next_ = span{what.block.first(), what.block.last()};
   }
 }
 
-void sequence_core::install() {
+void sequence_core::install(span block) {
   if (lease_.touched()) last_before_ = config_->range.id(lease_.ordinal(lease_.reached() - 1));
-  lease_.replace(next_->first, next_->last, 0);
-  lease_.publish(margin());
-  next_.reset();
+  lease_.replace(block.first, block.last, sizing_.margin(static_cast<std::uint64_t>(block.last - block.first) + 1));
 }
 
 void sequence_core::watch_the_end(std::int64_t last, std::optional<low_water_report>& report) {

@@ -115,12 +115,11 @@ class sequence_core final : public refill_client, public std::enable_shared_from
   void prefetch(std::uint64_t mine, std::uint64_t count);
   void request(std::uint64_t at_least);
   void accept(const block_grant& what);
-  void install();
-  void refuse(error why);
+  void install(span block);
+  void refuse(const error& why);
   [[nodiscard]] bool went_back(const block_grant& what);
   void watch_the_end(std::int64_t last, std::optional<low_water_report>& report);
   void tell_numbers();
-  [[nodiscard]] std::uint64_t margin() const { return sizing_.margin(lease_.left()); }
   [[nodiscard]] error out_of_time() const;
 
   const std::shared_ptr<const sequence_config> config_;

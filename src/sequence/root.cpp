@@ -57,13 +57,17 @@ sequence_root::sequence_root(std::shared_ptr<const sequence_config> config, std:
       }) {}
 
 std::optional<std::int64_t> sequence_root::draw(std::uint64_t& count, std::optional<sequence_core::time_point> deadline, bool partial) {
+  const auto mine = window_->draw(count);
+  if (mine.sure) return window_->id(mine.ticket);
+  return settle(mine.ticket, count, deadline, partial);
+}
+
+std::optional<std::int64_t> sequence_root::settle(std::uint64_t ticket, std::uint64_t& count,
+                                                  std::optional<sequence_core::time_point> deadline, bool partial) {
   const std::uint64_t wanted = count;
   for (;;) {
-    count = wanted;
-    const auto mine = window_->draw(count);
-    if (mine.sure) return window_->id(mine.ticket);
     std::int64_t first = 0;
-    switch (core().settle(mine.ticket, count, deadline, partial, first)) {
+    switch (core().settle(ticket, count, deadline, partial, first)) {
       case sequence_core::answer::owned:
         return first;
       case sequence_core::answer::redraw:
@@ -71,6 +75,10 @@ std::optional<std::int64_t> sequence_root::draw(std::uint64_t& count, std::optio
       case sequence_core::answer::later:
         return std::nullopt;
     }
+    count = wanted;
+    const auto mine = window_->draw(count);
+    if (mine.sure) return window_->id(mine.ticket);
+    ticket = mine.ticket;
   }
 }
 

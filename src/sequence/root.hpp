@@ -74,6 +74,10 @@ class sequence_root {
   /// So many ids, or fewer with `partial`; the first one. Nothing: the time is up, and there is no deadline.
   std::optional<std::int64_t> draw(std::uint64_t& count, std::optional<sequence_core::time_point> deadline, bool partial);
 
+  /// The same, for tickets that were drawn and are not sure.
+  std::optional<std::int64_t> settle(std::uint64_t ticket, std::uint64_t& count, std::optional<sequence_core::time_point> deadline,
+                                     bool partial);
+
   handle_places places{};
 
  private:

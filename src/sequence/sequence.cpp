@@ -11,10 +11,10 @@ using detail::sequence_core;
 using steady = std::chrono::steady_clock;
 
 sequence_handle::sequence_handle(std::shared_ptr<detail::sequence_root> root, std::int64_t most)
-    : window_(root->places.take()), root_(std::move(root)), most_(most) {}
+    : window_(root->places.take()), root_(std::move(root)), most_(most), part_(1) {}
 
 sequence_handle::sequence_handle(sequence_handle&& other) noexcept
-    : window_(std::exchange(other.window_, nullptr)), root_(std::move(other.root_)), most_(other.most_) {}
+    : window_(std::exchange(other.window_, nullptr)), root_(std::move(other.root_)), most_(other.most_), part_(other.part_) {}
 
 sequence_handle& sequence_handle::operator=(sequence_handle&& other) noexcept {
   if (this != &other) {
@@ -22,6 +22,7 @@ sequence_handle& sequence_handle::operator=(sequence_handle&& other) noexcept {
     window_ = std::exchange(other.window_, nullptr);
     root_ = std::move(other.root_);
     most_ = other.most_;
+    part_ = other.part_;
   }
   return *this;
 }
@@ -31,8 +32,16 @@ sequence_handle::~sequence_handle() {
 }
 
 std::int64_t sequence_handle::take() {
-  auto count = std::min(static_cast<std::uint64_t>(most_), root_->core().share(root_->places.taken()));
-  const auto first = root_->draw(count, steady::now() + root_->config().options.wait, true);
+  // As many as the last time, until the lease ends: then it is worth a look at what a fair part is now.
+  std::uint64_t count = part_;
+  const auto mine = root_->window().draw(count);
+  std::optional<std::int64_t> first;
+  if (mine.sure) {
+    first = root_->window().id(mine.ticket);
+  } else {
+    first = root_->settle(mine.ticket, count, steady::now() + root_->config().options.wait, true);
+    part_ = std::min(static_cast<std::uint64_t>(most_), root_->core().share(root_->places.taken()));
+  }
   const auto step = static_cast<std::uint64_t>(root_->config().range.increment());
   const auto begin = static_cast<std::uint64_t>(first.value());
   window_->step = step;

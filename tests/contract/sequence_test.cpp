@@ -2,7 +2,9 @@
 #include <holdfast/sequence/block_store.hpp>
 
 #include "contract/sequence_contract.hpp"
+#include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
+#include "support/odbc_drivers.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -47,11 +49,23 @@ struct as_mysql {
   }
 };
 
+/// Through an ODBC driver.
+struct on_psqlodbc {
+  static std::shared_ptr<block_store> make() {
+    static const auto& server = shared_server<postgres_server>();
+    static const std::string url = odbc_postgres(server.port(), server.create_database("odbc"));
+    static std::atomic<int> tables{0};
+    return open(url).block_store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+  }
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Memory, BlockStoreContract, in_memory);
 INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, BlockStoreContract, on_sqlite);
 INSTANTIATE_TYPED_TEST_SUITE_P(Postgres, BlockStoreContract, on_server<postgres_server>);
 INSTANTIATE_TYPED_TEST_SUITE_P(MariaDb, BlockStoreContract, on_server<mariadb_server>);
 INSTANTIATE_TYPED_TEST_SUITE_P(MySql, BlockStoreContract, as_mysql);
+INSTANTIATE_TYPED_TEST_SUITE_P(H2, BlockStoreContract, on_server<h2_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Psqlodbc, BlockStoreContract, on_psqlodbc);
 
 }  // namespace
 }  // namespace holdfast::test

@@ -208,7 +208,11 @@ struct world {
   }
 
   bool bring() {
-    if (brought == blocks.size() || closed) return false;
+    if (brought == blocks.size() || closed || (brought != 0 && only_refiller)) return false;
+    return take_next();
+  }
+
+  bool take_next() {
     const auto [first, last] = blocks[brought++];
     if (held.follows(first)) held.extend(last, 1);
     else held.replace(first, last, 1);
@@ -219,7 +223,7 @@ struct world {
   void refill() {
     stage& on = *stage::current();
     on.lock();
-    if (brought < blocks.size() && held.follows(blocks[brought].first)) bring();
+    if (brought < blocks.size() && held.follows(blocks[brought].first)) take_next();
     on.unlock();
   }
 
@@ -238,16 +242,19 @@ struct world {
   std::vector<std::pair<std::int64_t, std::int64_t>> blocks;
   std::size_t brought = 0;
   bool closed = false;
+  bool only_refiller = false;  // who finds nothing gives up
   std::set<std::int64_t> owned{};
   std::vector<std::int64_t> rest{};
 };
 
 /// Tries every decision, depth first. Each run must satisfy the check.
-void explore(const std::vector<std::pair<std::int64_t, std::int64_t>>& blocks, int drawers, int each, bool refills, bool closes) {
+void explore(const std::vector<std::pair<std::int64_t, std::int64_t>>& blocks, int drawers, int each, bool refills, bool closes,
+             bool only_refiller = false) {
   std::vector<std::size_t> decisions;
   std::size_t runs = 0;
   for (;; ++runs) {
     world at(blocks);
+    at.only_refiller = only_refiller;
     std::vector<std::vector<std::int64_t>> drawn(static_cast<std::size_t>(drawers));
     std::vector<std::function<void()>> parts;
     for (auto& mine : drawn) {
@@ -290,6 +297,7 @@ TEST(SequenceProtocol, AnotherProcessHadTheBlocksBetween) { explore({{1, 2}, {11
 TEST(SequenceProtocol, ABlockComesWhileOthersDraw) { explore({{1, 1}, {2, 3}}, 2, 1, true, false); }
 TEST(SequenceProtocol, TheRestIsTakenWhileOthersDraw) { explore({{1, 3}, {4, 5}}, 2, 1, false, true); }
 TEST(SequenceProtocol, TicketsGivenUpAreNobodys) { explore({{1, 1}}, 3, 1, false, false); }
+TEST(SequenceProtocol, TicketsGivenUpAreDrawnAgainByOneOnly) { explore({{1, 1}, {2, 5}}, 2, 3, true, false, true); }
 
 }  // namespace
 }  // namespace holdfast::test
