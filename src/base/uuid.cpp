@@ -14,7 +14,7 @@ namespace HOLDFAST_NAMESPACE {
 namespace {
 
 void set_version(uuid_bytes& bytes, std::uint8_t version) noexcept {
-  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0FU) | (version << 4U));
+  bytes[6] = static_cast<std::uint8_t>((bytes[6] & 0x0FU) | (std::uint32_t{version} << 4U));
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3FU) | 0x80U);
 }
 
