@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -214,30 +215,31 @@ void add_wake_up(bench_place& place, const outbox_bench& what, std::vector<row>&
   const std::size_t count = 100 * what.rounds;
   std::vector<double> pings;
   std::vector<double> wakes;
-  std::atomic<steady::rep> handled = 0;
+  std::mutex mutex;
+  std::atomic<steady::rep> published = 0;
   worker with(place.box(),
               [&](const delivery&) {
-                handled = steady::now().time_since_epoch().count();
+                const auto at = steady::now().time_since_epoch().count();
+                const std::scoped_lock lock(mutex);
+                wakes.push_back(std::chrono::duration<double, std::micro>(steady::duration(at - published)).count());
                 return outcome::done();
               },
               {.concurrency = 1, .compete = true});
   std::jthread work([&](const std::stop_token& stop) { with.run(stop); });
-  std::this_thread::sleep_for(milliseconds(50));
+  auto next = steady::now() + milliseconds(50);
   for (std::size_t i = 0; i < count; ++i) {
-    auto next = steady::now() + pace;
-    auto began = steady::now();
+    std::this_thread::sleep_until(next += pace);
+    const auto began = steady::now();
     place.raw().ping();
     pings.push_back(seconds_since(began) * 1e6);
-    std::this_thread::sleep_until(next);
-    next = steady::now() + pace;
-    handled = 0;
-    began = steady::now();
+    std::this_thread::sleep_until(next += pace);
+    published = steady::now().time_since_epoch().count();
     place.publish(1);
-    while (handled == 0 && seconds_since(began) < 5) std::this_thread::yield();
-    const steady::time_point at{steady::duration(handled)};
-    wakes.push_back(std::chrono::duration<double, std::micro>(at - began).count());
-    std::this_thread::sleep_until(next);
+    if (steady::now() > next) next = steady::now();  // a machine that cannot keep the pace
   }
+  work.request_stop();
+  work.join();
+  if (wakes.empty()) throw error(errc::internal, "no event woke the worker");
   rows.push_back(judged("outbox.wake_up_p50", median(wakes), median(pings), "us", 3, bar_is::at_most));
 }
 

@@ -138,7 +138,7 @@ struct worker_report {
 /// handler said so, never before: it is lost by no crash, and may come twice. Leases are renewed on a thread of their own while handlers
 /// run; when one is lost, the delivery's stop token is told, and its outcome is refused by the outbox.
 ///
-/// Threads: those of `concurrency`, one for the leases, one less than the pollers; all of them end with `run`.
+/// Threads: those of `concurrency`, one for each poller, one for the leases; the last ends with `run`, the others with the worker.
 /// Thread-safety: `run` is called once at a time; everything else from any thread. After fork the child must not use it.
 class HOLDFAST_API worker {
  public:
@@ -151,14 +151,14 @@ class HOLDFAST_API worker {
   ~worker();
 
   /// Events of this type go to that handler. Throws errc::invalid_argument while it runs, and errc::duplicate.
-  worker& on(std::string type, event_handler handler);
-  worker& on(std::string type, event_handler handler, handler_options how);
+  worker& on(const std::string& type, event_handler handler);
+  worker& on(const std::string& type, event_handler handler, const handler_options& how);
 
   /// Delivers until it is told to stop. Then it claims nothing more, gives back what no handler has seen, and waits for the others. Faults of
   /// the outbox are logged, counted and waited out. Throws only what a thread cannot be started with.
-  worker_report run(std::stop_token stop);
+  worker_report run(const std::stop_token& stop);
   /// The same, but ends when nothing is due any more. What is to be tried again later is left for later.
-  worker_report run_until_empty(std::stop_token stop = {});
+  worker_report run_until_empty(const std::stop_token& stop = {});
 
   [[nodiscard]] worker_numbers count() const;
   [[nodiscard]] worker_health health() const;

@@ -32,8 +32,9 @@ class pace {
     known_ = true;
   }
 
-  /// How many to claim for idle handlers. Before anything was measured: a few for each.
-  [[nodiscard]] std::size_t claim() const { return bounded(how_.target, how_.most, how_.concurrency); }
+  /// How many may be in flight: the claim that is being handled, and the next one, so that handlers do not wait for it. Before anything was
+  /// measured: one for each handler.
+  [[nodiscard]] std::size_t claim() const { return bounded(how_.target, 2 * how_.most, how_.concurrency); }
   /// How many one handler takes before it reports: its events share one round trip.
   [[nodiscard]] std::size_t turn() const { return bounded(how_.turn, (how_.most + how_.concurrency - 1) / how_.concurrency, 1); }
 

@@ -26,10 +26,10 @@ std::string iso_text(timestamp at) {
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss time(std::chrono::floor<std::chrono::milliseconds>(at - day));
   std::array<char, 64> room{};
-  std::snprintf(room.data(), room.size(), "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ", static_cast<int>(date.year()),
-                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<long>(time.hours().count()),
-                static_cast<long>(time.minutes().count()), static_cast<long>(time.seconds().count()),
-                static_cast<long>(time.subseconds().count()));
+  (void)std::snprintf(room.data(), room.size(), "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ", static_cast<int>(date.year()),
+                      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), static_cast<long>(time.hours().count()),
+                      static_cast<long>(time.minutes().count()), static_cast<long>(time.seconds().count()),
+                      static_cast<long>(time.subseconds().count()));
   return room.data();
 }
 

@@ -20,15 +20,15 @@ worker::~worker() {
   core_->abandon();
 }
 
-worker& worker::on(std::string type, event_handler handler) { return on(std::move(type), std::move(handler), core_->defaults()); }
+worker& worker::on(const std::string& type, event_handler handler) { return on(type, std::move(handler), core_->defaults()); }
 
-worker& worker::on(std::string type, event_handler handler, handler_options how) {
-  core_->on(std::move(type), std::move(handler), std::move(how));
+worker& worker::on(const std::string& type, event_handler handler, const handler_options& how) {
+  core_->on(type, std::move(handler), how);
   return *this;
 }
 
-worker_report worker::run(std::stop_token stop) { return core_->run(std::move(stop), false); }
-worker_report worker::run_until_empty(std::stop_token stop) { return core_->run(std::move(stop), true); }
+worker_report worker::run(const std::stop_token& stop) { return core_->run(stop, false); }
+worker_report worker::run_until_empty(const std::stop_token& stop) { return core_->run(stop, true); }
 worker_numbers worker::count() const { return core_->count(); }
 worker_health worker::health() const { return core_->health(); }
 

@@ -10,7 +10,6 @@ namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 /// Asks for nothing shorter: a lane that is about to be free, an event that is about to be due.
@@ -31,7 +30,7 @@ void check(const handler_options& how) {
   }
 }
 
-const worker_options& checked(const worker_options& options) {
+worker_options checked(worker_options options) {
   const auto refuse = [](const std::string& what) { throw error(errc::invalid_argument, what); };
   if (options.concurrency == 0 || options.concurrency > 1024) refuse("worker.concurrency must be from 1 to 1024");
   if (options.lease < milliseconds(10)) refuse("worker.lease must be at least 10 milliseconds");
@@ -48,15 +47,16 @@ const worker_options& checked(const worker_options& options) {
 std::shared_ptr<executor> executor_of(const worker_options& options) {
   if (options.executor) return options.executor;
   // Room for all that may be in flight: a turn of each claim, and the continuations of runs.
+  // A thread more for each poller: one looks while the others handle.
   return make_thread_pool(
-      {.threads = options.concurrency, .queue = 16 * options.batch + 1024, .name = "holdfast-event", .log = options.log});
+      {.threads = options.concurrency + options.pollers, .queue = 16 * options.batch + 1024, .name = "holdfast-event", .log = options.log});
 }
 
 }  // namespace
 
 worker::core::core(holdfast::outbox from, event_handler handler, worker_options options)
     : from_(std::move(from)),
-      options_(checked(options)),
+      options_(checked(std::move(options))),
       clock_(options_.clock ? options_.clock : system_clock()),
       owner_(new_event_id()),
       log_(options_.log, {.clock = clock_}),
@@ -69,19 +69,22 @@ worker::core::core(holdfast::outbox from, event_handler handler, worker_options 
   if (handler) others_ = make_route(std::move(handler), options_.handling);
 }
 
-std::unique_ptr<worker::core::route> worker::core::make_route(event_handler handler, handler_options how) {
+std::unique_ptr<worker::core::route> worker::core::make_route(event_handler handler, const handler_options& how) {
   check(how);
   auto made = std::make_unique<route>();
   made->call = std::move(handler);
-  if (how.breaker) made->guard = std::make_unique<breaker>(*how.breaker);
-  made->how = std::move(how);
+  if (how.breaker) {
+    made->guard = std::make_unique<breaker>(*how.breaker);
+    made->open_for = std::max(std::chrono::duration_cast<milliseconds>(how.breaker->open_for), milliseconds(1));
+  }
+  made->how = how;
   return made;
 }
 
-void worker::core::on(std::string type, event_handler handler, handler_options how) {
+void worker::core::on(const std::string& type, event_handler handler, const handler_options& how) {
   if (running_) throw error(errc::invalid_argument, "handlers are added before the worker runs");
   if (type.empty() || !handler) throw error(errc::invalid_argument, "a handler needs a type and something to call");
-  auto made = make_route(std::move(handler), std::move(how));
+  auto made = make_route(std::move(handler), how);
   if (!routes_.try_emplace(type, std::move(made)).second)
     throw error(errc::duplicate, "there is a handler for events of the type " + type + " already");
 }
@@ -134,7 +137,7 @@ std::optional<milliseconds> worker::core::drain(std::size_t lane) {
   return next;
 }
 
-worker::core::looked worker::core::step(std::size_t lane) {
+worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
   if (const auto wait = own(lane)) return {.what = found::locked_out, .wait = *wait};
   const auto ticket = drain(lane);
   const std::size_t busy = in_flight();
@@ -166,8 +169,9 @@ worker::core::looked worker::core::step(std::size_t lane) {
       break;
   }
   numbers_.claims.add();
-  hand_out(take(std::move(result), asked, lane), 0);
-  return {.what = found::events};
+  auto turns = take(std::move(result), asked, lane);
+  hand_out(turns, keep_one ? 1 : 0);
+  return {.what = found::events, .mine = keep_one ? turns.front() : nullptr};
 }
 
 std::vector<std::shared_ptr<turn>> worker::core::take(claimed&& what, moment asked, std::size_t lane) {
@@ -202,7 +206,7 @@ std::vector<std::shared_ptr<turn>> worker::core::take(claimed&& what, moment ask
   return made;
 }
 
-void worker::core::hand_out(std::vector<std::shared_ptr<turn>> turns, std::size_t from) {
+void worker::core::hand_out(const std::vector<std::shared_ptr<turn>>& turns, std::size_t from) {
   for (std::size_t i = from; i < turns.size(); ++i) {
     auto task = [self = shared_from_this(), which = turns[i]] { self->handle(which); };
     // An executor that is full gives the work back: done here, it holds up the next claim, as it should.

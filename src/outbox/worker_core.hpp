@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
@@ -48,7 +49,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
  public:
   core(holdfast::outbox from, event_handler handler, worker_options options);
 
-  void on(std::string type, event_handler handler, handler_options how);
+  void on(const std::string& type, event_handler handler, const handler_options& how);
 
   enum class found : std::uint8_t {
     events,      ///< handed to handlers: look again
@@ -60,16 +61,18 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   struct looked {
     found what = found::nothing;
     std::chrono::milliseconds wait{};
-    bool quiet = false;  ///< nothing is due, and nothing was in flight before that was found out
+    bool quiet = false;            ///< nothing is due, and nothing was in flight before that was found out
+    std::shared_ptr<turn> mine{};  ///< for the one who looked, if that was asked for
   };
-  /// Drains tickets, claims what there is room for, hands it to the executor. Throws what the outbox throws.
-  looked step(std::size_t lane);
+  /// Drains tickets, claims what there is room for, hands it to the executor; `keep_one`: all but a part for the caller. Throws what the
+  /// outbox throws.
+  looked step(std::size_t lane, bool keep_one = false);
   /// Extends the leases and locks that are due for it.
   void renew();
   /// Looks at how much waits, at most every few seconds.
   void sample(bool now = false);
 
-  worker_report run(std::stop_token stop, bool until_empty);
+  worker_report run(const std::stop_token& stop, bool until_empty);
 
   /// No more claims; what no handler has begun is given back.
   void stop();
@@ -90,6 +93,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     event_handler call;
     handler_options how;
     std::unique_ptr<breaker> guard{};
+    std::chrono::milliseconds open_for{};  ///< of the guard
   };
   struct lane_state {
     bool held = false;
@@ -99,7 +103,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   };
   using moment = std::chrono::steady_clock::time_point;
 
-  static std::unique_ptr<route> make_route(event_handler handler, handler_options how);
+  static std::unique_ptr<route> make_route(event_handler handler, const handler_options& how);
   route* route_of(const std::string& type) const;
   [[nodiscard]] moment now() const { return clock_->steady(); }
 
@@ -108,11 +112,12 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void lose(std::size_t lane, std::string_view why);
   std::optional<std::chrono::milliseconds> drain(std::size_t lane);
   std::vector<std::shared_ptr<turn>> take(claimed&& what, moment asked, std::size_t lane);
-  void hand_out(std::vector<std::shared_ptr<turn>> turns, std::size_t from);
+  void hand_out(const std::vector<std::shared_ptr<turn>>& turns, std::size_t from);
   void end(const std::shared_ptr<turn>& which);
 
   // worker_handle.cpp: from the executor back to the outbox
   void handle(std::shared_ptr<turn> which);
+  std::shared_ptr<turn> handle_one(const std::shared_ptr<turn>& which);
   void handle_events(turn& which, std::vector<settlement>& out, claimed& next);
   outcome deliver(turn& which, std::size_t index);
   settlement settlement_of(const turn& which, std::size_t index, const outcome& how);
@@ -127,9 +132,21 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void extend(const std::vector<std::shared_ptr<turn>>& turns, moment at);
 
   // worker_run.cpp: the threads
-  void poll(std::size_t poller, std::size_t of, bool until_empty);
+  struct poller {
+    std::vector<std::size_t> lanes{};
+    bool alone = true;  ///< no other poller
+    bool until_empty = false;
+    bool may_pass = false;  ///< on the worker's own threads: whoever claimed handles, and another one goes on looking
+    unsigned failures = 0;
+    std::size_t rounds = 0;
+    std::chrono::milliseconds slice{};
+    std::optional<moment> woken{};  ///< by news, and has not claimed yet
+  };
+  void poll(const std::shared_ptr<poller>& which);
+  bool look(const std::shared_ptr<poller>& shared);
+  void wait_for_news(poller& which, std::chrono::milliseconds wait);
   void keep_leases();
-  looked step_safely(std::size_t lane, unsigned& failures);
+  looked step_safely(std::size_t lane, poller& which);
   void sleep(std::chrono::milliseconds longest);
   [[nodiscard]] std::size_t wanted() const { return pace_.claim(); }
 
@@ -148,6 +165,9 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   std::condition_variable changed_{};  // something ended, or stops
   std::list<std::shared_ptr<turn>> turns_{};
   std::size_t in_flight_ = 0;
+  std::size_t handling_ = 0;                   // threads in handlers: at most `concurrency`
+  std::deque<std::shared_ptr<turn>> ready_{};  // for the next of them that is free
+  std::size_t pollers_ = 0;                    // that have not ended
   std::vector<lane_state> lanes_;
   std::vector<bool> quiet_{};  // lanes in which nothing was due; for run_until_empty
   std::optional<error> problem_{};

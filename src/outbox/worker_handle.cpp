@@ -51,26 +51,46 @@ std::string_view to_string(outcome::kind what) noexcept {
 }
 
 void worker::core::handle(std::shared_ptr<turn> which) {
-  while (which) {
-    std::vector<settlement> out;
-    claimed next;
-    const moment asked = now();
-    try {
-      handle_events(*which, out, next);
-    } catch (const std::exception& wrong) {
-      // Only what has no memory left comes here. The leases bring the events back.
-      log_.write_limited("outbox.turn", log_level::error, "events were left to their leases", {{"why", wrong.what()}});
+  {
+    const std::scoped_lock lock(mutex_);
+    if (handling_ >= options_.concurrency) {
+      ready_.push_back(std::move(which));
+      return;
     }
-    std::vector<std::shared_ptr<turn>> more;
-    if (!next.events.empty()) {
-      numbers_.claims.add();
-      more = take(std::move(next), asked, which->lane);
-    }
-    end(which);
-    // The thread that had the key goes on with it; other keys find other threads.
-    hand_out(more, 1);
-    which = more.empty() ? nullptr : more.front();
+    ++handling_;
   }
+  while (which) {
+    which = handle_one(which);
+    if (which) continue;
+    const std::scoped_lock lock(mutex_);
+    if (ready_.empty()) {
+      --handling_;
+      return;
+    }
+    which = std::move(ready_.front());
+    ready_.pop_front();
+  }
+}
+
+/// Gives the next one for this thread: the thread that had a key goes on with it; other keys find other threads.
+std::shared_ptr<turn> worker::core::handle_one(const std::shared_ptr<turn>& which) {
+  std::vector<settlement> out;
+  claimed next;
+  const moment asked = now();
+  try {
+    handle_events(*which, out, next);
+  } catch (const std::exception& wrong) {
+    // Only what has no memory left comes here. The leases bring the events back.
+    log_.write_limited("outbox.turn", log_level::error, "events were left to their leases", {{"why", wrong.what()}});
+  }
+  std::vector<std::shared_ptr<turn>> more;
+  if (!next.events.empty()) {
+    numbers_.claims.add();
+    more = take(std::move(next), asked, which->lane);
+  }
+  end(which);
+  hand_out(more, 1);
+  return more.empty() ? nullptr : more.front();
 }
 
 void worker::core::handle_events(turn& which, std::vector<settlement>& out, claimed& next) {
@@ -126,9 +146,7 @@ outcome worker::core::deliver(turn& which, std::size_t index) {
   breaker::ticket permission{};
   if (to->guard) {
     permission = to->guard->ask(now());
-    if (!permission.allowed)
-      return outcome::throttled(std::max(duration_cast<milliseconds>(to->how.breaker->open_for), milliseconds(1)),
-                                "the breaker of its type is open");
+    if (!permission.allowed) return outcome::throttled(to->open_for, "the breaker of its type is open");
   }
   std::stop_token lost;
   {
@@ -154,7 +172,7 @@ outcome worker::core::deliver(turn& which, std::size_t index) {
 }
 
 milliseconds worker::core::pause_of(const backoff_options& how, std::uint32_t attempts) {
-  const double longest = static_cast<double>(how.longest.count());
+  const auto longest = static_cast<double>(how.longest.count());
   const double pause = std::min(longest, static_cast<double>(how.first.count()) * std::pow(how.factor, std::min(attempts, 64U)));
   const std::scoped_lock lock(mutex_);
   const double part = std::uniform_real_distribution<double>(0, 1)(random_);

@@ -39,11 +39,11 @@ bool worker::core::wait_for_handlers(std::chrono::steady_clock::time_point deadl
   return changed_.wait_until(lock, deadline, [this] { return turns_.empty(); });
 }
 
-worker::core::looked worker::core::step_safely(std::size_t lane, unsigned& failures) {
+worker::core::looked worker::core::step_safely(std::size_t lane, poller& which) {
   try {
-    const auto result = step(lane);
+    auto result = step(lane, which.may_pass);
     if (lane == 0) sample();
-    failures = 0;
+    which.failures = 0;
     return result;
   } catch (const std::exception& wrong) {
     numbers_.errors.add();
@@ -51,68 +51,88 @@ worker::core::looked worker::core::step_safely(std::size_t lane, unsigned& failu
     const auto* ours = dynamic_cast<const error*>(&wrong);
     const std::scoped_lock lock(mutex_);
     problem_ = ours != nullptr ? *ours : error(errc::internal, wrong.what());
-    failures = std::min(failures + 1, 8U);
+    which.failures = std::min(which.failures + 1, 8U);
     // With jitter: workers that lost the same server should not come back together.
-    const auto longest = std::min(milliseconds(20) * (1U << failures), longest_error_pause);
+    const auto longest = std::min(milliseconds(20) * (1U << which.failures), longest_error_pause);
     const auto pause = std::uniform_int_distribution<std::int64_t>(longest.count() / 2, longest.count())(random_);
     return {.what = found::paused, .wait = milliseconds(pause)};
   }
 }
 
-void worker::core::poll(std::size_t poller, std::size_t of, bool until_empty) {
-  std::vector<std::size_t> mine;
-  for (std::size_t lane = poller; lane < lanes_.size(); lane += of) mine.push_back(lane);
-  unsigned failures = 0;
-  std::size_t turn_of = 0;
-  milliseconds slice = shortest_slice;
+void worker::core::poll(const std::shared_ptr<poller>& which) {
   while (!stopping_) {
-    bool some = false;
-    bool no_room = false;
-    bool all_nothing = true;
-    milliseconds wait = options_.idle;
-    for (const std::size_t lane : mine) {
-      const auto result = step_safely(lane, failures);
-      some = some || result.what == found::events;
-      no_room = no_room || result.what == found::no_room;
-      all_nothing = all_nothing && result.what == found::nothing;
-      wait = std::min(wait, std::max(result.wait, milliseconds(1)));
-      if (!until_empty) continue;
+    if (!look(which)) return;
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    --pollers_;
+  }
+  changed_.notify_all();
+}
+
+/// False: another thread goes on.
+bool worker::core::look(const std::shared_ptr<poller>& shared) {
+  poller& which = *shared;
+  bool some = false;
+  bool no_room = false;
+  bool all_nothing = true;
+  milliseconds wait = options_.idle;
+  for (const std::size_t lane : which.lanes) {
+    auto result = step_safely(lane, which);
+    some = some || result.what == found::events;
+    no_room = no_room || result.what == found::no_room;
+    all_nothing = all_nothing && result.what == found::nothing;
+    wait = std::min(wait, std::max(result.wait, milliseconds(1)));
+    if (which.until_empty) {
       const std::scoped_lock lock(mutex_);
       if (result.what == found::events) quiet_.assign(quiet_.size(), false);
       else if (result.quiet) quiet_[lane] = true;
       if (std::ranges::all_of(quiet_, std::identity{})) stopping_ = true;
     }
-    if (some) {
-      slice = shortest_slice;
-      continue;
+    if (result.what == found::events && which.woken.has_value()) {
+      const moment woken = *which.woken;
+      which.woken.reset();
+      numbers_.wake_seconds->observe(std::chrono::duration<double>(now() - woken).count());
     }
-    if (stopping_) break;
-    if (no_room || (until_empty && in_flight() > 0)) {
-      std::unique_lock lock(mutex_);
-      const std::size_t before = in_flight_;
-      changed_.wait_for(lock, wait,
-                        [&] { return stopping_ || (until_empty ? in_flight_ < before || in_flight_ == 0 : in_flight_ * 2 <= wanted()); });
-      continue;
-    }
-    if (!all_nothing || (until_empty && of > 1)) {
-      sleep(std::min(wait, until_empty ? longest_slice : wait));
-      continue;
-    }
-    const std::size_t lane = mine[turn_of++ % mine.size()];
-    if (mine.size() > 1) wait = std::min(wait, slice);
-    slice = std::min(2 * slice, longest_slice);
-    const moment slept = now();
-    try {
-      if (from_.wait(lane, wait)) {
-        numbers_.wakes.add();
-        numbers_.wake_seconds->observe(std::chrono::duration<double>(now() - slept).count());
-      }
-    } catch (const std::exception&) {
-      numbers_.errors.add();
-      sleep(wait);  // the next step says what is wrong
-    }
+    if (!result.mine) continue;
+    // What was claimed is handled here, without waiting for another thread; that one looks on meanwhile.
+    which.slice = shortest_slice;
+    const bool passed = executor_->post([self = shared_from_this(), shared] { self->poll(shared); });
+    handle(std::move(result.mine));
+    if (passed) return false;
   }
-  changed_.notify_all();
+  if (some) {
+    which.slice = shortest_slice;
+    return true;
+  }
+  if (stopping_) return true;
+  if (no_room || (which.until_empty && in_flight() > 0)) {
+    std::unique_lock lock(mutex_);
+    const std::size_t before = in_flight_;
+    changed_.wait_for(
+        lock, wait, [&] { return stopping_ || (which.until_empty ? in_flight_ < before || in_flight_ == 0 : in_flight_ * 2 <= wanted()); });
+    return true;
+  }
+  if (!all_nothing || (which.until_empty && !which.alone)) {
+    sleep(std::min(wait, which.until_empty ? longest_slice : wait));
+    return true;
+  }
+  wait_for_news(which, wait);
+  return true;
+}
+
+void worker::core::wait_for_news(poller& which, milliseconds wait) {
+  const std::size_t lane = which.lanes[which.rounds++ % which.lanes.size()];
+  if (which.lanes.size() > 1) wait = std::min(wait, which.slice);
+  which.slice = std::min(2 * which.slice, longest_slice);
+  try {
+    if (!from_.wait(lane, wait)) return;
+    numbers_.wakes.add();
+    which.woken = now();
+  } catch (const std::exception&) {
+    numbers_.errors.add();
+    sleep(wait);  // the next step says what is wrong
+  }
 }
 
 void worker::core::keep_leases() {
@@ -129,7 +149,7 @@ void worker::core::keep_leases() {
   }
 }
 
-worker_report worker::core::run(std::stop_token stop, bool until_empty) {
+worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
   if (running_.exchange(true)) throw error(errc::invalid_argument, "the worker runs already; make another one to run two");
   struct running {
     core& of;
@@ -140,6 +160,7 @@ worker_report worker::core::run(std::stop_token stop, bool until_empty) {
   {
     const std::scoped_lock lock(mutex_);
     quiet_.assign(quiet_.size(), false);
+    pollers_ = 0;
   }
   const std::size_t pollers = std::min(options_.pollers, lanes_.size());
   std::jthread leases;
@@ -148,6 +169,9 @@ worker_report worker::core::run(std::stop_token stop, bool until_empty) {
     this->stop();
     for (auto& each : others) each.join();
     others.clear();
+    // Those that wait in the outbox come back after `idle` at the latest.
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, std::chrono::steady_clock::now() + options_.idle + options_.stop_within, [this] { return pollers_ == 0; });
   };
   const std::stop_callback told(stop, [this] {
     this->stop();
@@ -161,9 +185,24 @@ worker_report worker::core::run(std::stop_token stop, bool until_empty) {
   });
   try {
     leases = start_quiet_thread("holdfast-lease", [this] { keep_leases(); });
-    for (std::size_t i = 1; i < pollers; ++i)
-      others.push_back(start_quiet_thread("holdfast-outbox", [this, i, pollers, until_empty] { poll(i, pollers, until_empty); }));
-    poll(0, pollers, until_empty);
+    for (std::size_t i = 0; i < pollers; ++i) {
+      auto one = std::make_shared<poller>();
+      for (std::size_t lane = i; lane < lanes_.size(); lane += pollers) one->lanes.push_back(lane);
+      one->alone = pollers == 1;
+      one->until_empty = until_empty;
+      one->may_pass = !options_.executor;
+      one->slice = shortest_slice;
+      {
+        const std::scoped_lock lock(mutex_);
+        ++pollers_;
+      }
+      // An executor that was given is for handlers; waiting happens on threads of our own.
+      if (!one->may_pass) others.push_back(start_quiet_thread("holdfast-outbox", [this, one] { poll(one); }));
+      else if (!executor_->post([self = shared_from_this(), one] { self->poll(one); }))
+        throw error(errc::unavailable, "no thread can be started for the worker; try again later", {.transient = true});
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return stopping_.load(); });
   } catch (...) {
     finish();
     ended_ = true;
