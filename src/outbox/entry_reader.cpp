@@ -137,6 +137,10 @@ entry_content read_entry(std::string_view text) {
   if (!versioned) refuse("it has no version");
   if (!is_uuid(result.what.id)) refuse("its id is no UUID");
   if (result.what.type.empty()) refuse("it has no type");
+  const auto& what = result.what;
+  if (what.payload_ref.empty() ? !what.payload_sha256.empty() || what.payload_size != 0 : !what.payload.empty()) {
+    refuse("its payload is neither here nor elsewhere");
+  }
   // A capacity that one huge entry made is not kept.
   if (padded.capacity() > (std::size_t{1} << 20U)) std::string().swap(padded);
   return result;

@@ -150,10 +150,22 @@ claimed outbox::sift(claimed result) const {
     const bool behind = !one.event.key.empty() && std::find(broken_keys.begin(), broken_keys.end(), one.event.key) != broken_keys.end();
     if (behind) continue;
     std::string why;
+    auto kind = settlement::kind::park;
     if (one.deliveries > one.attempts + own.options.max_deliveries) {
       why = "handed out " + std::to_string(one.deliveries - one.attempts - 1) + " times without a word from its handler";
     } else if (one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
       why = "too late: its time to live of " + std::to_string(one.event.time_to_live.count()) + " ms is over";
+    } else {
+      try {
+        own.fetch(one.event);
+      } catch (const error& problem) {
+        // Where payloads lie may come back; a payload that was changed does not.
+        if (problem.code() != errc::tampered) kind = settlement::kind::retry;
+        why = problem.what();
+      } catch (const std::exception& problem) {
+        kind = settlement::kind::retry;
+        why = problem.what();
+      }
     }
     if (why.empty()) {
       good.push_back(std::move(one));
@@ -164,12 +176,13 @@ claimed outbox::sift(claimed result) const {
     if (!one.event.key.empty()) broken_keys.push_back(one.event.key);
     if (in_a_run) continue;
     auto item = as_settlement(one);
-    item.what = settlement::kind::park;
+    item.what = kind;
     item.policy = own.options.poison;
     item.counts = false;
+    item.delay = std::chrono::seconds(5);
     item.error = std::move(why);
     bad.push_back(std::move(item));
-    if (own.options.poison == park_policy::skip) {
+    if (kind == settlement::kind::park && own.options.poison == park_policy::skip) {
       // The rest of its run is still covered; give it back at once.
       const auto rest = std::find_if(result.events.begin(), result.events.end(), [&](const claimed_event& other) {
         return other.event.key == bad.back().key && !other.event.key.empty() && other.sequence > one.sequence;
@@ -182,7 +195,6 @@ claimed outbox::sift(claimed result) const {
     }
   }
   result.events = std::move(good);
-  for (auto& one : result.events) own.fetch(one.event);
   if (!bad.empty()) {
     const auto lane = result.lane;
     (void)settle(lane, result.fence, std::move(bad));

@@ -12,7 +12,6 @@
 namespace HOLDFAST_NAMESPACE::outboxes {
 
 using redis::command;
-using redis::reply;
 
 namespace {
 
@@ -103,6 +102,7 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
   if (entries.empty()) return {};
   auto what = on(at(lane), scripts_.look);
   std::vector<outbox_record> result;
+  result.reserve(entries.size());
   for (const auto& one : entries) {
     auto content = read_entry(one.text);
     what.arg(one.id).arg(content.what.key);
@@ -208,6 +208,7 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
     const std::string_view name = place == redis_lane::pending ? "pending" : "parked";
     scan_all(*client_, "ZSCAN", own[place], [&](const auto& pairs) {
       std::vector<command> questions;
+      questions.reserve(pairs.size());
       for (const auto& [id, score] : pairs) questions.push_back(command("HEXISTS").key(own[redis_lane::entries]).arg(id).idempotent());
       if (questions.empty()) return;
       const auto answers = client_->pipeline(questions);
@@ -220,6 +221,7 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
   std::unordered_set<std::string> following;
   scan_all(*client_, "ZSCAN", own[redis_lane::followers], [&](const auto& pairs) {
     std::vector<command> questions;
+    questions.reserve(pairs.size());
     for (const auto& [member, score] : pairs) {
       if (member.size() < follower_tail) throw error(errc::malformed, "'" + own[redis_lane::followers] + "' holds what no outbox wrote");
       keys.insert(member.substr(0, member.size() - follower_tail));
@@ -243,6 +245,7 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
   std::uint64_t bytes = 0;
   scan_all(*client_, "HSCAN", own[redis_lane::entries], [&](const auto& pairs) {
     std::vector<found_entry> found;
+    found.reserve(pairs.size());
     for (const auto& [id, text] : pairs) {
       if (!seen.insert(id).second) continue;
       bytes += text.size();

@@ -65,6 +65,7 @@ void redis_backend::check_slots() const {
   if (!client_->is_cluster()) return;
   for (const auto& lane : lanes_) {
     std::vector<command> questions;
+    questions.reserve(lane.keys.size());
     for (const auto& key : lane.keys) questions.push_back(command("CLUSTER").arg("KEYSLOT").arg(key).idempotent());
     const auto answers = client_->pipeline(questions);
     for (std::size_t i = 0; i < lane.keys.size(); ++i) {

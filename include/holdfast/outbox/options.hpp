@@ -20,7 +20,8 @@
 namespace HOLDFAST_NAMESPACE {
 
 /// Where payloads go that are too big to travel inside (a claim check). Yours: a bucket, a table, a directory.
-/// Thread-safety: every function may be called from any thread. What they throw leaves `publish` or `claim`.
+/// Thread-safety: every function may be called from any thread. What `put` throws leaves `publish`. What `get` throws is the failure of that
+/// event: it is tried again after 5 seconds, while the others go on; a payload that was changed is parked.
 class HOLDFAST_API payload_store {
  public:
   virtual ~payload_store();
