@@ -142,7 +142,7 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   auto in_transaction(F work, when_in_doubt in_doubt = when_in_doubt::repeat) {
     std::optional<decltype(work(std::declval<join::transaction&>()))> result;
     run([&](join::transaction& in) { result = work(in); }, in_doubt);
-    return std::move(result).value();
+    return std::move(result).value();  // NOLINT(bugprone-unchecked-optional-access): `run` did it, or threw
   }
   void run(const std::function<void(join::transaction&)>& work, when_in_doubt in_doubt);
   void repeat(const std::function<void()>& work, when_in_doubt in_doubt);
@@ -176,7 +176,7 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   void place_rows(join::transaction& in, std::span<const sql_row> rows) const;
   void trim(join::transaction& in, std::size_t lane, std::int64_t now, const publish_terms& terms, std::size_t more) const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> next_due(join::transaction& in, std::size_t lane, std::int64_t now) const;
-  [[nodiscard]] outbox_record record_of(std::size_t lane, const sql::rows& from, std::size_t row, std::string entry) const;
+  [[nodiscard]] outbox_record record_of(std::size_t lane, const sql::rows& from, std::size_t row, const std::string& entry) const;
   [[nodiscard]] std::map<std::string, std::string, std::less<>> entries_of(join::transaction& in, std::span<const std::string> ids) const;
 
   std::shared_ptr<database::state> on_;

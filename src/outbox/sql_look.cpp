@@ -44,7 +44,7 @@ outbox_stats sql_backend::stats(std::size_t lane) {
   });
 }
 
-outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, std::size_t row, std::string entry) const {
+outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, std::size_t row, const std::string& entry) const {
   const auto what = read_row(from, row);
   const auto now = say_.dialect == sql::dialect_id::sqlite ? clock_ms() : number_in(from, row, 19);
   outbox_record made;
@@ -77,8 +77,8 @@ std::optional<outbox_record> sql_backend::find(std::size_t lane, std::string_vie
     const auto found = ask(in, say_.find, {static_cast<std::int64_t>(lane), id});
     if (found.empty()) return std::nullopt;
     const std::string one[]{std::string(id)};
-    auto entries = entries_of(in, one);
-    return record_of(lane, found, 0, entries.empty() ? std::string() : std::move(entries.begin()->second));
+    const auto entries = entries_of(in, one);
+    return record_of(lane, found, 0, entries.empty() ? std::string() : entries.begin()->second);
   });
 }
 
@@ -105,10 +105,10 @@ scan_page sql_backend::scan(std::size_t lane, scan_what what, std::string_view a
     const auto found = ask(in, what == scan_what::parked ? say_.scan_parked : say_.scan, {number, after, limit});
     std::vector<std::string> ids;
     for (std::size_t i = 0; i < std::min(found.size(), most); ++i) ids.push_back(text_in(found, i, 1));
-    auto entries = entries_of(in, ids);
+    const auto entries = entries_of(in, ids);
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const auto entry = entries.find(ids[i]);
-      page.records.push_back(record_of(lane, found, i, entry != entries.end() ? std::move(entry->second) : std::string()));
+      page.records.push_back(record_of(lane, found, i, entry != entries.end() ? entry->second : std::string()));
     }
     if (found.size() > most) page.after = ids.back();
     return page;
@@ -140,6 +140,7 @@ check_report sql_backend::check(std::size_t lane, bool repair) {
       report.without_place = loose.size();
       if (repair && !loose.empty()) {
         std::vector<std::string> ids;
+        ids.reserve(loose.size());
         for (std::size_t i = 0; i < loose.size(); ++i) ids.push_back(text_in(loose, i, 0));
         std::map<std::size_t, json_rows> by_lane;
         for (const auto& [id, entry] : entries_of(in, ids)) {

@@ -21,7 +21,7 @@ bool any(const outbox_quota& quota) { return quota.events != 0 || quota.bytes !=
 }  // namespace
 
 std::string kept_entry(std::string_view id, std::string_view body) {
-  std::string text = "{\"v\":1,\"id\":\"";
+  std::string text = R"({"v":1,"id":")";
   text.reserve(body.size() + 64);
   text.append(id).append("\",").append(body).append("}");
   return text;
@@ -85,8 +85,7 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
     wanted.clear();
     bytes = 0;
   };
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const auto& one = events[i];
+  for (const auto& one : events) {
     if (!became.emplace(one.id, publish_status::duplicate).second) continue;
     const auto entry = kept_entry(one.id, entry_body(one));
     if (bytes != 0 && bytes + entry.size() > most_bytes) send();
