@@ -10,8 +10,18 @@ namespace HOLDFAST_NAMESPACE {
 using detail::sequence_core;
 using steady = std::chrono::steady_clock;
 
+namespace {
+
+/// A draw that may wait ends with an id, or throws.
+std::int64_t certain(std::optional<std::int64_t> id) {
+  if (!id) throw error(errc::internal, "a draw with a deadline ended without an id");
+  return *id;
+}
+
+}  // namespace
+
 sequence_handle::sequence_handle(std::shared_ptr<detail::sequence_root> root, std::int64_t most)
-    : window_(root->places.take()), root_(std::move(root)), most_(most), part_(1) {}
+    : window_(root->places.take()), root_(std::move(root)), most_(most) {}
 
 sequence_handle::sequence_handle(sequence_handle&& other) noexcept
     : window_(std::exchange(other.window_, nullptr)), root_(std::move(other.root_)), most_(other.most_), part_(other.part_) {}
@@ -43,7 +53,7 @@ std::int64_t sequence_handle::take() {
     part_ = std::min(static_cast<std::uint64_t>(most_), root_->core().share(root_->places.taken()));
   }
   const auto step = static_cast<std::uint64_t>(root_->config().range.increment());
-  const auto begin = static_cast<std::uint64_t>(first.value());
+  const auto begin = static_cast<std::uint64_t>(certain(first));
   window_->step = step;
   window_->end = begin + count * step;
   window_->next = begin + step;
@@ -77,7 +87,7 @@ std::optional<std::int64_t> sequence::slow_next(std::uint64_t drawn) {
 
 std::int64_t sequence::next(steady::time_point deadline) {
   std::uint64_t count = 1;
-  return root_->draw(count, deadline, false).value();
+  return certain(root_->draw(count, deadline, false));
 }
 
 std::optional<std::int64_t> sequence::try_next() {
@@ -94,7 +104,7 @@ sequence_block sequence::next_n(std::int64_t count, steady::time_point deadline)
   if (config.options.cycle && count > config.range.limit())
     throw error(errc::out_of_range, "the sequence '" + config.name + "' has fewer ids than are wanted at once");
   auto drawn = static_cast<std::uint64_t>(count);
-  const auto first = root_->draw(drawn, deadline, false).value();
+  const auto first = certain(root_->draw(drawn, deadline, false));
   const auto step = config.range.increment();
   return {first, static_cast<std::int64_t>(static_cast<std::uint64_t>(first) + (drawn - 1) * static_cast<std::uint64_t>(step)), step};
 }
