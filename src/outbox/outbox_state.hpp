@@ -29,7 +29,7 @@ struct outbox::state {
     published = make("holdfast_outbox_published_total", "Events that were added");
     duplicates = make("holdfast_outbox_duplicates_total", "Events that were published again");
     refused = make("holdfast_outbox_refused_total", "Events that were refused");
-    in_doubt = make("holdfast_outbox_in_doubt_total", "Events whose publishing is in doubt");
+    in_doubt = make("holdfast_outbox_publish_in_doubt_total", "Events whose publishing is in doubt");
     handed_out = make("holdfast_outbox_claimed_total", "Events handed out");
     acked = make("holdfast_outbox_acked_total", "Events delivered and forgotten");
     retried = make("holdfast_outbox_retried_total", "Events to be tried again");

@@ -158,8 +158,8 @@ TEST(OutboxScale, ManyPending) {
             << "\n";
   EXPECT_LT(per_event, 1200U);
   // Generous where the machine is shared: a structure that grows with what is pending would be off by far more.
-  EXPECT_LT(full.first, empty.first * 10 + 50ms);
-  EXPECT_LT(full.second, empty.second * 10 + 50ms);
+  EXPECT_LT(full.first, empty.first * 10 + 300ms);
+  EXPECT_LT(full.second, empty.second * 10 + 300ms);
 }
 
 }  // namespace
