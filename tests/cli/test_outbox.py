@@ -131,7 +131,7 @@ class Outbox(CommandTest):
             self.assertEqual(json.load(file)["type"], "hold.expired")
 
     def test_posted_over_http(self):
-        answers = {"/ok": (204, {}), "/busy": (429, {"Retry-After": "7"}), "/bad": (422, {}), "/down": (500, {})}
+        answers = {"/ok": (204, {}), "/busy": (429, {"Retry-After": "3600"}), "/bad": (422, {}), "/down": (500, {})}
         seen = []
 
         class Receiver(http.server.BaseHTTPRequestHandler):
