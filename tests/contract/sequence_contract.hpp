@@ -178,6 +178,7 @@ TYPED_TEST_P(BlockStoreContract, ManyMakeTheFirstCounterAtOnce) {
   std::atomic<int> errors{0};
   {
     std::vector<std::jthread> threads;
+    threads.reserve(clients);
     for (int i = 0; i < clients; ++i) {
       threads.emplace_back([&, i] {
         while (!go) std::this_thread::yield();

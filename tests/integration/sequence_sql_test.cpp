@@ -94,6 +94,7 @@ TYPED_TEST(SequenceOn, BlocksAreDrawnByManyAtOnce) {
   std::vector<std::vector<std::int64_t>> drawn(all.size() * 2);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(drawn.size());
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       threads.emplace_back([&, i] {
         for (int k = 0; k < 150; ++k) drawn[i].push_back(all[i / 2].next(steady::now() + 1min));
@@ -108,8 +109,10 @@ TYPED_TEST(SequenceOn, BlocksAreDrawnByManyAtOnce) {
 }
 
 std::vector<block_request> hundred_requests(std::vector<std::string>& names) {
+  names.reserve(100);
   for (int i = 0; i < 100; ++i) names.push_back("s" + std::to_string(i));
   std::vector<block_request> requests;
+  requests.reserve(names.size());
   for (const auto& each : names) requests.push_back({.name = each, .count = 20});
   return requests;
 }
@@ -194,10 +197,20 @@ void children_share_nothing() {
       std::this_thread::sleep_for(100us);
     }
   });
-  for (int i = 0; i < 10; ++i) all.push_back(ids.next()), all.push_back(handle.next());
+  const auto draw_some = [&] {
+    for (int i = 0; i < 10; ++i) {
+      all.push_back(ids.next());
+      all.push_back(handle.next());
+    }
+  };
+  draw_some();
   const auto draw = [&] {
     std::vector<std::int64_t> mine;
-    for (int i = 0; i < 30; ++i) mine.push_back(ids.next(steady::now() + 1min)), mine.push_back(handle.next());
+    mine.reserve(60);
+    for (int i = 0; i < 30; ++i) {
+      mine.push_back(ids.next(steady::now() + 1min));
+      mine.push_back(handle.next());
+    }
     return mine;
   };
   for (int child = 0; child < 3; ++child) {
@@ -211,7 +224,7 @@ void children_share_nothing() {
     });
     EXPECT_EQ(theirs.size(), 180U);
     all.insert(all.end(), theirs.begin(), theirs.end());
-    for (int i = 0; i < 10; ++i) all.push_back(ids.next()), all.push_back(handle.next());
+    draw_some();
   }
   stop = true;
   busy.join();
@@ -262,6 +275,7 @@ TEST(SequenceOnPostgres, TheIsolationOfTheDatabaseDoesNotMatter) {
     std::vector<std::vector<std::int64_t>> drawn(4);
     {
       std::vector<std::jthread> threads;
+      threads.reserve(drawn.size());
       for (auto& mine : drawn) {
         threads.emplace_back([&] {
           auto db = open(server.url(name));

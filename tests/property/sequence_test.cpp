@@ -133,6 +133,7 @@ void draw_on_threads(const load& how, int threads, std::chrono::milliseconds len
   std::vector<std::vector<std::int64_t>> drawn(static_cast<std::size_t>(threads));
   {
     std::vector<std::jthread> running;
+    running.reserve(drawn.size());
     for (auto& mine : drawn) {
       running.emplace_back([&] {
         constexpr std::size_t enough = 200'000;

@@ -18,9 +18,11 @@ class drawing {
   template <class Generator>
   void draw(Generator& from, int threads, int each) {
     std::vector<std::jthread> running;
+    running.reserve(static_cast<std::size_t>(threads));
     for (int i = 0; i < threads; ++i) {
       running.emplace_back([&] {
         std::vector<std::int64_t> mine;
+        mine.reserve(static_cast<std::size_t>(each));
         for (int k = 0; k < each; ++k) mine.push_back(from.next());
         EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
         const std::scoped_lock lock(mutex_);

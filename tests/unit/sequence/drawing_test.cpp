@@ -132,6 +132,7 @@ TEST_F(SequenceDrawing, AStoreThatForgotIsFoundOut) {
 /// What came while the store was busy goes in the next call, all of it.
 TEST_F(SequenceDrawing, RefillsOfManySequencesTravelTogether) {
   std::vector<sequence> all;
+  all.reserve(101);
   for (int i = 0; i < 101; ++i) all.push_back(source.sequence("s" + std::to_string(i)));
   store->stick();
   EXPECT_EQ(all.front().try_next(), std::nullopt);
@@ -266,6 +267,7 @@ TEST_F(SequenceDrawing, ACrowdWithTinyBlocksIsServed) {
     std::set<std::int64_t> seen;
     {
       std::vector<std::jthread> crowd;
+      crowd.reserve(64);
       for (int i = 0; i < 64; ++i) {
         crowd.emplace_back([&] {
           for (int k = 0; k < 4; ++k) {

@@ -34,6 +34,7 @@ class stage {
     alive_.assign(parts.size(), true);
     {
       std::vector<std::jthread> threads;
+      threads.reserve(parts.size());
       for (std::size_t i = 0; i < parts.size(); ++i) {
         threads.emplace_back([&, i] {
           me() = i;
@@ -257,6 +258,7 @@ void explore(const std::vector<std::pair<std::int64_t, std::int64_t>>& blocks, i
     at.only_refiller = only_refiller;
     std::vector<std::vector<std::int64_t>> drawn(static_cast<std::size_t>(drawers));
     std::vector<std::function<void()>> parts;
+    parts.reserve(drawn.size() + 2);
     for (auto& mine : drawn) {
       parts.emplace_back([&at, &mine, each] {
         for (int k = 0; k < each; ++k) mine.push_back(at.next());
