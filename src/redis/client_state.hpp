@@ -49,7 +49,6 @@ class client::state {
     std::unique_ptr<node_pool::lease> over{};
     std::unique_ptr<flight> what{};
     leg way{};
-    bool fresh = false;  ///< the connection is made for it
     bool ended = false;
   };
 

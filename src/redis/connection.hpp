@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::redis {
@@ -66,6 +67,8 @@ class connection {
   /// To be thrown away: it may have replies under way that nobody waits for.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
   void set_broken(bool yes = true) noexcept { broken_ = yes; }
+  /// Is this asked for the first time? For whoever counts connections.
+  [[nodiscard]] bool first_time() noexcept { return std::exchange(fresh_, false); }
   /// Can it be used again?
   [[nodiscard]] bool usable() noexcept { return !broken_ && wire_.quiet(); }
 
@@ -86,6 +89,7 @@ class connection {
   reply_reader reader_;
   known_scripts scripts_{};
   bool broken_ = true;  // until it is ready
+  bool fresh_ = true;
   std::unique_ptr<arrival> arrival_;
 };
 

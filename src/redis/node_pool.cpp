@@ -54,6 +54,7 @@ void node_pool::pass_on(std::unique_ptr<connection> done) noexcept {
 }
 
 void node_pool::take_back(std::unique_ptr<connection> done) noexcept {
+  if (done->ready() && done->first_time()) ++count_.connected;
   if (done->broken()) {
     if (done->ready()) ++count_.lost;  // one that was never there is not lost
     done.reset();

@@ -20,7 +20,7 @@ constexpr auto patience = std::chrono::milliseconds(250);
 /// A connection is there, or may be made: it goes.
 void client::state::depart(trip& t, carrier& with, steady::time_point deadline) {
   try {
-    t.fresh = !t.seat->has_connection();
+    static_cast<void>(t.seat->has_connection());  // one that is dead goes, and is replaced
     t.over = std::make_unique<node_pool::lease>(t.seat->take(deadline));
     t.seat.reset();
   } catch (const error& failed) {
@@ -50,9 +50,8 @@ void client::state::refuse(trip& t, const error& why) {
 /// It has all its replies, or will get no more. The connection goes back at once: others wait for it.
 void client::state::arrive(trip& t) {
   t.ended = true;
-  const bool connected = (*t.over)->ready();
-  t.over.reset();
-  if (t.fresh && connected) ++counters_.connected;
+  const auto over = std::move(t.over);  // until it has landed: which scripts the server knows is kept there
+  const bool connected = (*over)->ready();
   if (connected) counters_.whole_scripts += t.what->whole_scripts();
   if (!t.way.problem) {
     t.what->land(nullptr);
