@@ -105,7 +105,8 @@ void add_store_bench(command group) {
 void add_sequence_bench(command group) {
   command at = group.add("sequence", "Ids beside one atomic counter, and beside the seed's lock");
   at.about(
-      "In memory, without a database: what a call costs beside a bare fetch_add, on one thread and on two, and how long the slowest of ten\n"
+      "In memory, without a database: what a call costs beside a bare fetch_add, on one thread and on two, and how long the slowest of "
+      "ten\n"
       "thousand calls takes at a million ids a second while blocks take 2 ms. At least 60 short rounds each; medians are compared.\n"
       "Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
   at.examples("holdfast bench sequence\nholdfast bench sequence --json\nholdfast bench sequence --rounds 301");

@@ -1,7 +1,6 @@
 #include "store/statements.hpp"
 
 #include "sql/table_prefix.hpp"
-
 #include "store/merge_text.hpp"
 
 #include <algorithm>
