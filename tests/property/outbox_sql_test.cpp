@@ -135,10 +135,10 @@ class OutboxSqlDifferential : public testing::TestWithParam<unsigned> {
   }
   void extend() {
     if (held_.empty()) return;
-    const auto [tokens, one] = held_[dice(held_.size())];
+    const auto picked = held_[dice(held_.size())];
     const auto lease = ms(1 + dice(100));
-    both("extend", [&, &tokens = tokens, &one = one](outbox_backend& box, int which) {
-      return box.extend(0, which == 0 ? tokens.first : tokens.second, std::span(&one, 1), lease);
+    both("extend", [&](outbox_backend& box, int which) {
+      return box.extend(0, which == 0 ? picked.first.first : picked.first.second, std::span(&picked.second, 1), lease);
     });
   }
   void bring_back() {
