@@ -1,6 +1,7 @@
 // What the fences of sequences on Redis keep when a Redis forgets: a replica that lags is promoted, a server restarts without its file, keys
 // vanish. And, beside each, that without a fence ids do come twice.
 
+#include <holdfast/database.hpp>
 #include <holdfast/redis.hpp>
 
 #include "sequence/redis_block_store.hpp"
@@ -12,7 +13,10 @@
 #include "support/shared_server.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <set>
 #include <string>
@@ -301,6 +305,39 @@ TEST_F(SequenceRedis, AKeyThatIsNoCounterIsAnError) {
   server.run({"DEL", prefix + "holdfast:seq:{odd}"});
   server.run({"HSET", prefix + "holdfast:seq:{odd}", "last", "many"});
   EXPECT_NE(std::string(failure_of([&] { (void)blocks->allocate({&wanted, 1}); }).what()).find("holds no counter"), std::string::npos);
+}
+
+TEST_F(SequenceRedis, AChildProcessDrawsIdsOfItsOwn) {
+  auto ids = open(server.url()).sequence("family", {.store = {.prefix = prefix, .fence = no_fence{}}});
+  std::vector<std::int64_t> all;
+  for (int i = 0; i < 5; ++i) all.push_back(ids.next());
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int code = 1;
+    try {
+      code = 0;
+      for (int i = 0; i < 30; ++i) {
+        const auto id = ids.next(std::chrono::steady_clock::now() + 1min);
+        if (::write(ends[1], &id, sizeof id) != sizeof id) code = 2;
+      }
+    } catch (const error& wrong) {
+      (void)!::write(STDERR_FILENO, wrong.what(), std::string_view(wrong.what()).size());
+      code = 3;
+    }
+    ::_exit(code);
+  }
+  ::close(ends[1]);
+  for (std::int64_t id = 0; ::read(ends[0], &id, sizeof id) == sizeof id;) all.push_back(id);
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  for (int i = 0; i < 30; ++i) all.push_back(ids.next());
+  EXPECT_EQ(all.size(), 65U);
+  EXPECT_EQ(std::set<std::int64_t>(all.begin(), all.end()).size(), 65U) << "the child had the block of its parent";
 }
 
 }  // namespace
