@@ -265,12 +265,16 @@ TEST(SequenceOnPostgres, ALostReplyIsAGap) {
   EXPECT_GE(ids.stats().in_doubt, 1U);
 }
 
+void isolate_by(const postgres_endpoint& server, const std::string& name, const std::string& level) {
+  server.run("ALTER DATABASE " + name + " SET default_transaction_isolation = '" + level + "'");
+}
+
 /// The first row is made by many at once, whatever the isolation of the database is.
 TEST(SequenceOnPostgres, TheIsolationOfTheDatabaseDoesNotMatter) {
   const auto& server = shared_server<postgres_server>();
   for (const std::string level : {"repeatable read", "serializable"}) {
     const auto name = server.create_database("sequence");
-    server.run("ALTER DATABASE " + name + " SET default_transaction_isolation = '" + level + "'");
+    isolate_by(server, name, level);
     (void)open(server.url(name)).block_store({.create_schema = true});
     std::vector<std::vector<std::int64_t>> drawn(4);
     {

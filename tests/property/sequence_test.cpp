@@ -48,6 +48,10 @@ std::vector<std::int64_t> counted_out(const sequence_options& of, std::size_t mo
   return all;
 }
 
+std::string described(const sequence_options& options, std::int64_t block) {
+  return "start " + std::to_string(options.start) + " increment " + std::to_string(options.increment) + " block " + std::to_string(block);
+}
+
 TEST(SequenceProperty, IdsAreThoseThatAreCountedOut) {
   const auto with = seed();
   SCOPED_TRACE("HOLDFAST_SEED=" + std::to_string(with));
@@ -66,8 +70,7 @@ TEST(SequenceProperty, IdsAreThoseThatAreCountedOut) {
     options.cycle = ends && random() % 2 == 0;
     const sequence_source source(make_memory_block_store());
     auto ids = source.sequence("any", options);
-    SCOPED_TRACE("start " + std::to_string(options.start) + " increment " + std::to_string(options.increment) + " block " +
-                 std::to_string(block));
+    SCOPED_TRACE(described(options, block));
     for (const auto id : expected) ASSERT_EQ(ids.next(), id);
     if (!ends) continue;
     if (options.cycle) {
