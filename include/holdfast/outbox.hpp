@@ -97,8 +97,8 @@ class HOLDFAST_API outbox {
 
   /// At that time the ticket becomes the event, once. A ticket that is scheduled already gets the new time and event. The event's id is
   /// made of both (expiry_event_id); it must be empty here.
-  scheduled schedule(std::string_view ticket, timestamp expires_at, event becomes) const;
-  scheduled schedule(std::string_view ticket, std::chrono::milliseconds after, event becomes) const;
+  scheduled schedule(std::string_view ticket, timestamp expires_at, const event& becomes) const;
+  scheduled schedule(std::string_view ticket, std::chrono::milliseconds after, const event& becomes) const;
   [[nodiscard]] cancel_status cancel(std::string_view ticket, std::string_view event_key = {}) const;
   /// Turns expired tickets of a lane into events. A worker does it by itself.
   [[nodiscard]] drained drain(std::size_t lane, std::size_t most = 100) const;
@@ -150,7 +150,7 @@ class HOLDFAST_API outbox {
  private:
   /// Leaves what may be delivered; parks what was handed out too often, or is too late.
   [[nodiscard]] claimed sift(claimed result) const;
-  scheduled schedule(std::string_view ticket, std::optional<timestamp> at, std::chrono::milliseconds after, event becomes) const;
+  scheduled schedule(std::string_view ticket, std::optional<timestamp> at, std::chrono::milliseconds after, const event& becomes) const;
 
   struct state;
   std::shared_ptr<const state> state_;

@@ -66,7 +66,7 @@ void append_payload(std::string& to, const event& what) {
     to += ",\"payloadText\":";
     append_json_text(to, what.payload);
   } else {
-    to += ",\"payloadBase64\":\"";
+    to += R"(,"payloadBase64":")";
     const auto at = to.size();
     to.resize(at + base64_size(what.payload.size()));
     encode_base64(std::as_bytes(std::span(what.payload)), to.data() + at);
@@ -107,7 +107,7 @@ std::string entry_body(const event& what) {
 }
 
 std::string entry_text(std::string_view id, std::string_view body, std::int64_t created_ms, std::int64_t sequence) {
-  std::string text = "{\"v\":1,\"id\":\"";
+  std::string text = R"({"v":1,"id":")";
   text.reserve(body.size() + 100);
   text += id;
   text += "\",";

@@ -188,7 +188,7 @@ scheduled model::schedule(std::size_t lane, std::string_view ticket_id, std::opt
   const auto before = in.expiry_due.score(name);
   const auto body = entry_body(becomes).size();
   if (!before) {
-    if (const auto why = over_quota(in, 1, body, terms, now)) throw *why;
+    if (const auto why = over_quota(in, 1, body, terms, now)) throw error(*why);
   }
   in.expiry_due.put(name, due);
   in.tickets[name] = {.becomes = becomes, .bytes = body};
@@ -246,12 +246,11 @@ lock_grant model::lock(std::size_t lane, std::string_view owner, std::chrono::mi
   if (in.lock && in.lock->until > now && in.lock->owner != owner) {
     return {.fence = in.lock->fence, .holder = in.lock->owner, .remaining = std::chrono::milliseconds(in.lock->until - now)};
   }
-  if (holds_lock(in, owner, now)) {
-    in.lock->until = now + ttl.count();
-  } else {
+  if (!in.lock || in.lock->until <= now) {
     in.last_fence = std::max<fence>(in.last_fence + 1, clock_->now().time_since_epoch().count());
-    in.lock = holder{.owner = std::string(owner), .fence = in.last_fence, .until = now + ttl.count()};
+    in.lock = holder{.owner = std::string(owner), .fence = in.last_fence};
   }
+  in.lock->until = now + ttl.count();
   return {.held = true, .fence = in.lock->fence, .holder = in.lock->owner, .remaining = ttl};
 }
 
@@ -259,7 +258,7 @@ lock_grant model::renew(std::size_t lane, std::string_view owner, std::chrono::m
   const std::scoped_lock guard(mutex_);
   auto& in = at(lane);
   const auto now = now_ms();
-  if (holds_lock(in, owner, now)) {
+  if (in.lock && in.lock->owner == owner && in.lock->until > now) {
     in.lock->until = now + ttl.count();
     return {.held = true, .fence = in.lock->fence, .holder = in.lock->owner, .remaining = ttl};
   }

@@ -85,7 +85,7 @@ committed model::commit(std::size_t lane, const commit_request& request, const p
   committed result;
   result.receipts = add_all(in, request.events, terms, now);
   for (const auto& one : result.receipts) {
-    if (one.status == publish_status::refused && one.problem) throw *one.problem;
+    if (one.status == publish_status::refused && one.problem) throw error(*one.problem);
   }
   for (const auto& one : request.writes) {
     const auto fields = [&]() -> hash& {

@@ -65,19 +65,20 @@ void outbox::resume() const {
   for (std::size_t lane = 0; lane < lanes(); ++lane) state_->backend->pause(lane, false);
 }
 
-scheduled outbox::schedule(std::string_view ticket, timestamp expires_at, event becomes) const {
+scheduled outbox::schedule(std::string_view ticket, timestamp expires_at, const event& becomes) const {
   if (expires_at.time_since_epoch().count() <= 0 || expires_at.time_since_epoch() > std::chrono::hours(24) * 365 * 8000) {
     throw error(errc::invalid_argument, "the expiry of a ticket is not between 1970 and the year 9970");
   }
-  return schedule(ticket, std::optional(expires_at), std::chrono::milliseconds(0), std::move(becomes));
+  return schedule(ticket, std::optional(expires_at), std::chrono::milliseconds(0), becomes);
 }
 
-scheduled outbox::schedule(std::string_view ticket, std::chrono::milliseconds after, event becomes) const {
+scheduled outbox::schedule(std::string_view ticket, std::chrono::milliseconds after, const event& becomes) const {
   outboxes::check_duration("time until a ticket expires", after, std::chrono::milliseconds(0));
-  return schedule(ticket, std::nullopt, after, std::move(becomes));
+  return schedule(ticket, std::nullopt, after, becomes);
 }
 
-scheduled outbox::schedule(std::string_view ticket, std::optional<timestamp> at, std::chrono::milliseconds after, event becomes) const {
+scheduled outbox::schedule(std::string_view ticket, std::optional<timestamp> at, std::chrono::milliseconds after,
+                           const event& becomes) const {
   const auto& own = *state_;
   outboxes::check_name("ticket", ticket, false);
   outboxes::check_event(becomes, own.options);

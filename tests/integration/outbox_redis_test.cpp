@@ -260,7 +260,8 @@ class comparison {
       return show(result.done) + " more " + keys + " next " + (next ? show(result.next) : "");
     });
     for (const auto& key : more) {
-      compare("park followers", [&](outbox_backend& box) { return std::to_string(box.park_followers(0, key, 1 + token % 3)); });
+      compare("park followers",
+              [&](outbox_backend& box) { return std::to_string(box.park_followers(0, key, static_cast<std::size_t>(1 + token % 3))); });
     }
     remember(got);
   }
