@@ -30,7 +30,8 @@ void add_demo_command(command root) {
     stage show(io.out, !plain.given() && (colour.given() || wants_colour(io.out)));
     show.heading("Holdfast " HOLDFAST_VERSION_STRING);
     show.say(
-        "Keeps services answering and consistent when what they depend on fails. First the main job; then what it stands on: keys, the store, "
+        "Keeps services answering and consistent when what they depend on fails. First the main job; then what it stands on: keys, the "
+        "store, "
         "and ids.");
     const std::vector<chapter> all = all_chapters();
     for (std::size_t i = 0; i < all.size(); ++i) {

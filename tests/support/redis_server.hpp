@@ -19,6 +19,9 @@ class redis_endpoint {
   static constexpr std::string_view kind = "redis";
 
   explicit redis_endpoint(std::uint16_t port) : port_(port) {}
+  redis_endpoint(const redis_endpoint&) = default;
+  redis_endpoint& operator=(const redis_endpoint&) = default;
+  virtual ~redis_endpoint() = default;
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }

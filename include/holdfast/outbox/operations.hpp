@@ -116,8 +116,8 @@ struct settlement {
   std::string key{};  ///< the event's
   kind what = kind::ack;
   std::chrono::milliseconds delay{};  ///< of a retry
-  bool counts = true;  ///< a retry counts as an attempt; false: throttled, not the event's fault: neither attempt nor delivery is counted
-  std::string error{};                ///< of retry and park: why; cut to 1 KiB
+  bool counts = true;   ///< a retry counts as an attempt; false: throttled, not the event's fault: neither attempt nor delivery is counted
+  std::string error{};  ///< of retry and park: why; cut to 1 KiB
   park_policy policy = park_policy::skip;
 };
 
