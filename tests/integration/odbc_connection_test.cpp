@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -217,17 +218,20 @@ TEST(StoreRetries, AMergeThatFailsWithADuplicateIsTriedAgain) {
   (void)open(url).store({.create_schema = true});
   constexpr int writers = 8;
   constexpr int rounds = 40;
+  constexpr int keys = 20;
   const timestamp start = system_clock()->now();
   std::atomic<std::uint64_t> retried{0};
+  std::barrier together(writers);
   {
     std::vector<std::jthread> threads;
     for (int w = 0; w < writers; ++w) {
       threads.emplace_back([&, w] {
         const auto mine = open(url).store(merging);
         for (int round = 0; round < rounds; ++round) {
+          together.arrive_and_wait();
           try {
             std::vector<entry> batch;
-            for (int k = 0; k < 4; ++k) {
+            for (int k = 0; k < keys; ++k) {
               // New keys every round: that is where two insert at once.
               entry e{.name = "n",
                       .key = "k" + std::to_string(round) + "/" + std::to_string(k),
@@ -247,7 +251,7 @@ TEST(StoreRetries, AMergeThatFailsWithADuplicateIsTriedAgain) {
     }
   }
   const auto store = open(url).store();
-  EXPECT_EQ(store->count("n"), 4U * rounds);
+  EXPECT_EQ(store->count("n"), std::size_t{keys} * rounds);
   for (int round = 0; round < rounds; ++round)
     EXPECT_EQ(store->find("n", "k" + std::to_string(round) + "/0").value().payload, std::to_string(writers - 1)) << "the newest stays";
   RecordProperty("retried", std::to_string(retried.load()));

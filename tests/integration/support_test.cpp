@@ -266,7 +266,7 @@ TYPED_TEST(ServerTest, IsSharedAndGivesFreshDatabases) {
 
 // The program that CTest runs, and a registry of our own for it.
 struct ServersOfARun : ::testing::Test {
-  static constexpr std::size_t kinds = 4;
+  static constexpr std::size_t kinds = 5;
 
   temporary_directory place{"servers", "", medium::memory};
   std::filesystem::path directory = place.path() / "registry";
@@ -299,7 +299,7 @@ struct ServersOfARun : ::testing::Test {
 TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
   auto run = start();
   const auto all = processes();
-  EXPECT_EQ(all.size(), 10U);  // the keeper, PostgreSQL, MariaDB, Redis, and the six of the Cluster
+  EXPECT_EQ(all.size(), 11U);  // the keeper, PostgreSQL, MariaDB, H2, Redis, and the six of the Cluster
   EXPECT_EQ(postgres_endpoint(registry.servers().at("postgresql")).run("SELECT 1"), "1\n");
   run.kill();
   EXPECT_TRUE(eventually([&] { return all_gone(all); }));
