@@ -33,6 +33,16 @@ std::string iso_text(timestamp at) {
   return room.data();
 }
 
+/// Headers that are ours to say, or the connection's: one of an event could cut its request, or smuggle in another.
+bool is_reserved(std::string_view header) {
+  std::string name(header);
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  constexpr std::array<std::string_view, 13> reserved{"connection", "content-encoding",  "content-length", "content-type",     "expect",
+                                                      "host",       "idempotency-key",   "keep-alive",     "proxy-connection", "te",
+                                                      "trailer",    "transfer-encoding", "upgrade"};
+  return name.starts_with("ce-") || std::ranges::find(reserved, name) != reserved.end();
+}
+
 [[noreturn]] void fail(const std::string& what, const std::string& file, int reason) {
   throw error(errc::unavailable, what + " " + file + ": " + std::generic_category().message(reason), {.transient = true});
 }
@@ -73,7 +83,10 @@ class line_file {
 std::string to_json(const delivery& what) {
   const auto& claimed = what.claimed();
   const auto created = std::chrono::floor<std::chrono::milliseconds>(claimed.created_at).time_since_epoch().count();
-  std::string text = outboxes::entry_text(claimed.event.id, outboxes::entry_body(claimed.event), created, claimed.sequence);
+  // The payload itself: where it lay, it is dropped when the event is acknowledged.
+  auto whole = claimed.event;
+  whole.payload_ref.clear();
+  std::string text = outboxes::entry_text(whole.id, outboxes::entry_body(whole), created, claimed.sequence);
   text.pop_back();
   text.append(",\"attempts\":").append(std::to_string(claimed.attempts));
   text.append(",\"deliveries\":").append(std::to_string(claimed.deliveries));
@@ -91,8 +104,9 @@ event_handler json_lines(const std::string& file, json_lines_options how) {
 std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source) {
   const auto& about = what.event();
   std::map<std::string, std::string> made;
-  // The event's own first: none of them may replace one of ours.
-  for (const auto& [name, value] : about.headers) made.emplace(name, value);
+  for (const auto& [name, value] : about.headers) {
+    if (!is_reserved(name)) made.emplace(name, value);
+  }
   made["ce-specversion"] = "1.0";
   made["ce-id"] = about.id;
   made["ce-type"] = about.type;
