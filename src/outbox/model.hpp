@@ -17,7 +17,7 @@
 
 namespace HOLDFAST_NAMESPACE::outboxes {
 
-class model final : public outbox_backend {
+class model : public outbox_backend {
  public:
   explicit model(memory_outbox_options options);
 
@@ -79,6 +79,7 @@ class model final : public outbox_backend {
     std::int64_t first_failed = 0;
     std::size_t run = 0;  ///< events of the key that the token covers, this one included
     std::string key{};
+    fence parked_by = 0;  ///< whose followers are to be parked, too: that token may say so again when the answer was lost
   };
   struct follower {
     std::int64_t due = 0;

@@ -164,7 +164,10 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
     case claim_status::paused:
       return {.what = found::paused, .wait = options_.idle, .quiet = busy == 0};
     case claim_status::empty:
-      return {.what = found::nothing, .wait = wait, .quiet = busy == 0 && (!ticket || ticket->count() > 0)};
+      // Empty with something due: all that was claimed was parked on the way, and there may be more behind it.
+      return {.what = found::nothing,
+              .wait = wait,
+              .quiet = busy == 0 && (!result.next || result.next->count() > 0) && (!ticket || ticket->count() > 0)};
     case claim_status::some:
       break;
   }

@@ -139,6 +139,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     bool may_pass = false;  ///< on the worker's own threads: whoever claimed handles, and another one goes on looking
     unsigned failures = 0;
     std::size_t rounds = 0;
+    std::size_t first = 0;  ///< of `lanes`, where to begin: behind the one that gave events, so that a busy lane starves no other
     std::chrono::milliseconds slice{};
     std::optional<moment> woken{};  ///< by news, and has not claimed yet
   };
@@ -147,6 +148,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void wait_for_news(poller& which, std::chrono::milliseconds wait);
   void keep_leases();
   looked step_safely(std::size_t lane, poller& which);
+  void sample_safely();
   void sleep(std::chrono::milliseconds longest);
   [[nodiscard]] std::size_t wanted() const { return pace_.claim(); }
 

@@ -255,7 +255,9 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
 void worker::core::tell(const turn& which, const std::vector<settlement>& out, const settled& what) {
   std::uint64_t done = 0;
   std::uint64_t stale = 0;
+  auto about = which.events.begin();  // outcomes are in the order of their events
   for (std::size_t i = 0; i < out.size(); ++i) {
+    about = std::find_if(about, which.events.end(), [&](const claimed_event& one) { return one.event.id == out[i].id; });
     if (!what.done[i]) {
       ++stale;
       continue;
@@ -263,6 +265,7 @@ void worker::core::tell(const turn& which, const std::vector<settlement>& out, c
     switch (out[i].what) {
       case settlement::kind::ack:
         ++done;
+        if (about != which.events.end()) from_.drop_payload(about->event);
         break;
       case settlement::kind::retry:
         (out[i].counts ? numbers_.retried : numbers_.throttled).add();

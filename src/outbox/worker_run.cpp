@@ -39,10 +39,20 @@ bool worker::core::wait_for_handlers(std::chrono::steady_clock::time_point deadl
   return changed_.wait_until(lock, deadline, [this] { return turns_.empty(); });
 }
 
+/// By itself: what was claimed just now is not to be forgotten because a look at the numbers failed.
+void worker::core::sample_safely() {
+  try {
+    sample();
+  } catch (const std::exception& wrong) {
+    numbers_.errors.add();
+    log_.write_limited("outbox.sample", log_level::warning, "the numbers of the outbox cannot be read", {{"why", wrong.what()}});
+  }
+}
+
 worker::core::looked worker::core::step_safely(std::size_t lane, poller& which) {
   try {
     auto result = step(lane, which.may_pass);
-    if (lane == 0) sample();
+    if (lane == 0) sample_safely();
     which.failures = 0;
     return result;
   } catch (const std::exception& wrong) {
@@ -77,8 +87,12 @@ bool worker::core::look(const std::shared_ptr<poller>& shared) {
   bool no_room = false;
   bool all_nothing = true;
   milliseconds wait = options_.idle;
-  for (const std::size_t lane : which.lanes) {
+  const std::size_t first = which.first;
+  for (std::size_t i = 0; i < which.lanes.size(); ++i) {
+    const std::size_t place = (first + i) % which.lanes.size();
+    const std::size_t lane = which.lanes[place];
     auto result = step_safely(lane, which);
+    if (result.what == found::events) which.first = (place + 1) % which.lanes.size();
     some = some || result.what == found::events;
     no_room = no_room || result.what == found::no_room;
     all_nothing = all_nothing && result.what == found::nothing;

@@ -1,6 +1,7 @@
 // The worker without its threads: an outbox in memory, a clock that stands still, tasks that run when the test says so.
 
 #include <holdfast/outbox/memory.hpp>
+#include <holdfast/outbox/relay.hpp>
 #include <holdfast/worker.hpp>
 
 #include "outbox/worker_core.hpp"
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -472,6 +474,60 @@ TEST_F(Worker, FailuresThatWereReportedAreNoPoison) {
     clock_->advance(5min);
   }
   EXPECT_EQ(outbox_.find(id)->what.attempts, 12U);
+}
+
+TEST_F(Worker, IsNotDoneWhenAClaimWasParkedOnItsWay) {
+  for (int i = 0; i < 3; ++i) outbox_.publish({.type = "t", .time_to_live = 1s});
+  clock_->advance(2s);
+  const auto worker = noting({.batch = 1});
+  for (int i = 1; i <= 3; ++i) {
+    const auto looked = worker->step(0);
+    EXPECT_EQ(looked.what, found::nothing);
+    EXPECT_FALSE(looked.quiet) << "more may be behind it";
+    EXPECT_EQ(outbox_.stats().parked, static_cast<std::uint64_t>(i));
+  }
+  EXPECT_TRUE(worker->step(0).quiet);
+}
+
+TEST_F(Worker, DropsThePayloadOfWhatIsDone) {
+  struct payloads final : holdfast::payload_store {
+    std::map<std::string, std::string, std::less<>> kept{};
+    std::string put(std::string_view id, std::string_view payload) override { return kept[std::string(id)] = payload, std::string(id); }
+    std::string get(std::string_view reference) override { return kept.find(reference)->second; }
+    void drop(std::string_view reference) override { kept.erase(std::string(reference)); }
+  };
+  const auto store = std::make_shared<payloads>();
+  const holdfast::outbox box(holdfast::make_memory_outbox({.clock = clock_}), {.inline_limit = 10, .claim_check = store});
+  for (const char* each : {"done", "not yet", "done"}) box.publish({.type = each, .payload = std::string(20, 'x')});
+  std::string passed_on;
+  const auto worker = std::make_shared<holdfast::worker::core>(
+      box,
+      [&](const delivery& d) {
+        passed_on = holdfast::relay::to_json(d);
+        return d.event().type == "done" ? outcome::done() : outcome::retry("not yet", 1h);
+      },
+      options());
+  work(*worker);
+  EXPECT_EQ(worker->count().done, 2U);
+  EXPECT_EQ(store->kept.size(), 1U) << "of the one that comes again";
+  EXPECT_THAT(passed_on, ::testing::HasSubstr(R"("payloadText":"xxxxxxxxxxxxxxxxxxxx")")) << "no reference to what will be dropped";
+}
+
+TEST_F(Worker, AnEventSaysNothingAboutItsRequest) {
+  holdfast::claimed_event what;
+  what.event = {.type = "t", .id = "018f2b6e-5c1e-7000-8000-000000000001"};
+  for (const char* each : {"CE-Id", "ce-extra", "idempotency-KEY", "Content-Length", "transfer-encoding", "HOST", "Connection", "Expect",
+                           "TE", "Trailer", "Upgrade", "Keep-Alive", "Content-Type"}) {
+    what.event.headers.emplace(each, "1");
+  }
+  what.event.headers.emplace("traceparent", "00-1-2-01");
+  std::vector<std::string> names;
+  for (const auto& [name, value] : holdfast::relay::cloud_event_headers(delivery(outbox_, what, 7, {}), "/here")) {
+    names.push_back(name);
+    EXPECT_NE(value, "1") << name;
+  }
+  EXPECT_THAT(names, ElementsAre("Idempotency-Key", "ce-fence", "ce-id", "ce-sequence", "ce-source", "ce-specversion", "ce-time", "ce-type",
+                                 "traceparent"));
 }
 
 TEST_F(Worker, OptionsThatCannotHold) {

@@ -1,9 +1,11 @@
 // The worker with its threads, on an outbox in memory.
 
+#include <holdfast/error.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/outbox/memory.hpp>
 #include <holdfast/worker.hpp>
 
+#include "outbox/model.hpp"
 #include "support/eventually.hpp"
 
 #include <gmock/gmock.h>
@@ -87,6 +89,51 @@ TEST(WorkerThreads, RunUntilEmptyEnds) {
     EXPECT_EQ(outbox.stats().events, 1U);
     EXPECT_EQ(with.run_until_empty().did.done, 300U) << "again, with nothing to do";
   }
+}
+
+TEST(WorkerThreads, ABusyLaneStarvesNoOther) {
+  const auto outbox = make_outbox(2);
+  for (const std::size_t busy : {0U, 1U}) {
+    const auto publish = [&](const std::string& type, std::size_t lane) {
+      auto id = holdfast::new_event_id();
+      while (outbox.lane_of(id) != lane) id = holdfast::new_event_id();
+      outbox.publish({.type = type, .id = id});
+    };
+    for (int i = 0; i < 400; ++i) publish("busy", busy);
+    publish("other", 1 - busy);
+    std::atomic<int> before = 0;
+    std::atomic<int> place = -1;
+    worker with(outbox,
+                [&](const delivery& d) {
+                  if (d.event().type == "other") place = before.load();
+                  else ++before;
+                  return outcome::done();
+                },
+                {.concurrency = 1, .batch = 1, .run = 1, .pollers = 1});
+    EXPECT_EQ(with.run_until_empty().did.done, 401U);
+    EXPECT_GE(place, 0);
+    EXPECT_LT(place, 200);
+  }
+}
+
+/// Its numbers cannot be read.
+class without_numbers final : public holdfast::outboxes::model {
+ public:
+  using model::model;
+  holdfast::outbox_stats stats(std::size_t /*lane*/) override {
+    throw holdfast::error(holdfast::errc::unavailable, "no numbers today", {.transient = true});
+  }
+};
+
+TEST(WorkerThreads, GoOnWithoutNumbers) {
+  const holdfast::outbox outbox(std::make_shared<without_numbers>(holdfast::memory_outbox_options{}), {});
+  for (int i = 0; i < 10; ++i) outbox.publish({.type = "t"});
+  worker with(outbox, [](const delivery&) { return outcome::done(); }, {.lease = 10min});
+  const auto report = with.run_until_empty();
+  EXPECT_EQ(report.did.done, 10U) << "what was claimed when they were asked for is handled";
+  EXPECT_EQ(report.did.in_flight, 0U);
+  EXPECT_EQ(report.still_running, 0U);
+  EXPECT_GE(report.did.errors, 1U);
 }
 
 TEST(WorkerThreads, StopWaitsForHandlers) {
