@@ -131,6 +131,26 @@ TYPED_TEST(Join, FailuresAreOurs) {
   EXPECT_EQ(this->count(), 0U);
 }
 
+template <class Place>
+void expect_only_unicode() {
+  Place place;
+  auto joined = place.joined();
+  place.speak(Place::wrong_encoding);
+  place.run(Place::begin);
+  const auto refused = failure_of([&] { joined.execute({.text = "SELECT 1"}, {}); });
+  EXPECT_EQ(refused.code(), errc::invalid_argument);
+  EXPECT_NE(refused.message().find(Place::wrong_encoding), std::string::npos) << refused.what();
+  EXPECT_NE(refused.message().find(Place::right_encoding), std::string::npos) << refused.what();
+  place.run("ROLLBACK");
+  place.speak(Place::right_encoding);
+  place.run(Place::begin);
+  EXPECT_EQ(joined.execute({.text = "SELECT 'x'", .results = {type::text}}, {}).rows.at(0, 0), sql::value(std::string("x")));
+  place.run("COMMIT");
+}
+
+TEST(JoinPostgres, AnotherEncodingIsRefused) { expect_only_unicode<on_postgres>(); }
+TEST(JoinMariadb, AnotherEncodingIsRefused) { expect_only_unicode<on_mariadb>(); }
+
 TEST(JoinMariadb, ATransactionWithoutAutocommitCounts) {
   on_mariadb place;
   place.run("CREATE TABLE things (" + on_mariadb::columns() + ")");

@@ -56,6 +56,9 @@ class postgres_handle {
     if (!well) throw std::runtime_error(PQerrorMessage(handle_));
   }
   [[nodiscard]] join::libpq joined() const { return join::libpq(handle_); }
+  void speak(const char* encoding) { PQsetClientEncoding(handle_, encoding); }
+  static constexpr const char* right_encoding = "UTF8";
+  static constexpr const char* wrong_encoding = "LATIN1";
   static std::string columns() { return "id BIGINT PRIMARY KEY, words TEXT, raw BYTEA, moment TIMESTAMPTZ, bare TEXT"; }
   /// Parameters are numbered.
   static std::string with(std::string text) {
@@ -72,11 +75,11 @@ class postgres_handle {
 /// `mysql://holdfast:secret@127.0.0.1:port/name`
 class mariadb_handle {
  public:
-  explicit mariadb_handle(const std::string& url) : handle_(mysql_init(nullptr)) {
+  explicit mariadb_handle(const std::string& url, unsigned long flags = 0) : handle_(mysql_init(nullptr)) {
     const auto colon = url.rfind(':');
     const auto slash = url.rfind('/');
     const auto port = static_cast<unsigned>(std::atoi(url.substr(colon + 1, slash - colon - 1).c_str()));
-    if (mysql_real_connect(handle_, "127.0.0.1", "holdfast", "secret", url.substr(slash + 1).c_str(), port, nullptr, 0) == nullptr)
+    if (mysql_real_connect(handle_, "127.0.0.1", "holdfast", "secret", url.substr(slash + 1).c_str(), port, nullptr, flags) == nullptr)
       throw std::runtime_error(mysql_error(handle_));
     mysql_set_character_set(handle_, "utf8mb4");
   }
@@ -88,6 +91,9 @@ class mariadb_handle {
     if (mysql_real_query(handle_, text.data(), text.size()) != 0) throw std::runtime_error(mysql_error(handle_));
   }
   [[nodiscard]] join::mariadb joined() const { return join::mariadb(handle_); }
+  void speak(const char* encoding) { mysql_set_character_set(handle_, encoding); }
+  static constexpr const char* right_encoding = "utf8mb4";
+  static constexpr const char* wrong_encoding = "latin1";
   static std::string columns() { return "id BIGINT PRIMARY KEY, words LONGTEXT, raw LONGBLOB, moment DATETIME(6), bare TEXT"; }
   static std::string with(std::string text) { return text; }
   static constexpr auto dialect = sql::dialect_id::mariadb;

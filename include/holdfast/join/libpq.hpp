@@ -24,7 +24,8 @@
 namespace HOLDFAST_NAMESPACE::join {
 
 /// The transaction that is open on `handle`. One round trip for each statement. Not for a handle in pipeline mode. Names of tables are
-/// looked up in the search_path of the handle. Thread-safety and lifetime as join::transaction.
+/// looked up in the search_path of the handle. Its client_encoding has to be UTF8; else every statement is refused with
+/// errc::invalid_argument, since texts would be kept as other texts. Thread-safety and lifetime as join::transaction.
 class libpq final : public transaction {
  public:
   explicit libpq(PGconn* handle) noexcept : handle_(handle) {}
@@ -36,6 +37,12 @@ class libpq final : public transaction {
     const auto open = PQtransactionStatus(handle_);
     if (open == PQTRANS_IDLE) throw no_transaction();
     if (open == PQTRANS_UNKNOWN) throw postgres_failure("08006", "the connection is lost");
+    const char* encoding = PQparameterStatus(handle_, "client_encoding");
+    if (encoding == nullptr || std::string_view(encoding) != "UTF8") {
+      throw error(errc::invalid_argument, "the client_encoding of the connection is " +
+                                              std::string(encoding != nullptr ? encoding : "unknown") +
+                                              ", not UTF8: call PQsetClientEncoding(handle, \"UTF8\") after connecting");
+    }
     const std::size_t count = parameters.size();
     std::vector<Oid> types(count);
     std::vector<std::string> numbers(count);  // what is sent as eight bytes

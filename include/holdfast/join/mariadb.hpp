@@ -25,7 +25,9 @@
 namespace HOLDFAST_NAMESPACE::join {
 
 /// The transaction that is open on `handle`, begun by START TRANSACTION or by the first statement where autocommit is off. Moments are
-/// sent and read as UTC. Thread-safety and lifetime as join::transaction.
+/// sent and read as UTC. The character set of the handle has to be utf8mb4, as mysql_character_set_name tells it (so do not use SET NAMES);
+/// else every statement is refused with errc::invalid_argument, since texts would be kept as other texts.
+/// Thread-safety and lifetime as join::transaction.
 class mariadb final : public transaction {
  public:
   explicit mariadb(MYSQL* handle) noexcept : handle_(handle) {}
@@ -39,6 +41,12 @@ class mariadb final : public transaction {
     check_parameters(s, parameters);
     if ((handle_->server_status & SERVER_STATUS_IN_TRANS) == 0 && (handle_->server_status & SERVER_STATUS_AUTOCOMMIT) != 0)
       throw no_transaction();
+    const char* charset = mysql_character_set_name(handle_);
+    if (charset == nullptr || std::strcmp(charset, "utf8mb4") != 0) {
+      throw error(errc::invalid_argument, "the character set of the connection is " +
+                                              std::string(charset != nullptr ? charset : "unknown") +
+                                              ", not utf8mb4: call mysql_set_character_set(handle, \"utf8mb4\") after connecting");
+    }
     const std::unique_ptr<MYSQL_STMT, closing> prepared(mysql_stmt_init(handle_));
     if (!prepared) throw mysql_failure(mysql_errno(handle_), mysql_sqlstate(handle_), mysql_error(handle_));
     if (mysql_stmt_prepare(prepared.get(), s.text.data(), static_cast<unsigned long>(s.text.size())) != 0) fail(*prepared);
