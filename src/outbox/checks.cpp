@@ -6,6 +6,7 @@
 #include "base/utf8.hpp"
 #include "base/uuid.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <set>
 #include <string>
@@ -112,6 +113,7 @@ void check_commit(const commit_request& request, std::string_view prefix) {
 
 std::string kept_error(std::string_view text) {
   std::string kept(text.substr(0, longest_error));
+  std::replace(kept.begin(), kept.end(), '\0', ' ');  // PostgreSQL has no text with one
   while (!kept.empty() && !is_utf8(kept) && kept.size() + 4 > longest_error) kept.pop_back();
   if (is_utf8(kept)) return kept;
   for (auto& c : kept) {

@@ -26,7 +26,7 @@ void check_duration(std::string_view what, std::chrono::milliseconds time, std::
 void check_id(std::string_view id);
 void check_commit(const commit_request& request, std::string_view prefix);
 
-/// Cut to what is kept, between characters; ill-formed bytes become '?'.
+/// Cut to what is kept, between characters; ill-formed bytes become '?', NUL a space.
 [[nodiscard]] std::string kept_error(std::string_view text);
 
 /// The lane of an ordering key, or of the id of an event without one: FNV-1a of its bytes, mixed, modulo the number of lanes (a power of two).

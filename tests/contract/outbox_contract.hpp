@@ -196,7 +196,7 @@ TYPED_TEST_P(OutboxContract, AFailedEventIsTriedAgainInItsPlace) {
   auto failed = this->acked(got.events[1]);
   failed.what = settlement::kind::retry;
   failed.delay = this->lease;
-  failed.error = "no answer";
+  failed.error = std::string("no\0answer", 9);  // not every store has such a text
   EXPECT_EQ(box.settle(0, got.fence, {this->acked(got.events[0]), failed, this->acked(got.events[2])}).done,
             (std::vector<bool>{true, true, false}))
       << "what follows in the run is given back";
