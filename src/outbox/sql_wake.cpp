@@ -1,10 +1,8 @@
 #include "outbox/sql_wake.hpp"
 
-#include <holdfast/error.hpp>
-
 #include <algorithm>
 #include <charconv>
-#include <optional>
+#include <set>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::outboxes {
@@ -21,6 +19,10 @@ constexpr auto listening_pause = 1000ms;
 /// The one who listens looks so often whether it is told to end.
 constexpr auto slice = 50ms;
 constexpr auto deaf_for = 1s;
+/// So many notices are taken at once; the rest with the next look.
+constexpr int most_notices = 10'000;
+/// A connection that nobody reads is given up after so long: what it is told would pile up in the server.
+constexpr auto unheard_for = 30s;
 
 }  // namespace
 
@@ -36,16 +38,20 @@ void sql_wake::signal(std::size_t lane) {
 }
 
 void sql_wake::published(std::size_t lane) {
+  std::unique_ptr<sql::connection> unheard;  // closed without the lock
   {
     const std::scoped_lock lock(mutex_);
+    if (ear_ && clock::now() - heard_ > unheard_for) unheard = std::move(ear_);
     if (ear_ || listening_) return;  // the database says it, too
   }
   signal(lane);
 }
 
 void sql_wake::found(std::size_t lane) {
+  std::unique_ptr<sql::connection> unheard;
   const std::scoped_lock lock(mutex_);
   places_.at(lane).pause = 0ms;
+  if (ear_ && clock::now() - heard_ > unheard_for) unheard = std::move(ear_);
 }
 
 /// Listens for a moment, for all. False: it cannot.
@@ -54,7 +60,7 @@ bool sql_wake::hear(std::unique_lock<std::mutex>& lock, clock::time_point until)
   listening_ = true;
   auto ear = std::move(ear_);
   lock.unlock();
-  std::optional<std::string> said;
+  std::set<std::size_t> lanes;
   bool well = true;
   bool fresh = false;
   try {
@@ -64,13 +70,22 @@ bool sql_wake::hear(std::unique_lock<std::mutex>& lock, clock::time_point until)
       fresh = true;  // what was said before is not heard any more
     } else {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
-      said = ear->notice(std::clamp<std::chrono::milliseconds>(left, 0ms, slice));
+      auto said = ear->notice(std::clamp<std::chrono::milliseconds>(left, 0ms, slice));
+      // All that are there: one look at a lane answers any number of them.
+      for (int heard = 1; said; ++heard) {
+        std::size_t lane = 0;
+        const auto [end, problem] = std::from_chars(said->data(), said->data() + said->size(), lane);
+        if (problem == std::errc() && lane < places_.size()) lanes.insert(lane);
+        if (heard == most_notices) break;
+        said = ear->notice(0ms);
+      }
     }
-  } catch (const error&) {
+  } catch (...) {  // whatever it is: nobody else would ever listen if this one left
     well = false;
   }
   lock.lock();
   listening_ = false;
+  heard_ = clock::now();
   if (!well) {
     deaf_until_ = clock::now() + deaf_for;
   } else {
@@ -79,11 +94,7 @@ bool sql_wake::hear(std::unique_lock<std::mutex>& lock, clock::time_point until)
   if (fresh || !well) {
     for (auto& each : places_) each.marked = true;
   }
-  if (said) {
-    std::size_t lane = 0;
-    const auto [end, problem] = std::from_chars(said->data(), said->data() + said->size(), lane);
-    if (problem == std::errc() && lane < places_.size()) places_[lane].marked = true;
-  }
+  for (const auto lane : lanes) places_[lane].marked = true;
   changed_.notify_all();
   return well;
 }

@@ -46,6 +46,7 @@ class sql_wake {
   std::unique_ptr<sql::connection> ear_{};  // used without the lock by the one who listens
   bool listening_ = false;
   clock::time_point deaf_until_{};
+  clock::time_point heard_{};  // when somebody listened last
 };
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes
