@@ -11,13 +11,23 @@ namespace HOLDFAST_NAMESPACE::outboxes {
 sql_tables tables_of(std::string_view prefix) {
   const auto open = prefix.find('{');
   const auto close = prefix.find('}');
-  std::string name(open == std::string_view::npos || close == std::string_view::npos ? prefix : prefix.substr(open + 1, close - open - 1));
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
-  std::replace_if(name.begin(), name.end(), [&](char c) { return !plain(c); }, '_');
-  // PostgreSQL cuts names off after 63 bytes, in silence.
-  if (name.empty() || name.size() > 40 || (name.front() >= '0' && name.front() <= '9')) {
+  // The tables have no room for the rest: two prefixes with the same tag would be one outbox.
+  if (open != std::string_view::npos && close != std::string_view::npos && (open != 0 || close + 1 != prefix.size())) {
     throw error(errc::invalid_argument,
-                "on SQL the hash tag of the prefix names the tables: at most 40 characters, not beginning with a digit",
+                "on SQL the prefix is its hash tag and nothing else: write '{" + std::string(prefix.substr(open + 1, close - open - 1)) +
+                    "}', or put the rest into the braces",
+                {.path = "prefix"});
+  }
+  std::string name(open == std::string_view::npos || close == std::string_view::npos ? prefix : prefix.substr(open + 1, close - open - 1));
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  // PostgreSQL folds names, others may not: all of them see the same.
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; });
+  std::replace_if(name.begin(), name.end(), [&](char c) { return !plain(c); }, '_');
+  // The longest name is IDX_<name>_OUTBOX_TICKET_EXPIRES. MariaDB refuses more than 64, PostgreSQL cuts off after 63, in silence.
+  if (name.empty() || name.size() > 37 || (name.front() >= '0' && name.front() <= '9')) {
+    throw error(errc::invalid_argument,
+                "on SQL the hash tag of the prefix names the tables: at most 37 characters, not beginning with a digit",
                 {.path = "prefix"});
   }
   name += "_OUTBOX";
