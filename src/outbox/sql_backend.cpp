@@ -203,6 +203,10 @@ std::int64_t sql_backend::clock_ms() const {
   return std::chrono::floor<std::chrono::milliseconds>(on_->options.clock->now()).time_since_epoch().count();
 }
 
+std::int64_t sql_backend::read_clock(join::transaction& in) const {
+  return say_.dialect == sql::dialect_id::sqlite ? clock_ms() : number_in(ask(in, say_.clock, {}), 0, 0);
+}
+
 sql_backend::lane_row sql_backend::look_at(join::transaction& in, std::size_t lane, bool alone) const {
   const auto found = ask(in, alone ? say_.lane_alone : say_.lane, {static_cast<std::int64_t>(lane)});
   if (found.empty()) throw error(errc::invalid_argument, "there is no lane " + std::to_string(lane));

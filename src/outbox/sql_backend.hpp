@@ -156,6 +156,8 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   tally_sheet read_tallies(join::transaction& in, std::size_t lane) const;
   void fold(join::transaction& in, std::size_t lane) const;
   [[nodiscard]] std::int64_t clock_ms() const;
+  /// The time of the database, without a lock: the row of the lane is not for transactions of the caller's, which may take long.
+  [[nodiscard]] std::int64_t read_clock(join::transaction& in) const;
 
   // publish
   void check_quota(join::transaction& in, std::size_t lane, std::size_t events, std::size_t bytes, const publish_terms& terms,

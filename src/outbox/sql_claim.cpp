@@ -94,11 +94,19 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
   json_rows taken;
   std::map<std::string, promotion, std::less<>> orphaned;
   json_rows gone;
+  std::vector<sql_row> aside;
   for (auto& [head, behind] : runs) {
+    std::string unreadable;
     const auto hand_out = [&](sql_row& what) {
       const auto entry = entries.find(what.id);
       if (entry == entries.end()) return false;
-      claimed_event made{.event = read_entry(entry->second).what, .lane = lane};
+      claimed_event made{.lane = lane};
+      try {
+        made.event = read_entry(entry->second).what;
+      } catch (const error& problem) {
+        unreadable = kept_error(problem.what());
+        return false;
+      }
       made.deliveries = static_cast<std::uint32_t>(what.deliveries + 1);
       made.attempts = static_cast<std::uint32_t>(what.attempts);
       made.replays = static_cast<std::uint32_t>(what.replays);
@@ -110,6 +118,17 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
       return true;
     };
     if (!hand_out(head)) {
+      if (!unreadable.empty()) {
+        // Damaged, or written by a later version: kept aside, so that the others go on. Its key waits for it.
+        head.place = head.queue ? place::blocking : place::parked;
+        head.due.reset();
+        head.at = now.now;
+        head.token = head.run = 0;
+        head.last_error = std::move(unreadable);
+        ++counts.parkings;
+        aside.push_back(std::move(head));
+        continue;
+      }
       // Nothing to deliver: somebody removed its entry by hand.
       ++counts.orphans;
       --counts.events;
@@ -129,6 +148,7 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
     const auto list = taken.text();
     tell(in, say_.take, {std::string_view(list)});
   }
+  place_rows(in, aside);
   if (!gone.empty()) {
     const auto list = gone.text();
     tell(in, say_.erase_events, {std::string_view(list)});
@@ -213,13 +233,27 @@ std::vector<bool> sql_backend::extend(std::size_t lane, fence token, std::span<c
     json_rows keys;
     json_rows ids;
     std::set<std::string_view> asked;
+    std::set<std::string_view> alone;
     for (const auto& one : events) {
-      if (one.key.empty()) ids.row().add(one.id);
-      else if (asked.insert(one.key).second) keys.row().add(one.key).add(static_cast<std::int64_t>(lane));
+      if (one.key.empty()) {
+        if (alone.insert(one.id).second) ids.row().add(one.id);
+      } else if (asked.insert(one.key).second) {
+        keys.row().add(one.key).add(static_cast<std::int64_t>(lane));
+      }
     }
     std::map<std::string, sql_row, std::less<>> bearers;  // by key; without one: by id, behind a byte that no key has
     const auto name_of = [](std::string_view key, std::string_view id) {
       return key.empty() ? "\x01" + std::string(id) : std::string(key);
+    };
+    // A handler may hold its event in a transaction of its own (effect_once), for long: nobody waits for it here. While it does, nobody can
+    // claim the event either, so it is ours without a longer lease.
+    std::set<std::int64_t> held;
+    const auto keep = [&](std::vector<sql_row> rows, bool locked) {
+      for (auto& one : rows) {
+        if (locked) held.insert(one.seq);
+        auto name = name_of(one.key, one.id);
+        bearers.emplace(std::move(name), std::move(one));
+      }
     };
     if (!keys.empty()) {
       const auto list = keys.text();
@@ -230,13 +264,16 @@ std::vector<bool> sql_backend::extend(std::size_t lane, fence token, std::span<c
       }
       const auto heads = seqs.text();
       if (!seqs.empty()) {
-        for (auto& one : rows_of(in, say_.by_seq, {std::string_view(heads)})) bearers.emplace(name_of(one.key, one.id), std::move(one));
+        keep(rows_of(in, say_.by_seq_free, {std::string_view(heads)}), true);
+        if (bearers.size() < asked.size()) keep(rows_of(in, say_.by_seq_seen, {std::string_view(heads)}), false);
       }
     }
     if (!ids.empty()) {
       const auto list = ids.text();
-      for (auto& one : rows_of(in, say_.by_id, {std::string_view(list), static_cast<std::int64_t>(lane)}))
-        bearers.emplace(name_of({}, one.id), std::move(one));
+      const auto number = static_cast<std::int64_t>(lane);
+      const auto before = bearers.size();
+      keep(rows_of(in, say_.by_id_free, {std::string_view(list), number}), true);
+      if (bearers.size() - before < alone.size()) keep(rows_of(in, say_.by_id_seen, {std::string_view(list), number}), false);
     }
     std::vector<bool> result;
     json_rows longer;
@@ -246,7 +283,8 @@ std::vector<bool> sql_backend::extend(std::size_t lane, fence token, std::span<c
       const bool ours = token != 0 && found != bearers.end() && found->second.token == token && found->second.place == place::queued &&
                         found->second.key == one.key;
       result.push_back(ours);
-      if (ours && renewed.insert(found->second.seq).second) longer.row().add(found->second.seq).add(now.now + lease.count());
+      if (ours && held.contains(found->second.seq) && renewed.insert(found->second.seq).second)
+        longer.row().add(found->second.seq).add(now.now + lease.count());
     }
     if (!longer.empty()) {
       const auto list = longer.text();

@@ -48,7 +48,14 @@ outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, st
   const auto what = read_row(from, row);
   const auto now = say_.dialect == sql::dialect_id::sqlite ? clock_ms() : number_in(from, row, 19);
   outbox_record made;
-  if (!entry.empty()) made.what.event = read_entry(entry).what;
+  std::string unreadable;
+  try {
+    if (!entry.empty()) made.what.event = read_entry(entry).what;
+  } catch (const error& problem) {
+    // One that cannot be read is shown by what its row says: it has to be found to be discarded.
+    made.what.event.key = what.key;
+    unreadable = kept_error(problem.what());
+  }
   made.what.event.id = what.id;
   made.what.lane = lane;
   made.what.deliveries = static_cast<std::uint32_t>(what.deliveries);
@@ -56,7 +63,7 @@ outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, st
   made.what.replays = static_cast<std::uint32_t>(what.replays);
   made.what.created_at = timestamp(std::chrono::milliseconds(what.created));
   made.what.sequence = what.number != 0 ? what.number : what.seq;
-  made.what.last_error = what.last_error;
+  made.what.last_error = what.last_error.empty() ? unreadable : what.last_error;
   made.fence = what.token;
   const auto moment = [](std::int64_t ms) { return timestamp(std::chrono::milliseconds(ms)); };
   if (what.place == place::parked || what.place == place::blocking) {

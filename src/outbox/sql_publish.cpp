@@ -108,15 +108,17 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
     const auto found = ask(in, say_.known, {std::string_view(list)});
     json_rows old;
     std::set<std::string> again;
+    std::int64_t outlived = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       const bool done = number_in(found, i, 1) == static_cast<std::int64_t>(place::done);
-      if (!done || number_in(found, i, 2) > number_in(found, i, 3) - terms.dedup_window.count()) continue;
+      outlived = number_in(found, i, 3) - terms.dedup_window.count();
+      if (!done || number_in(found, i, 2) > outlived) continue;
       again.insert(text_in(found, i, 0));
       old.row().add(text_in(found, i, 0));
     }
     if (!old.empty()) {
       const auto gone = old.text();
-      tell(in, say_.forget_ids, {std::string_view(gone)});
+      tell(in, say_.forget_ids, {std::string_view(gone), outlived});
       std::vector<event> rest;
       for (const auto& one : events) {
         if (again.erase(one.id) != 0) rest.push_back(one);
@@ -143,8 +145,7 @@ std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, s
   lock_keys(in, keys);
   const auto list = ids.text();
   const auto found = ask(in, say_.known, {std::string_view(list)});
-  const bool sqlite = say_.dialect == sql::dialect_id::sqlite;
-  const auto now = sqlite ? clock_ms() : look_at(in, lane).now;
+  const auto now = read_clock(in);
   std::set<std::string> known;
   json_rows old;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -167,7 +168,7 @@ std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, s
   check_quota(in, lane, fresh.size(), bytes, terms, now);
   if (!old.empty()) {
     const auto gone = old.text();
-    tell(in, say_.forget_ids, {std::string_view(gone)});
+    tell(in, say_.forget_ids, {std::string_view(gone), now - terms.dedup_window.count()});
   }
   json_rows rows;
   json_rows entries;
@@ -234,7 +235,7 @@ std::vector<receipt> sql_backend::publish(std::size_t lane, std::span<const even
 commit_status sql_backend::apply_once(join::transaction& in, std::size_t lane, fence token, std::string_view id, std::string_view key,
                                       const publish_terms& terms) {
   if (terms.dedup_window.count() == 0) throw error(errc::invalid_argument, "an effect once needs a dedup_window");
-  const auto now = say_.dialect == sql::dialect_id::sqlite ? clock_ms() : look_at(in, lane).now;
+  const auto now = read_clock(in);
   json_rows wanted;
   if (key.empty()) {
     wanted.row().add(id);

@@ -161,6 +161,7 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   const std::vector<type> lane_types{i, i, t, i, i, i};
   lane = s.say("SELECT " + lane_columns + s.shared(), {i}, lane_types);
   lane_alone = s.say("SELECT " + lane_columns + s.locked(), {i}, lane_types);
+  clock = s.say("SELECT " + s.now_ms(), {}, {i});
   set_lane = s.say("UPDATE " + of.lanes + " SET PAUSED = ?, OWNER = ?, UNTIL = ?, FENCE = ?, TOKEN = ? WHERE LANE = ?", {i, t, i, i, i, i});
   count_lanes = s.say("SELECT COUNT(*) FROM " + of.lanes, {}, {i});
   add_lane = s.say("INSERT INTO " + of.lanes + " (LANE, OWNER) VALUES (?, '')" + s.unless_known("LANE"), {i});
@@ -189,7 +190,8 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
     notify = s.say("SELECT pg_notify(?, ?)::text", {t, t}, {t});
   }
   known = s.say("SELECT o.ID, o.PLACE, o.AT, " + s.now_ms() + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a"), {t}, {t, i, i, i});
-  forget_ids = s.say(s.erase(e, s.rows({{"a", t}}), "ID", "a"), {t});
+  // Somebody may have published it again meanwhile: then it stays.
+  forget_ids = s.say(s.erase(e, s.rows({{"a", t}}), "ID", "a") + " AND PLACE = 4 AND AT <= ?", {t, i});
   // 0 as `created`: now, by the clock of the database.
   const std::string created = s.sqlite() ? "g.created" : "CASE WHEN g.created = 0 THEN " + s.now_ms() + " ELSE g.created END";
   add_events =
@@ -205,7 +207,10 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
                        s.rows({{"lane"}, {"id", t}, {"at"}}) + s.where_all() +
                        (s.mysql() ? " ON DUPLICATE KEY UPDATE AT = VALUES(AT)" : " ON CONFLICT (ID) DO UPDATE SET AT = excluded.AT"),
                    {t});
-  remember_new = s.say("INSERT INTO " + e + " (LANE, ID, EVENT_KEY, PLACE, AT) VALUES (?, ?, '', 4, ?)" + s.unless_known("ID"), {i, t, i});
+  // How many rows an ON DUPLICATE KEY UPDATE changed depends on the caller's CLIENT_FOUND_ROWS; of INSERT IGNORE it does not.
+  remember_new = s.say((s.mysql() ? "INSERT IGNORE INTO " : "INSERT INTO ") + e +
+                           " (LANE, ID, EVENT_KEY, PLACE, AT) VALUES (?, ?, '', 4, ?)" + (s.mysql() ? "" : " ON CONFLICT DO NOTHING"),
+                       {i, t, i});
   remembered = s.say("SELECT o.AT" + from + " WHERE o.ID = ? AND o.PLACE = 4", {t}, {i});
   first_due = s.say("SELECT MIN(o.DUE)" + from + " WHERE o.LANE = ? AND o.DUE IS NOT NULL", {i}, {i});
 
@@ -222,13 +227,18 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
                {t});
   entries_of = s.say("SELECT o.ID, o.ENTRY" + s.joined(of.entries, s.rows({{"a", t}}), "o.ID = g.a"), {t}, {t, t});
 
-  by_id = s.say(
-      "SELECT " + event + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a") + " WHERE o.LANE = ? AND o.PLACE <> 4 ORDER BY o.SEQ" + s.locked(),
-      {t, i}, event_types);
+  const std::string with_id =
+      "SELECT " + event + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a") + " WHERE o.LANE = ? AND o.PLACE <> 4 ORDER BY o.SEQ";
+  by_id = s.say(with_id + s.locked(), {t, i}, event_types);
+  by_id_free = s.say(with_id + s.locked(true), {t, i}, event_types);
+  by_id_seen = s.say(with_id, {t, i}, event_types);
   heads = s.say("SELECT g.a, (SELECT MIN(h.SEQ) FROM " + e + " h WHERE h.LANE = g.lane AND h.QUEUE = g.a) FROM " +
                     s.rows({{"a", t}, {"lane"}}) + s.where_all(),
                 {t}, {t, i});
-  by_seq = s.say("SELECT " + event + s.joined(e, s.rows({{"a"}}), "o.SEQ = g.a") + " ORDER BY o.SEQ" + s.locked(), {t}, event_types);
+  const std::string with_seq = "SELECT " + event + s.joined(e, s.rows({{"a"}}), "o.SEQ = g.a") + " ORDER BY o.SEQ";
+  by_seq = s.say(with_seq + s.locked(), {t}, event_types);
+  by_seq_free = s.say(with_seq + s.locked(true), {t}, event_types);
+  by_seq_seen = s.say(with_seq, {t}, event_types);
   place_events = s.say(
       s.update(
           e,

@@ -31,7 +31,7 @@ struct sql_tables {
   std::string tallies;  ///< counters, as differences: publishers only insert, and never wait for each other
   std::string stripes;  ///< MariaDB, MySQL: rows to be locked, so that events of one key are published one transaction after another
 };
-/// From the hash tag of the prefix: letters, digits and `_` stay, the rest becomes `_`.
+/// From the hash tag, which has to be the whole prefix: letters (in lower case), digits and `_` stay, the rest becomes `_`.
 [[nodiscard]] sql_tables tables_of(std::string_view prefix);
 
 /// A publisher locks the stripe of each key, in ascending order, until its transaction ends.
@@ -49,6 +49,7 @@ struct sql_words {
   // Parameters in this order; [a, b] is a JSON list of rows with these columns. `now` is in milliseconds.
   sql::statement lane{};        ///< lane -> now in microseconds, paused, owner, until, fence, token; nobody changes it meanwhile
   sql::statement lane_alone{};  ///< the same, to change it
+  sql::statement clock{};       ///< -> now; locks nothing, for the caller's transaction
   sql::statement set_lane{};    ///< paused, owner, until, fence, token, lane
   sql::statement count_lanes{};
   sql::statement add_lane{};  ///< lane
@@ -57,7 +58,7 @@ struct sql_words {
   /// PostgreSQL alone, all in one: [id, key, entry, bytes, delay], lane, [stripe], class, channel -> ids that were added
   sql::statement publish{};
   sql::statement known{};         ///< [id] -> id, place, at, now in milliseconds
-  sql::statement forget_ids{};    ///< [id]
+  sql::statement forget_ids{};    ///< [id], at or before: those that are only remembered
   sql::statement add_events{};    ///< lane, [id, key, due, created, bytes]
   sql::statement add_entries{};   ///< [id, entry]
   sql::statement remember{};      ///< lane, [id, at]
@@ -73,9 +74,13 @@ struct sql_words {
   sql::statement take{};        ///< token, due, [seq, run]
   sql::statement entries_of{};  ///< [id] -> id, entry
 
-  sql::statement by_id{};          ///< lane, [id] -> event columns; locked
-  sql::statement heads{};          ///< lane, [key] -> key, seq of its first event
-  sql::statement by_seq{};         ///< [seq] -> event columns; locked
+  sql::statement by_id{};       ///< lane, [id] -> event columns; locked
+  sql::statement heads{};       ///< lane, [key] -> key, seq of its first event
+  sql::statement by_seq{};      ///< [seq] -> event columns; locked
+  sql::statement by_id_free{};  ///< as by_id, by_seq: only those that nobody else holds, locked
+  sql::statement by_seq_free{};
+  sql::statement by_id_seen{};  ///< the same, without a lock
+  sql::statement by_seq_seen{};
   sql::statement place_events{};   ///< [seq, place, queue or null, due or null, at, token, run, deliveries, attempts, replays, error]
   sql::statement promote{};        ///< [seq, token, run, more deliveries, due or null: its own time]
   sql::statement finish{};         ///< at, [seq]: delivered, and remembered

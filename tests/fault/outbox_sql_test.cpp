@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 #include <holdfast/outbox.hpp>
+#include <holdfast/outbox/sql.hpp>
 
 #include "outbox/sql_open.hpp"
 #include "support/eventually.hpp"
@@ -318,6 +319,105 @@ TEST(OutboxSqlOrder, AnOpenTransactionStopsNobodyElse) {
   expect_nobody_waits<in_mariadb>();
 }
 
+/// A handler may take its time, too, in its transaction with effect_once: the leases and the lock of its worker go on meanwhile.
+template <class Place>
+void expect_leases_go_on() {
+  const Place place;
+  const auto url = place.url();
+  const auto database = open(url);
+  const auto box = database.outbox({.prefix = prefix, .quota = {.events = 100}, .create_schema = true});
+  const std::vector<event> all{{.type = "t", .key = "a"}, {.type = "t"}, {.type = "t", .key = "b"}, {.type = "t"}};
+  (void)box.publish_all(all);
+  ASSERT_TRUE(box.lock(0, "me", 30s).held);
+  const auto got = box.claim({.run = 1, .lease = 1500ms});
+  ASSERT_EQ(got.events.size(), all.size());
+  typename Place::handle slow(url);
+  slow.run(Place::handle::begin);
+  auto here = slow.joined();
+  for (const auto& one : got.events) {  // one with a key, one without
+    if (one.sequence > 2) continue;
+    EXPECT_EQ(box.effect_once(here, got.fence, one), commit_status::done);
+  }
+  (void)box.publish(here, {.type = "t", .key = "c"});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(box.renew(0, "me", 30s).held);
+  EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(all.size(), true));
+  EXPECT_EQ(box.extend(got.fence + 1, got.events, 30s), std::vector<bool>(all.size(), false)) << "not those of others";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
+  std::this_thread::sleep_for(1600ms - std::min<std::chrono::steady_clock::duration>(1600ms, std::chrono::steady_clock::now() - start));
+  EXPECT_TRUE(box.claim().events.empty()) << "two have longer leases, two are locked";
+  slow.run("COMMIT");
+  EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(all.size(), true));
+  for (const auto& one : got.events) EXPECT_TRUE(box.ack(got.fence, one));
+}
+
+TEST(OutboxSqlOrder, ALongHandlerStopsNoLease) {
+  expect_leases_go_on<in_postgres>();
+  expect_leases_go_on<in_mariadb>();
+}
+
+/// CLIENT_FOUND_ROWS counts a row that an upsert leaves as it is: of two who apply an effect at once, only one does.
+TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
+  const in_mariadb place;
+  const auto box = box_of(place.url(), true);
+  (void)box.publish({.type = "t"});
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U);
+  mariadb_handle first(place.url(), CLIENT_FOUND_ROWS);
+  first.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+  first.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");  // does not see the mark of the second
+  mariadb_handle second(place.url(), CLIENT_FOUND_ROWS);
+  second.run("START TRANSACTION");
+  auto in_first = first.joined();
+  auto in_second = second.joined();
+  EXPECT_EQ(box.effect_once(in_second, got.fence, got.events[0]), commit_status::done);
+  second.run("COMMIT");
+  EXPECT_EQ(box.effect_once(in_first, got.fence, got.events[0]), commit_status::applied);
+  first.run("COMMIT");
+}
+
+/// Damaged, or written by a later version: it is kept aside with the reason, and the others are delivered.
+TYPED_TEST(OutboxSqlFault, AnUnreadableEntryIsParked) {
+  const auto box = box_of(this->url, true);
+  const auto made = box.publish_all(std::vector<event>{{.type = "t", .key = "k", .payload = "1"},
+                                                       {.type = "t", .key = "k", .payload = "2"},
+                                                       {.type = "t", .payload = "3"},
+                                                       {.type = "t", .payload = "4"}});
+  typename TestFixture::handle mine(this->url);
+  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = REPLACE(ENTRY, '\"v\":1', '\"v\":2') WHERE ID = '" + made[0].id + "'");
+  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '{' WHERE ID = '" + made[2].id + "'");
+  const auto got = box.claim({.run = 5});
+  ASSERT_EQ(got.events.size(), 1U);
+  EXPECT_EQ(got.events[0].event.payload, "4");
+  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  EXPECT_EQ(box.stats().parked, 2U);
+  EXPECT_EQ(box.stats().parkings, 2U);
+  std::map<std::string, outbox_record> parked;
+  for (const auto& one : box.scan(scan_what::parked, "", 10).records) parked.emplace(one.what.event.id, one);
+  ASSERT_EQ(parked.size(), 2U);
+  EXPECT_EQ(parked.at(made[0].id).state, event_state::blocking);
+  EXPECT_EQ(parked.at(made[0].id).what.event.key, "k");
+  EXPECT_EQ(parked.at(made[2].id).state, event_state::parked);
+  for (const auto& [id, one] : parked) EXPECT_FALSE(one.what.last_error.empty());
+  EXPECT_TRUE(box.claim().events.empty()) << "its key waits for it";
+  EXPECT_EQ(box.discard(std::vector<std::string>{made[0].id, made[2].id}), 2U);
+  const auto next = box.claim();
+  ASSERT_EQ(next.events.size(), 1U);
+  EXPECT_EQ(next.events[0].event.payload, "2");
+  EXPECT_TRUE(box.check().well());
+}
+
+TEST(OutboxSqlNames, APrefixIsItsHashTag) {
+  using sql::dialect_id;
+  EXPECT_THROW((void)outbox_schema(dialect_id::sqlite, "{shop}:orders"), error);
+  EXPECT_THROW((void)outbox_schema(dialect_id::sqlite, "my{shop}"), error);
+  EXPECT_EQ(outbox_schema(dialect_id::sqlite, "{Shop}"), outbox_schema(dialect_id::sqlite, "{shop}"));
+  EXPECT_THROW((void)outbox_schema(dialect_id::mariadb, "{" + std::string(38, 'x') + "}"), error);
+  const in_mariadb place;
+  const auto box = open(place.url()).outbox({.prefix = "{" + std::string(37, 'X') + "}", .create_schema = true});
+  EXPECT_EQ(box.publish({.type = "t"}).status, publish_status::added);
+}
+
 TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
   const auto database = open(this->url);
   const auto box = database.outbox({.prefix = prefix, .create_schema = true});
@@ -382,6 +482,12 @@ TEST(OutboxSqlWake, PostgresTellsAtOnce) {
     publisher.join();
     (void)box.claim();
   }
+  // Many notices are one: all of them were published before it looked.
+  for (int n = 0; n < 50; ++n) (void)elsewhere.publish({.type = "t"});
+  int woken = 0;
+  while (box.wait(0, 300ms)) ++woken;
+  EXPECT_GE(woken, 1);
+  EXPECT_LT(woken, 10);
 }
 
 }  // namespace
