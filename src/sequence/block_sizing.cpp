@@ -29,7 +29,8 @@ void block_sizing::follow(time_point now, std::uint64_t drawn) {
   const auto& how = std::get<adaptive_blocks>(policy_);
   if (asked_before_) {
     const double seconds = std::max(std::chrono::duration<double>(now - asked_).count(), 1e-6);
-    const double here = static_cast<double>(drawn - drawn_) / seconds;
+    // Tickets that were given up are not drawn any more: there can be fewer than before.
+    const double here = static_cast<double>(drawn - std::min(drawn, drawn_)) / seconds;
     const double target = std::chrono::duration<double>(how.target).count();
     // The longer it took, the less the past counts: after one target it is worth an eighth.
     const double weight = 1.0 - std::exp2(-3.0 * std::min(seconds / target, 10.0));

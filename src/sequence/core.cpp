@@ -93,15 +93,19 @@ error sequence_core::out_of_time() const {
 /// Past the soft end: the first to come here asks for the next block, and the rest of this one is quiet again.
 void sequence_core::prefetch(std::uint64_t mine, std::uint64_t count) {
   if (!lease_.past_soft(mine, count)) return;
-  request(0);
+  try {
+    request(0);
+  } catch (...) {
+    return;  // these ids are good all the same, and the next to come here asks again
+  }
   lease_.publish(0);
 }
 
 void sequence_core::request(std::uint64_t at_least) {
   at_least_ = std::max(at_least_, static_cast<std::int64_t>(at_least));
   if (requested_ || next_) return;
-  requested_ = true;
   source_->refills.ask(shared_from_this());
+  requested_ = true;  // after what may throw: else nobody would ask again
 }
 
 block_request sequence_core::wanted() {
@@ -130,6 +134,7 @@ bool sequence_core::failed(const error& why) noexcept {
 
 void sequence_core::granted(block_grant what, std::chrono::microseconds took) noexcept {
   std::optional<low_water_report> low;
+  const std::int64_t epoch = epoch_of(what);
   {
     const std::scoped_lock lock(mutex_);
     requested_ = false;
@@ -140,7 +145,7 @@ void sequence_core::granted(block_grant what, std::chrono::microseconds took) no
     } else if (!what.block.has_next()) {
       left_ = 0;
       refuse(exhausted(config_->name));
-    } else if (went_back(what)) {
+    } else if (went_back(what, epoch)) {
       poison_ = error(errc::tampered, "the store granted numbers of the sequence '" + config_->name +
                                           "' that it had granted before: it lost its last state; raise the counter above every id in use, "
                                           "then open the sequence again");
@@ -166,17 +171,20 @@ void sequence_core::refuse(const error& why) {
   failure_ = why;
 }
 
-/// A lower block of the same epoch means that the store has forgotten what it granted.
-bool sequence_core::went_back(const block_grant& what) {
-  std::int64_t epoch = what.epoch;
-  if (epoch == 0 && (epoch_ == 0 || what.block.first() <= highest_)) {
-    try {
-      const auto now = source_->store->peek(config_->name);
-      if (now) epoch = now->epoch;
-    } catch (const error&) {
-      return true;  // not known to be allowed
-    }
+/// The epoch of a grant, as far as it matters; 0: not known. It may ask the store, so it is not called under the lock: what it reads is
+/// written by this thread only, the refiller's.
+std::int64_t sequence_core::epoch_of(const block_grant& what) const noexcept {
+  if (what.epoch != 0 || !what.block.has_next() || (epoch_ != 0 && what.block.first() > highest_)) return what.epoch;
+  try {
+    const auto now = source_->store->peek(config_->name);
+    return now ? now->epoch : 0;
+  } catch (...) {
+    return 0;  // the next grant asks again
   }
+}
+
+/// A lower block means that the store has forgotten what it granted, unless it is known to be of another epoch.
+bool sequence_core::went_back(const block_grant& what, std::int64_t epoch) {
   if (epoch != 0 && epoch_ != 0 && epoch != epoch_) {
     // Reset, or begun again. What was prepared belongs to the time before.
     next_.reset();
@@ -288,6 +296,8 @@ sequence_close_report sequence_core::close(time_point deadline) {
     report.given_back = source_->store->give_back(config_->name, last_used, expected);
   } catch (const error& e) {
     source_->log->write_limited("sequence-give-back", log_level::warning, std::string("unused ids were not given back: ") + e.what());
+  } catch (...) {
+    source_->log->write_limited("sequence-give-back", log_level::warning, "unused ids were not given back: the block store failed");
   }
   return report;
 }

@@ -117,7 +117,8 @@ class sequence_core final : public refill_client, public std::enable_shared_from
   void accept(const block_grant& what);
   void install(span block);
   void refuse(const error& why);
-  [[nodiscard]] bool went_back(const block_grant& what);
+  [[nodiscard]] std::int64_t epoch_of(const block_grant& what) const noexcept;
+  [[nodiscard]] bool went_back(const block_grant& what, std::int64_t epoch);
   void watch_the_end(std::int64_t last, std::optional<low_water_report>& report);
   void tell_numbers();
   [[nodiscard]] error out_of_time() const;
@@ -135,7 +136,7 @@ class sequence_core final : public refill_client, public std::enable_shared_from
   bool requested_ = false;      // the refiller knows
   bool discard_ = false;        // what it brings is not wanted any more
   std::int64_t at_least_ = 0;   // for somebody who wants many at once
-  std::int64_t epoch_ = 0;      // of the counter; 0 while unknown
+  std::int64_t epoch_ = 0;      // of the counter; 0 while unknown. Only the refiller's thread writes this and the next
   std::int64_t highest_ = 0;    // ordinal that was granted in this epoch
   bool closed_ = false;
   std::optional<error> poison_{};   // the store granted twice: nothing more, ever

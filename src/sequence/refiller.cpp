@@ -185,8 +185,9 @@ refiller::~refiller() {
 void refiller::ask(std::shared_ptr<refill_client> who) {
   const std::scoped_lock lock(state_->mutex_);
   if (state_->stopping_) return;
-  state_->queue_.push_back({.who = std::move(who)});
+  // First the thread: if it cannot be started, nobody waits in the queue for it.
   if (!thread_.joinable()) thread_ = start_quiet_thread("hf-sequence", [kept = state_] { kept->run(); });
+  state_->queue_.push_back({.who = std::move(who)});
   state_->changed_.notify_all();
 }
 

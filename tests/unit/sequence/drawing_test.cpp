@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -127,6 +128,36 @@ TEST_F(SequenceDrawing, AStoreThatForgotIsFoundOut) {
   store->forget();
   EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered);
   EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "and stays found out";
+}
+
+/// A store that grants without saying the epoch is asked for it: outside the lock, and what cannot be answered proves nothing.
+TEST_F(SequenceDrawing, AnEpochThatCannotBeHadIsNoLoss) {
+  const sequence* drawn_from = nullptr;
+  std::atomic<int> asked{0};
+  std::atomic<int> fails{2};
+  store->hide_epochs([&] {
+    (void)drawn_from->stats();  // takes the lock of the sequence
+    ++asked;
+    const int left = fails.load();
+    if (left == 0) return;
+    --fails;
+    if (left == 2) throw error(errc::unavailable, "nobody there", {.transient = true});
+    throw 7;  // NOLINT(hicpp-exception-baseclass): a store of somebody else's may
+  });
+  auto ids = source.sequence("epochs");
+  drawn_from = &ids;
+  for (int i = 1; i <= 100; ++i) ASSERT_EQ(ids.next(), i);
+  EXPECT_EQ(asked, 3) << "until it was answered";
+  store->forget();
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "a lower block of the same epoch";
+}
+
+TEST_F(SequenceDrawing, ALowerBlockOfNoKnownEpochIsALoss) {
+  store->hide_epochs([] { throw error(errc::unavailable, "nobody there", {.transient = true}); });
+  auto ids = source.sequence("unknown");
+  for (int i = 1; i <= 20; ++i) ASSERT_EQ(ids.next(), i);
+  store->forget();
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered);
 }
 
 /// What came while the store was busy goes in the next call, all of it.

@@ -152,6 +152,17 @@ TEST(SequenceLimits, TheRestGoesBackIfNobodyFollowed) {
   EXPECT_EQ(other.peek(), 47);
 }
 
+TEST(SequenceLimits, WhateverAStoreThrowsClosingDoesNot) {
+  const auto store = std::make_shared<scripted_store>();
+  store->on_give_back([] { throw 7; });  // NOLINT(hicpp-exception-baseclass): a store of somebody else's may
+  const sequence_source source(store);
+  auto ids = source.sequence("thrown", {.give_back = true});
+  EXPECT_EQ(ids.next(), 1);
+  const auto report = ids.close(steady::now() + 10s);
+  EXPECT_FALSE(report.given_back);
+  EXPECT_EQ(report.unused, 19U);
+}
+
 TEST(SequenceLimits, InvalidatedIdsAreNotUsed) {
   const sequence_source source(make_memory_block_store());
   auto ids = source.sequence("restored");
@@ -207,6 +218,8 @@ TEST(SequenceSizing, BlocksFollowTheRate) {
   EXPECT_EQ(sizing.next_size(now, drawn, plenty), 20) << "idle: little is lost when the process dies";
   EXPECT_EQ(sizing.next_size(now, drawn, 10'240), 10) << "near the end a block leaves something for others";
   EXPECT_EQ(sizing.next_size(now, drawn, 5), 1);
+  now += 1s;
+  EXPECT_EQ(sizing.next_size(now, drawn - 5, plenty), 20) << "tickets that were given up are no burst";
   detail::block_sizing fixed(fixed_blocks{7});
   EXPECT_EQ(fixed.next_size(now, drawn, plenty), 7);
   EXPECT_EQ(fixed.margin(7), 0U);

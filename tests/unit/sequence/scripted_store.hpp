@@ -34,15 +34,22 @@ class scripted_store final : public block_store {
     lock.unlock();
     if (latency.count() != 0) std::this_thread::sleep_for(latency);
     auto granted = counters_->allocate(requests);
+    if (on_peek_) {
+      for (auto& each : granted) each.epoch = 0;
+    }
     if (after_) after_(requests);
     return granted;
   }
-  std::optional<counter_state> peek(std::string_view name) override { return counters_->peek(name); }
+  std::optional<counter_state> peek(std::string_view name) override {
+    if (on_peek_) on_peek_();
+    return counters_->peek(name);
+  }
   counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override { return counters_->ensure_at_least(name, ordinal); }
   bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
     return counters_->reset(name, ordinal, expected);
   }
   bool give_back(std::string_view name, std::int64_t last_used, counter_state granted) override {
+    if (on_give_back_) on_give_back_();
     return counters_->give_back(name, last_used, granted);
   }
   std::vector<named_counter> list(std::size_t limit, std::string_view after) override { return counters_->list(limit, after); }
@@ -85,6 +92,9 @@ class scripted_store final : public block_store {
   void forget() { counters_ = make_memory_block_store(); }
   /// Called after each grant, from the refiller's thread: another process that wants some, too. Set it before the first.
   void after_each(std::function<void(std::span<const block_request>)> what) { after_ = std::move(what); }
+  /// Grants come without their epoch, as MySQL's do, and this is called when somebody looks for it. Set it before the first.
+  void hide_epochs(std::function<void()> on_peek) { on_peek_ = std::move(on_peek); }
+  void on_give_back(std::function<void()> what) { on_give_back_ = std::move(what); }
 
   [[nodiscard]] std::uint64_t calls() {
     const std::scoped_lock lock(mutex_);
@@ -108,6 +118,8 @@ class scripted_store final : public block_store {
   std::uint64_t requests_ = 0;
   std::uint64_t looked_ = 0;
   std::function<void(std::span<const block_request>)> after_{};
+  std::function<void()> on_peek_{};
+  std::function<void()> on_give_back_{};
 };
 
 }  // namespace holdfast::test
