@@ -6,8 +6,11 @@
 #include "sql/database.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -46,7 +49,7 @@ class sql_block_store final : public block_store {
 
   void create_schema() {
     const auto at = on_->pool->writer();
-    for (const auto& each : sequence_schema(dialect_, options_)) at->run(each);
+    for (const auto& each : sequence_schema(dialect_, options_)) make(*at, each);
   }
 
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
@@ -73,10 +76,11 @@ class sql_block_store final : public block_store {
     const sql::parameter parameters[]{request.name, std::min(request.count, request.limit), request.limit};
     const auto& grant = request.cycle ? say_.grant_one_cycling : say_.grant_one;
     sql::rows rows;
-    if (grant.results.empty()) {  // MySQL: the row is ours until the end of the transaction, so looking is safe
+    if (grant.results.empty()) {  // MySQL: the row is ours until the end of the transaction. FOR UPDATE: not as an older snapshot has it
       joined.execute(grant, parameters);
-      const sql::statement look{
-          .text = say_.look.text + say_.look.row + say_.look.tail, .parameters = say_.look.columns, .results = say_.look.results};
+      const sql::statement look{.text = say_.look.text + say_.look.row + say_.look.tail + " FOR UPDATE",
+                                .parameters = say_.look.columns,
+                                .results = say_.look.results};
       rows = joined.execute(look, {parameters, 1}).rows;
     } else {
       rows = joined.execute(grant, parameters).rows;
@@ -126,7 +130,7 @@ class sql_block_store final : public block_store {
 
   std::vector<std::string> unsafe_settings() override {
     const auto at = writing();
-    return detail::unsafe_settings_of(*at, dialect_);
+    return detail::unsafe_settings_of(*at, dialect_, options_.failover_skip != 0);
   }
 
   std::shared_ptr<block_store> for_child() const override {
@@ -142,6 +146,22 @@ class sql_block_store final : public block_store {
   }
 
  private:
+  /// Two processes that start together both find no table, and one of them fails: the next time it is there.
+  static void make(sql::connection& at, const std::string& table) {
+    constexpr int tries = 5;
+    for (int i = 1;; ++i) {
+      try {
+        at.run(table);
+        return;
+      } catch (const error& e) {
+        // PostgreSQL has words of its own for a table, or its type, that came meanwhile.
+        const bool there = e.code() == errc::duplicate || e.backend_code() == "42P07" || e.backend_code() == "42710";
+        if (i == tries || !(there || (e.transient() && e.code() != errc::timeout))) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10) * i);
+      }
+    }
+  }
+
   /// SQLite has one writer; elsewhere a refill need not wait until a store has written its entries.
   [[nodiscard]] sql::pool::lease writing() const { return dialect_ == dialect_id::sqlite ? on_->pool->writer() : on_->pool->reader(); }
 
@@ -164,7 +184,7 @@ class sql_block_store final : public block_store {
                       std::vector<block_grant>& granted) const {
     const bool cycling = requests[group.front()].cycle;
     const auto at = writing();
-    if (group.size() == 1 && !cycling && !say_.last_insert_id.text.empty()) {
+    if (group.size() == 1 && !cycling && !say_.last_insert_id.text.empty() && tells_insert_id_.load(std::memory_order_relaxed)) {
       if (grant_by_insert_id(*at, requests[group.front()], granted[group.front()])) return;
     }
     if (say_.many == many_blocks::one_by_one) {
@@ -209,6 +229,10 @@ class sql_block_store final : public block_store {
     const sql::parameter parameters[]{wanted.name, count, wanted.limit, wanted.limit, count, count};
     const auto done = at.execute(say_.last_insert_id, parameters);
     if (done.affected == 0) return false;
+    if (done.insert_id == 0) {  // a driver that does not tell (ODBC): what was granted is a gap, once
+      tells_insert_id_.store(false, std::memory_order_relaxed);
+      return false;
+    }
     const auto last = static_cast<std::int64_t>(done.insert_id);
     granted = {.block = sequence_block(last - count + 1, last), .epoch = 0};
     return true;
@@ -235,6 +259,7 @@ class sql_block_store final : public block_store {
   const dialect_id dialect_;
   const sequence_store_options options_;
   const detail::sequence_statements say_;
+  mutable std::atomic<bool> tells_insert_id_{true};
 };
 
 }  // namespace

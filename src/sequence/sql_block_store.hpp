@@ -14,8 +14,8 @@ namespace HOLDFAST_NAMESPACE {
 
 namespace detail {
 
-/// Why a database could forget a commit that it acknowledged; one line each.
-[[nodiscard]] std::vector<std::string> unsafe_settings_of(sql::connection& server, sql::dialect_id dialect);
+/// Why a database could forget a commit that it acknowledged, or (`fenced`: there is a failover_skip) which server it came from; one line each.
+[[nodiscard]] std::vector<std::string> unsafe_settings_of(sql::connection& server, sql::dialect_id dialect, bool fenced);
 
 }  // namespace detail
 

@@ -31,7 +31,7 @@ void look_at_postgres(sql::connection& server, std::vector<std::string>& problem
   if (said[2] == "off") problems.emplace_back("PostgreSQL writes pages that a power cut can tear (full_page_writes = off); switch it on");
 }
 
-void look_at_mysql(sql::connection& server, std::vector<std::string>& problems) {
+void look_at_mysql(sql::connection& server, std::vector<std::string>& problems, bool fenced) {
   const auto said =
       ask(server, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR), CAST(@@log_bin AS CHAR), CAST(@@sync_binlog AS CHAR)", 3);
   if (said[0] != "1")
@@ -40,6 +40,10 @@ void look_at_mysql(sql::connection& server, std::vector<std::string>& problems) 
   if (said[1] == "1" && said[2] != "1")
     problems.push_back("the server does not sync its binary log (sync_binlog = " + said[2] +
                        "): its replicas can know more than it does after a crash; set it to 1");
+  if (fenced && said[1] == "1" && ask(server, "SELECT CAST(@@binlog_format AS CHAR)", 1)[0] == "STATEMENT")
+    problems.emplace_back(
+        "the server's replicas repeat statements (binlog_format = STATEMENT), and write their own id where failover_skip looks for that of "
+        "this server; set it to ROW");
 }
 
 void look_at_sqlite(sql::connection& server, std::vector<std::string>& problems) {
@@ -63,7 +67,7 @@ void look_at_sqlserver(sql::connection& server, std::vector<std::string>& proble
 
 }  // namespace
 
-std::vector<std::string> unsafe_settings_of(sql::connection& server, dialect_id dialect) {
+std::vector<std::string> unsafe_settings_of(sql::connection& server, dialect_id dialect, bool fenced) {
   std::vector<std::string> problems;
   switch (dialect) {
     case dialect_id::postgresql:
@@ -71,7 +75,7 @@ std::vector<std::string> unsafe_settings_of(sql::connection& server, dialect_id 
       break;
     case dialect_id::mysql:
     case dialect_id::mariadb:
-      look_at_mysql(server, problems);
+      look_at_mysql(server, problems, fenced);
       break;
     case dialect_id::sqlite:
       look_at_sqlite(server, problems);

@@ -98,15 +98,17 @@ void write_upserts(sequence_statements& made, dialect_id dialect, const std::str
   const std::string columns = std::string(" (NAME, GRANTED, LIMIT_SEQ, LAST_SEQ") + (fenced ? ", INCARNATION)" : ")");
   const std::string token = fenced ? ", " + set.incarnation() : "";
   const std::string returning = " RETURNING " + std::string(ends);
+  // PostgreSQL: a row that is made on a later timeline may have been there before, and be one that this server never heard of.
+  const auto first_of = [&](const std::string& count, const std::string& limit) {
+    if (!fenced) return count;
+    return count + " + CASE WHEN " + set.incarnation() + " = '00000001' THEN 0 ELSE LEAST(" + std::to_string(options.failover_skip) + ", " +
+           limit + " - " + count + ") END";
+  };
   const auto batch = [&](bool cycling) -> sql::batch_statement {
     const std::string assigned = cycling ? set.cycling() : set.plain();
     if (dialect == dialect_id::postgresql) {
-      // A row that is made on a later timeline may have been there before, and be one that this server never heard of.
-      const std::string first = fenced ? "n + CASE WHEN " + set.incarnation() + " = '00000001' THEN 0 ELSE LEAST(" +
-                                             std::to_string(options.failover_skip) + ", l - n) END"
-                                       : "n";
       // In the order of names, so that two of these wait for each other instead of deadlocking.
-      return {.text = "INSERT INTO " + table + " AS s" + columns + " SELECT k, n, l, " + first + token +
+      return {.text = "INSERT INTO " + table + " AS s" + columns + " SELECT k, n, l, " + first_of("n", "l") + token +
                       " FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS v (k, n, l) ORDER BY k ON CONFLICT (NAME) DO UPDATE SET " +
                       assigned + returning,
               .columns = request_types,
@@ -135,7 +137,8 @@ void write_upserts(sequence_statements& made, dialect_id dialect, const std::str
               .parameters = request_types,
               .results = many.results};
     }
-    return {.text = "INSERT INTO " + table + " AS s" + columns + " VALUES ($1, $2, $3, $2" + token + ") ON CONFLICT (NAME) DO UPDATE SET " +
+    return {.text = "INSERT INTO " + table + " AS s" + columns + " VALUES ($1, $2, $3, " +
+                    (fenced ? first_of("$2::bigint", "$3::bigint") : "$2") + token + ") ON CONFLICT (NAME) DO UPDATE SET " +
                     (cycling ? set.cycling() : set.plain()) + returning,
             .parameters = request_types,
             .results = ends_types};
@@ -296,7 +299,9 @@ sequence_statements make_sequence_statements(dialect_id dialect, const sequence_
   const std::string guard = " WHERE NAME = " + p(2) + " AND LAST_SEQ = " + p(3) + " AND EPOCH = " + p(4);
   const std::vector<type> guarded{type::integer, type::text, type::integer, type::integer};
   made.reset = {.text = "UPDATE " + table + " SET LAST_SEQ = " + p(1) + ", GRANTED = 0, EPOCH = EPOCH + 1" + guard, .parameters = guarded};
-  made.give_back = {.text = "UPDATE " + table + " SET LAST_SEQ = " + p(1) + ", GRANTED = 0" + guard, .parameters = guarded};
+  // Another server may not know of all that its predecessor granted: it takes nothing back for it.
+  const std::string same_server = options.failover_skip == 0 ? "" : " AND INCARNATION = " + words_of(dialect, options).incarnation;
+  made.give_back = {.text = "UPDATE " + table + " SET LAST_SEQ = " + p(1) + ", GRANTED = 0" + guard + same_server, .parameters = guarded};
   made.list = {
       .text = list_text(dialect, table), .parameters = {type::text, type::integer}, .results = {type::text, type::integer, type::integer}};
   return made;

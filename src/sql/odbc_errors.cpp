@@ -14,6 +14,7 @@ struct kind {
   std::string_view words{};  ///< what to do; or, from '=' on, all there is to say: the message may repeat a value
 };
 constexpr kind duplicate{errc::duplicate, false, "=the key is there already"};
+constexpr kind there{errc::duplicate};  // a table; the server names it
 constexpr kind busy{errc::unavailable, true, "try again"};
 constexpr kind too_long{errc::too_large, false, "=a value is too long for its column; use a longer one"};
 constexpr kind no_table{
@@ -61,6 +62,7 @@ constexpr std::array numbers{
     by_number{oracle, 1653, full},      by_number{oracle, 1400, not_this},
     by_number{lite, 5, busy},           by_number{lite, 6, busy},
     by_number{lite, 8, read_only},      by_number{lite, 13, full},
+    by_number{server, 2714, there},
 };
 
 struct by_state {

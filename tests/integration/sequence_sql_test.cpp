@@ -20,6 +20,7 @@
 #include <atomic>
 #include <fstream>
 #include <iterator>
+#include <latch>
 #include <memory>
 #include <set>
 #include <string>
@@ -330,8 +331,35 @@ TYPED_TEST(SequenceOn, AnotherServerLeavesOutWhatWasLost) {
   own.run("UPDATE SEQUENCES SET INCARNATION = 'another'");
   EXPECT_EQ(take(), 1021);
   EXPECT_EQ(take(), 1031);
+  EXPECT_TRUE(store->give_back("n", 1035, {.last = 1040, .epoch = 1}));
   own.run("UPDATE SEQUENCES SET INCARNATION = 'another'");
+  EXPECT_FALSE(store->give_back("n", 1034, {.last = 1035, .epoch = 1})) << "what it knows may not be all that was granted";
   EXPECT_EQ(take(1500), 0) << "what is left out may be all there was";
+  auto ids = this->db.sequence("joined", {.store = fenced});
+  auto joined = own.joined();
+  own.run(TypeParam::handle::begin);
+  EXPECT_EQ(ids.next_in_transaction(joined), 1);
+  own.run("COMMIT");
+}
+
+/// Where the table is not there yet, many may make it at the same moment.
+TYPED_TEST(SequenceOn, ManyMayMakeTheTable) {
+  for (int round = 0; round < 3; ++round) {
+    const sequence_store_options fresh{.prefix = "R" + std::to_string(round) + "_", .create_schema = true};
+    std::vector<database> all;
+    all.reserve(4);
+    for (int i = 0; i < 4; ++i) all.push_back(open(this->place.url));
+    std::latch together(4);
+    std::vector<std::jthread> threads;
+    threads.reserve(all.size());
+    for (auto& each : all) {
+      threads.emplace_back([&] {
+        (void)each.dialect();
+        together.arrive_and_wait();
+        EXPECT_NO_THROW((void)each.block_store(fresh)->peek("n"));
+      });
+    }
+  }
 }
 
 }  // namespace

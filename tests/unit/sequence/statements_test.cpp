@@ -44,6 +44,21 @@ TEST(SequenceStatements, ABlockIsOneStatement) {
       "= IF(LAST_SEQ <= ? - ?, LAST_INSERT_ID(LAST_SEQ + ?), LAST_SEQ + 0 * LAST_INSERT_ID(0))");
 }
 
+/// With failover_skip: on a later timeline a row that is new may be one that was lost, and nothing goes back to another server.
+TEST(SequenceStatements, AfterAFailover) {
+  const auto postgres = make_sequence_statements(dialect_id::postgresql, {.failover_skip = 1000});
+  const std::string timeline = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+  const std::string one = "VALUES ($1, $2, $3, $2::bigint + CASE WHEN " + timeline +
+                          " = '00000001' THEN 0 ELSE LEAST(1000, $3::bigint - $2::bigint) END, " + timeline + ") ON CONFLICT";
+  EXPECT_NE(postgres.grant_one.text.find(one), std::string::npos) << postgres.grant_one.text;
+  EXPECT_NE(postgres.grant_one_cycling.text.find(one), std::string::npos) << postgres.grant_one_cycling.text;
+  const std::string guard = " AND LAST_SEQ = ? AND EPOCH = ? AND INCARNATION = ";
+  EXPECT_TRUE(postgres.give_back.text.ends_with(" AND EPOCH = $4 AND INCARNATION = " + timeline)) << postgres.give_back.text;
+  EXPECT_TRUE(make_sequence_statements(dialect_id::mysql, {.failover_skip = 1}).give_back.text.ends_with(guard + "@@server_uuid"));
+  EXPECT_TRUE(make_sequence_statements(dialect_id::mariadb, {.failover_skip = 1}).give_back.text.ends_with(guard + "@@server_uid"));
+  EXPECT_TRUE(make_sequence_statements(dialect_id::mariadb, {}).give_back.text.ends_with(" AND EPOCH = ?"));
+}
+
 TEST(SequenceStatements, OnH2) {
   EXPECT_EQ(
       make_sequence_statements(dialect_id::h2, {}).grant_one.text,
