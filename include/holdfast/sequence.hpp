@@ -101,7 +101,7 @@ class HOLDFAST_API sequence {
 
   sequence(sequence&& other) noexcept;
   sequence& operator=(sequence&& other) noexcept;
-  /// Closes, and waits a second at most.
+  /// Closes, and waits a second at most, plus one statement of the store with `give_back`.
   ~sequence();
 
   /// An id that nobody else has or gets. Lock-free while the lease lasts; else it waits for a block, as long as `sequence_options::wait` says.
@@ -149,17 +149,17 @@ class HOLDFAST_API sequence {
   [[nodiscard]] counter_state counter() const;
 
   /// Sets the counter so that `next_id` is the next to be allocated, if it still is as `expected` says. Ids that were allocated before CAN COME
-  /// AGAIN: it is for tests, and for data that was deleted. This object drops its lease; other processes keep theirs until they are used up.
+  /// AGAIN: it is for tests, and for data that was deleted. This object drops its lease; other processes keep theirs until they are used up. Handles, and blocks from next_n, keep theirs: destroy them and take new ones.
   /// Throws errc::invalid_argument for an id that is none of this sequence, errc::duplicate when the counter is not as expected.
   void reset_unsafe(std::int64_t next_id, counter_state expected);
 
-  /// Forgets what is leased: the next call asks the store. For a process that was restored from a snapshot of its memory.
+  /// Forgets what is leased: the next call asks the store. For a process restored from a snapshot of its memory. Handles, and blocks from next_n, keep theirs: destroy them and take new ones.
   void invalidate();
 
   [[nodiscard]] sequence_stats stats() const;
   [[nodiscard]] const std::string& name() const noexcept;
 
-  /// Stops handing out ids (every later call throws errc::unavailable) and, with `give_back`, returns the unused rest, if that works before the deadline.
+  /// Stops handing out ids (every later call throws errc::unavailable) and, with `give_back`, returns the unused rest, if nothing is on its way by the deadline: that takes one statement of the store more.
   sequence_close_report close(std::chrono::steady_clock::time_point deadline);
 
  private:
