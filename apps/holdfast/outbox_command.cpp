@@ -231,12 +231,23 @@ struct parked_choice {
     const bool by_kind = all.given() || type.given() || reason.given();
     if (ids.given() == by_kind) throw error(errc::invalid_argument, "say which: their IDs, or --all, --type T, --error TEXT");
     if (ids.given()) return ids.all();
-    std::vector<std::string> found;
+    struct place {
+      std::size_t lane = 0;
+      std::int64_t sequence = 0;
+      std::string id{};
+      auto operator<=>(const place&) const = default;
+    };
+    std::vector<place> found;
     walk(on, scan_what::parked, [&](const outbox_record& each) {
-      if (fits(each)) found.push_back(each.what.event.id);
+      if (fits(each)) found.push_back({.lane = each.what.lane, .sequence = each.what.sequence, .id = each.what.event.id});
       return true;
     });
-    return found;
+    // In the order in which they were published: those of a key are replayed in it.
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> chosen;
+    chosen.reserve(found.size());
+    for (auto& each : found) chosen.push_back(std::move(each.id));
+    return chosen;
   }
 };
 

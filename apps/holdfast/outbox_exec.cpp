@@ -61,6 +61,7 @@ class running_program {
     std::array<char*, 4> arguments{owned[0].data(), owned[1].data(), owned[2].data(), nullptr};
     std::vector<std::string> added = what.environment;
     std::vector<char*> environment;
+    environment.reserve(added.size() + 1);
     for (auto& each : added) environment.push_back(each.data());
     for (char** each = ::environ; *each != nullptr; ++each) environment.push_back(*each);
     environment.push_back(nullptr);
@@ -99,19 +100,25 @@ class running_program {
     wait();
   }
 
-  /// Writes, reads and waits until the program closed its standard error.
+  /// Writes, reads and waits until the program ended; it can be stopped all the while, whatever it closed before.
   void converse(std::string_view input, const std::stop_token& lost) {
     const std::stop_callback on_stop(lost, [child = child_] { (void)::kill(-child, SIGTERM); });
-    while (error_.open()) {
+    while (true) {
       if (input.empty()) input_.close();
+      if (!error_.open() && !input_.open()) break;
       std::array<pollfd, 2> wanted{pollfd{error_.get(), POLLIN, 0}, pollfd{input_.get(), POLLOUT, 0}};
-      if (::poll(wanted.data(), input_.open() ? 2 : 1, -1) < 0 && errno != EINTR) fail("cannot wait for a program", errno);
-      if (wanted[0].revents != 0) read_error();
+      // What is closed is -1, which poll passes over.
+      if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) fail("cannot wait for a program", errno);
+      if (error_.open() && wanted[0].revents != 0) read_error();
       if (input_.open() && wanted[1].revents != 0) {
         const ssize_t wrote = ::write(input_.get(), input.data(), input.size());
         if (wrote >= 0) input.remove_prefix(static_cast<std::size_t>(wrote));
         else if (errno != EAGAIN && errno != EINTR) input_.close();  // it does not read its input: its own business
       }
+    }
+    // Not reaped yet: a stop must not reach another process that got its number.
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
   }
 

@@ -82,6 +82,26 @@ class Outbox(CommandTest):
         self.assertEqual(self.show(never)["state"], "parked")
         self.assertEqual(run("outbox", "show", *self.at, done).returncode, 1)
 
+    def test_a_program_that_closes_what_it_has(self):
+        # More than a pipe holds, so that it is still being written when the program closes its standard error.
+        self.publish(payload=json.dumps({"text": "x" * 100_000}))
+        did = self.work("--exec", f"exec 2>&-; sleep 0.2; wc -c > {self.path('size')}")
+        self.assertEqual(did["done"], 1)
+        with open(self.path("size")) as file:
+            self.assertGreater(int(file.read()), 100_000)
+        self.publish(payload=json.dumps({"text": "x" * 100_000}))
+        self.assertEqual(self.work("--exec", "exec <&- 2>&-; sleep 0.2")["done"], 1)
+
+    def test_replays_in_order(self):
+        ids = [f"018f2b6e-5c1e-7000-8000-00000000000{n}" for n in (3, 1, 2)]
+        for id in ids:
+            self.publish("--key", "k", "--id", id)
+        self.work("--exec", "exit 65", code=1)
+        self.assertEqual(self.fine("outbox", "replay", *self.at, "--all"), "replayed 3\n")
+        self.work("--file", self.path("events.jsonl"))
+        with open(self.path("events.jsonl")) as file:
+            self.assertEqual([json.loads(line)["id"] for line in file], ids)
+
     def test_parked_replayed_discarded(self):
         ids = [self.publish(type=f"mail{n}") for n in range(3)]
         self.work("--exec", "echo bad address >&2; exit 65", code=1)
