@@ -173,6 +173,10 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
     result.done.push_back(how != nullptr);
     if (how == nullptr) {
       ++in.counts.stale;
+      const auto head = in.heads.find(one.key);
+      const bool blocking = one.what == settlement::kind::park && one.policy == park_policy::park && !one.key.empty() &&
+                            head != in.heads.end() && head->second == one.id;
+      if (blocking && token != 0 && in.claims[one.id].parked_by == token) result.more.push_back(one.key);
       continue;
     }
     const auto deadline = in.pending.score(one.id).value_or(now);
@@ -211,6 +215,7 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
     if (one.policy == park_policy::skip || (one.policy == park_policy::park && !in.followers.contains(one.key))) {
       advance(in, one.key, rest, token, deadline);
     } else if (one.policy == park_policy::park) {
+      how->parked_by = token;
       result.more.push_back(one.key);
     }
   }

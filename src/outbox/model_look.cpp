@@ -118,7 +118,10 @@ committed model::commit(std::size_t lane, const commit_request& request, const p
       }
     }
   }
-  if (!request.once.empty()) in.done.put(mark, now);
+  if (!request.once.empty()) {
+    in.done.put(mark, now);
+    trim(in, terms, now);
+  }
   changed_.notify_all();
   in.marked = in.marked || !request.events.empty();
   return result;

@@ -151,7 +151,9 @@ claimed outbox::sift(claimed result) const {
     if (behind) continue;
     std::string why;
     auto kind = settlement::kind::park;
-    if (one.deliveries > one.attempts + own.options.max_deliveries) {
+    if (one.event.type.empty()) {
+      why = one.last_error;  // the backend could not read it
+    } else if (one.deliveries > one.attempts + own.options.max_deliveries) {
       why = "handed out " + std::to_string(one.deliveries - one.attempts - 1) + " times without a word from its handler";
     } else if (one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
       why = "too late: its time to live of " + std::to_string(one.event.time_to_live.count()) + " ms is over";

@@ -144,18 +144,30 @@ claimed redis_backend::read_claimed(std::size_t lane, reply::list parts, std::si
                  .next = perhaps(parts.at(from + 2)),
                  .now = moment(parts.at(from + 3))};
   for (auto i = from + 4; i + 2 < parts.size(); i += 3) {
-    auto content = read_entry(parts[i].text());
+    const std::string_view numbers = parts[i + 1].text();
+    const auto first = numbers.find(':');
+    const auto second = numbers.find(':', first + 1);
+    const auto third = numbers.find(':', second + 1);
+    entry_content content;
+    std::string last_error = std::move(parts[i + 2]).text();
+    try {
+      content = read_entry(parts[i].text());
+    } catch (const error& problem) {
+      // It must not take its whole claim down. An event without a type is what the outbox parks, for the reason in its last error.
+      const auto name = numbers.substr(third + 1);
+      content = {};
+      content.what.id = name.substr(0, id_length);
+      content.what.key = name.substr(id_length);
+      last_error = unreadable(problem);
+    }
     claimed_event one{.event = std::move(content.what),
                       .lane = lane,
                       .created_at = timestamp(std::chrono::milliseconds(content.created_ms)),
                       .sequence = content.sequence,
-                      .last_error = std::move(parts[i + 2]).text()};
-    const std::string_view numbers = parts[i + 1].text();
-    const auto first = numbers.find(':');
-    const auto second = numbers.find(':', first + 1);
+                      .last_error = std::move(last_error)};
     one.deliveries = static_cast<std::uint32_t>(number_in(numbers.substr(0, first)));
     one.attempts = static_cast<std::uint32_t>(number_in(numbers.substr(first + 1, second - first - 1)));
-    one.replays = static_cast<std::uint32_t>(number_in(numbers.substr(second + 1)));
+    one.replays = static_cast<std::uint32_t>(number_in(numbers.substr(second + 1, third - second - 1)));
     result.events.push_back(std::move(one));
   }
   return result;

@@ -19,6 +19,7 @@ namespace {
 struct progress_text {
   fence token = 0;
   std::uint32_t deliveries = 0, attempts = 0, replays = 0;
+  std::string key{};
 
   explicit progress_text(std::string_view text) {
     const auto part = [&] {
@@ -32,6 +33,9 @@ struct progress_text {
     deliveries = static_cast<std::uint32_t>(part());
     attempts = static_cast<std::uint32_t>(part());
     replays = static_cast<std::uint32_t>(part());
+    (void)part();  // first failure
+    (void)part();  // run
+    key = text;
   }
 };
 
@@ -66,7 +70,6 @@ void scan_all(const redis::client& client, std::string_view how, const std::stri
   } while (!cursor.empty());
 }
 
-constexpr std::size_t id_length = 36;
 constexpr std::size_t follower_tail = 1 + 16 + 15 + id_length;
 
 }  // namespace
@@ -104,13 +107,22 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
   std::vector<outbox_record> result;
   result.reserve(entries.size());
   for (const auto& one : entries) {
-    auto content = read_entry(one.text);
+    entry_content content;
+    std::string problem;
+    try {
+      content = read_entry(one.text);
+    } catch (const error& wrong) {  // seen with what is known of it, so that it can be found and discarded
+      content = {};
+      content.what.id = one.id;
+      problem = unreadable(wrong);
+    }
     what.arg(one.id).arg(content.what.key);
     outbox_record record;
     record.what = {.event = std::move(content.what),
                    .lane = lane,
                    .created_at = timestamp(std::chrono::milliseconds(content.created_ms)),
-                   .sequence = content.sequence};
+                   .sequence = content.sequence,
+                   .last_error = std::move(problem)};
     result.push_back(std::move(record));
   }
   what.idempotent();
@@ -123,7 +135,8 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
     const auto& score = parts.at(2 + 5 * i).text();
     const auto& since = parts.at(3 + 5 * i).text();
     const auto& head = parts.at(4 + 5 * i).text();
-    record.what.last_error = parts.at(5 + 5 * i).text();
+    if (const auto& last = parts.at(5 + 5 * i).text(); !last.empty()) record.what.last_error = last;
+    if (record.what.event.type.empty()) record.what.event.key = progress.key;
     record.what.deliveries = progress.deliveries;
     record.what.attempts = progress.attempts;
     record.what.replays = progress.replays;

@@ -268,7 +268,10 @@ for _ = 1, writes do
 end
 local done = ''
 if events > 0 then done = add_all(items, known) end
-if once ~= '' then call('ZADD', DONE, F(now), 'e:' .. once) end
+if once ~= '' then
+  call('ZADD', DONE, F(now), 'e:' .. once)
+  trim(window, limit)
+end
 write_counts()
 return {'done', done}
 )lua";
@@ -288,7 +291,9 @@ inline constexpr std::string_view lua_look = R"lua(
 local reply = {F(now)}
 for i = 1, #ARGV, 2 do
   local id, key = ARGV[i], ARGV[i + 1]
-  reply[#reply + 1] = call('HGET', CLAIMS, id) or ''
+  local claim = call('HGET', CLAIMS, id) or ''
+  if key == '' then key = string.match(claim, '^%d+:%d+:%d+:%d+:%d+:%d+:(.*)$') or '' end
+  reply[#reply + 1] = claim
   reply[#reply + 1] = call('ZSCORE', PENDING, id) or ''
   reply[#reply + 1] = call('ZSCORE', PARKED, id) or ''
   reply[#reply + 1] = key ~= '' and call('HGET', HEADS, key) or ''

@@ -52,7 +52,8 @@ end
 )lua";
 
 /// The places of events: who is at the head of its key, who follows, who is claimed. Changes are kept here and written by `flush`.
-/// A claim is `token:deliveries:attempts:replays:first failure:run:key`. A follower is its key, NUL, 16 digits of its sequence, 15 of its
+/// A claim is `token:deliveries:attempts:replays:first failure:run:key`; of an event that was parked and whose followers are to be parked,
+/// too, `run` is the token of whoever parked it, who may say so again when the answer was lost. A follower is its key, NUL, 16 digits of its sequence, 15 of its
 /// time, its id; all with score 0, so that they are in the order of their bytes.
 inline constexpr std::string_view lua_places = R"lua(
 local states, scores, heads, queues = {}, {}, {}, {}
@@ -177,7 +178,7 @@ local function give(out, left, id, entry, s)
   local last = ''
   if s.f ~= '0' then last = call('HGET', ERRORS, id) or '' end
   out[#out + 1] = entry
-  out[#out + 1] = s.d .. ':' .. s.a .. ':' .. s.r
+  out[#out + 1] = s.d .. ':' .. s.a .. ':' .. s.r .. ':' .. id .. s.k
   out[#out + 1] = last
   left.bytes = math.max(left.bytes - #entry, 0)
   left.events = left.events - 1
@@ -224,7 +225,7 @@ local function take(id, entry, token, lease, run, left, out)
 end
 )lua";
 
-/// ARGV: most, run, bytes, lease, owner. Reply: status, token, until next, now, then for each event: entry, counts, last error.
+/// ARGV: most, run, bytes, lease, owner. Reply: status, token, until next, now, then for each event: entry, counts with id and key, last error.
 inline constexpr std::string_view lua_claim = R"lua(
 local most, run, bytes, lease, owner = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if owner ~= '' and not holds_lock(owner) then return {'fenced', '0', '', F(now)} end
@@ -297,6 +298,8 @@ for i, item in ipairs(items) do
   done[i] = s and '1' or '0'
   if not s then
     count('stale', 1)
+    local p = item.kind == 'p' and item.policy == 'park' and key ~= '' and head(key) == id and state(id)
+    if p and p.t == '0' and F(p.n) == token then more[#more + 1] = key end
   else
     local deadline = score(id)
     local rest = math.max(s.n - 1, 0)
@@ -329,6 +332,7 @@ for i, item in ipairs(items) do
             if item.policy == 'skip' or (item.policy == 'park' and not peek(key, 1)) then
               advance(key, rest, token, deadline)
             elseif item.policy == 'park' then
+              s.n = token
               more[#more + 1] = key
             end
           end

@@ -8,7 +8,9 @@
 #include <holdfast/version.hpp>
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +30,12 @@ namespace HOLDFAST_NAMESPACE::outboxes {
 [[nodiscard]] inline std::int64_t number_in(const redis::reply& answer) {
   return answer.is_integer() ? answer.integer() : number_in(std::string_view(answer.text()));
 }
+
+/// Of an id, which is a UUID.
+inline constexpr std::size_t id_length = 36;
+
+/// Why an event has neither type nor payload.
+[[nodiscard]] inline std::string unreadable(const error& problem) { return std::string("its entry cannot be read: ") + problem.what(); }
 
 /// `101` as yes, no, yes.
 [[nodiscard]] inline std::vector<bool> marks_in(const redis::reply& answer) {

@@ -507,6 +507,63 @@ TEST(OutboxOnRedis, RepairsWhatSomebodyBroke) {
   EXPECT_EQ(box.stats().events, 0U);
 }
 
+TEST(OutboxOnRedis, ParksWhatItCannotRead) {
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("unreadable") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  std::vector<event> events;
+  for (const char* key : {"", "k", "k", "", "m", "m", "m"}) events.push_back({.type = "t", .key = key, .id = new_event_id()});
+  (void)box.publish_all(events);
+  for (const std::size_t bad : {1U, 3U, 5U}) (void)server.run({"HSET", prefix + ":entries", events[bad].id, "no entry"});
+  std::vector<std::string> delivered;
+  for (int i = 0; i < 8; ++i) {
+    const auto got = box.claim({.run = 1});
+    for (const auto& one : got.events) {
+      if (box.ack(got.fence, one)) delivered.push_back(one.event.id);
+    }
+  }
+  std::sort(delivered.begin(), delivered.end());
+  EXPECT_EQ(delivered, (std::vector<std::string>{events[0].id, events[2].id, events[4].id, events[6].id}));
+  const auto parked = box.scan(scan_what::parked).records;
+  ASSERT_EQ(parked.size(), 3U);
+  for (const auto& one : parked) EXPECT_NE(one.what.last_error.find("cannot be read"), std::string::npos) << one.what.last_error;
+  EXPECT_EQ(box.find(events[1].id)->what.event.key, "k");
+  (void)box.check();
+  const std::vector<std::string> ids{events[1].id, events[3].id, events[5].id};
+  EXPECT_EQ(box.discard(ids), 3U);
+  EXPECT_EQ(box.stats().events, 0U);
+}
+
+TEST(OutboxOnRedis, ParksTheFollowersAlsoAfterALostReply) {
+  const auto& server = shared_server<redis_server>();
+  auto box = open(server.url()).outbox({.prefix = "{" + server.unique_prefix("lost") + "}"});
+  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
+  const auto got = box.claim({.run = 1});
+  ASSERT_EQ(got.events.size(), 1U);
+  const std::vector<settlement> park{
+      {.id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park}};
+  // The reply of this one is lost, and with it who is to be parked.
+  EXPECT_EQ(box.backend()->settle(0, got.fence, park, {}, {}).more, std::vector<std::string>{"k"});
+  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_TRUE(box.backend()->settle(0, got.fence + 1, park, {}, {}).more.empty()) << "somebody else";
+  EXPECT_FALSE(box.settle(0, got.fence, park).done.at(0)) << "settled before";
+  EXPECT_EQ(box.stats().parked, 3U);
+  EXPECT_TRUE(box.backend()->settle(0, got.fence, park, {}, {}).more.empty()) << "that is done";
+  (void)box.publish({.type = "t", .key = "k", .payload = "later"});
+  EXPECT_EQ(box.claim().events.size(), 1U);
+}
+
+TEST(OutboxOnRedis, ForgetsOldEffects) {
+  const auto& server = shared_server<redis_server>();
+  auto box = open(server.url()).outbox({.prefix = "{" + server.unique_prefix("effects") + "}"});
+  for (int i = 0; i < 10; ++i) {
+    commit_request request;
+    request.once = new_event_id();
+    EXPECT_EQ(box.backend()->commit(0, request, {.dedup_window = std::chrono::hours(1), .dedup_limit = 4}).status, commit_status::done);
+  }
+  EXPECT_EQ(box.stats().remembered, 4U);
+}
+
 TEST(OutboxOnRedis, SurvivesAForgottenScriptInTheMiddle) {
   const auto& server = shared_server<redis_server>();
   const auto prefix = "{" + server.unique_prefix("flush") + "}";
