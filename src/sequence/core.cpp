@@ -272,9 +272,11 @@ sequence_close_report sequence_core::close(time_point deadline) {
   changed_.notify_all();
   const std::int64_t rest = lease_.take_rest();
   const std::uint64_t used = lease_.drawn();
-  const std::int64_t last_of_lease = lease_.ordinal(lease_.high()) - 1;
+  // Unsigned: what comes after the last number there is has no sign.
+  const auto after_lease = static_cast<std::uint64_t>(lease_.ordinal(lease_.high()));
+  const auto last_of_lease = static_cast<std::int64_t>(after_lease - 1);
   lease_.publish(0);
-  sequence_close_report report{.unused = static_cast<std::uint64_t>(last_of_lease - rest + 1)};
+  sequence_close_report report{.unused = after_lease - static_cast<std::uint64_t>(rest)};
   const auto waiting = std::exchange(next_, std::nullopt);
   if (waiting) report.unused += static_cast<std::uint64_t>(waiting->last - waiting->first) + 1;
   numbers_->ids->add(used - std::min(used, std::exchange(told_ids_, used)));

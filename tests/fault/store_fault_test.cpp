@@ -44,6 +44,9 @@ struct psqlodbc {
   }
 };
 
+/// Where time is not what is tested: a busy machine may take its time.
+const database_options patient{.connect_timeout = 60s, .statement_timeout = 60s};
+
 template <class Way>
 class StoreFaults : public ::testing::Test {};
 using ways = ::testing::Types<direct<postgres_server>, direct<mariadb_server>, direct<h2_server>, psqlodbc>;
@@ -71,7 +74,7 @@ TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
       // A database object each: eight processes would have no common pool either.
       threads.emplace_back([&, w] {
         guarded([&] {
-          const auto mine = open(url).store();
+          const auto mine = open(url, patient).store();
           for (int round = 0; round < rounds; ++round) {
             std::vector<entry> batch;
             for (int k = 0; k < 4; ++k) {
@@ -89,13 +92,13 @@ TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
     for (int other = 0; other < 2; ++other) {
       threads.emplace_back([&](std::stop_token stop) {
         guarded([&] {
-          const auto mine = open(url).store();
+          const auto mine = open(url, patient).store();
           while (!stop.stop_requested()) (void)mine->expire(system_clock()->now(), 3);
         });
       });
       threads.emplace_back([&](std::stop_token stop) {
         guarded([&] {
-          const auto mine = open(url).store();
+          const auto mine = open(url, patient).store();
           timestamp seen{};
           while (!stop.stop_requested()) {
             const auto found = mine->find("n", "k0");
@@ -168,7 +171,7 @@ TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut_anywhere");
   cutting_proxy proxy(server.port());
-  const auto direct = open(TypeParam::url(server, database)).store({.create_schema = true});
+  const auto direct = open(TypeParam::url(server, database), patient).store({.create_schema = true});
   const auto store = open(TypeParam::url_through(server, proxy.port(), database), {.statement_timeout = 5s}).store();
   const auto base = system_clock()->now();
   const auto batch_of = [&](int round) {

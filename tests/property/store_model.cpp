@@ -106,10 +106,11 @@ void model_run::expect(const identity& which, const state& got, const char* wher
   close_over_expiry(known.now);
   const auto now = world_.clock->now();
   if (contains(known.now, got)) {
-    // Memory in front may still have what has expired and is gone below.
-    std::erase_if(known.now, [&](const state& each) {
-      return each != got && !(stack_.freshness > 0us && each && each->expire_on < now && (!got || got->expire_on < now));
-    });
+    // Memory in front may still have what has expired and is gone below, and does not know yet what another machine wrote.
+    const auto hidden = [&](const entry& each) {
+      return (each.expire_on < now && (!got || got->expire_on < now)) || (each.as_of <= known.foreign && (!got || got->as_of < each.as_of));
+    };
+    std::erase_if(known.now, [&](const state& each) { return each != got && !(stack_.freshness > 0us && each && hidden(*each)); });
     return;
   }
   // What another machine replaced a moment ago may still be served.

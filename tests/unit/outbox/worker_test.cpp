@@ -37,6 +37,8 @@ class Worker : public ::testing::Test {
   holdfast::outbox outbox_{holdfast::make_memory_outbox({.clock = clock_}), {.max_deliveries = 3}};
   std::vector<std::string> seen_{};
 
+  void TearDown() override { executor_->clear(); }  // a task that nobody ran holds its worker, which holds the executor
+
   worker_options options(worker_options made = {}) const {
     made.clock = clock_;
     made.executor = executor_;
