@@ -7,6 +7,7 @@
 
 #include "support/eventually.hpp"
 #include "support/redis_server.hpp"
+#include "support/running_worker.hpp"
 #include "support/shared_server.hpp"
 
 #include <gmock/gmock.h>
@@ -31,6 +32,7 @@ using holdfast::worker;
 using holdfast::worker_options;
 using holdfast::test::eventually;
 using holdfast::test::redis_server;
+using holdfast::test::running_worker;
 using holdfast::test::shared_server;
 
 class OutboxWorker : public ::testing::Test {
@@ -42,21 +44,6 @@ class OutboxWorker : public ::testing::Test {
     options.prefix = prefix_;
     return holdfast::open(redis_.url()).outbox(std::move(options));
   }
-};
-
-/// A worker that runs until the end of a scope.
-class running {
- public:
-  explicit running(worker& which) : thread_([this, &which](const std::stop_token& stop) { report_ = which.run(stop); }) {}
-  holdfast::worker_report stop() {
-    thread_.request_stop();
-    thread_.join();
-    return report_;
-  }
-
- private:
-  holdfast::worker_report report_{};
-  std::jthread thread_;
 };
 
 TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
@@ -80,10 +67,10 @@ TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
   how.handling.backoff = {.first = 1ms, .longest = 2ms};
   how.handling.max_attempts = 0;
   std::vector<std::unique_ptr<worker>> workers;
-  std::vector<std::unique_ptr<running>> runs;
+  std::vector<std::unique_ptr<running_worker>> runs;
   for (int i = 0; i < 4; ++i) {
     workers.push_back(std::make_unique<worker>(open({.lanes = 2}), handler, how));
-    runs.push_back(std::make_unique<running>(*workers.back()));
+    runs.push_back(std::make_unique<running_worker>(*workers.back()));
   }
   EXPECT_TRUE(eventually([&] { return box.stats().events == 0; }, 120s));
   for (auto& one : runs) EXPECT_EQ(one->stop().still_running, 0U);
@@ -98,7 +85,7 @@ TEST_F(OutboxWorker, WakesAtOnceAndStopsSoon) {
   const auto box = open();
   std::atomic<int> calls = 0;
   worker with(box, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 5min});
-  running one(with);
+  running_worker one(with);
   for (int i = 1; i <= 3; ++i) {
     std::this_thread::sleep_for(20ms);  // it waits by now, most of the time
     box.publish({.type = "t"});
@@ -125,7 +112,7 @@ TEST_F(OutboxWorker, TakesOverFromOneThatDied) {
                 return outcome::done();
               },
               {.idle = 50ms});
-  running one(with);
+  running_worker one(with);
   EXPECT_TRUE(eventually([&] { return deliveries == 2; }));
   one.stop();
   EXPECT_GT(fence, taken.fence);
@@ -174,7 +161,7 @@ TEST_F(OutboxWorker, WaitsOutAServerThatIsGone) {
   const auto box = holdfast::open(server.url()).outbox();
   std::atomic<int> calls = 0;
   worker with(box, [&](const delivery&) { return ++calls, outcome::done(); }, {.idle = 50ms});
-  running one(with);
+  running_worker one(with);
   box.publish({.type = "t"});
   ASSERT_TRUE(eventually([&] { return calls == 1; }));
   server.kill9();

@@ -7,6 +7,7 @@
 
 #include "outbox/model.hpp"
 #include "support/eventually.hpp"
+#include "support/running_worker.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,31 +29,17 @@ using holdfast::outcome;
 using holdfast::worker;
 using holdfast::worker_options;
 using holdfast::test::eventually;
+using holdfast::test::running_worker;
 
 holdfast::outbox make_outbox(std::size_t lanes = 1) {
   return holdfast::outbox(holdfast::make_memory_outbox({.lanes = lanes}), {.lanes = lanes});
 }
 
-/// A worker that runs until the end of a scope.
-class running {
- public:
-  explicit running(worker& which) : thread_([this, &which](const std::stop_token& stop) { report_ = which.run(stop); }) {}
-  holdfast::worker_report stop() {
-    thread_.request_stop();
-    thread_.join();
-    return report_;
-  }
-
- private:
-  holdfast::worker_report report_{};
-  std::jthread thread_;
-};
-
 TEST(WorkerThreads, DeliverUntilTold) {
   const auto outbox = make_outbox();
   std::atomic<int> calls = 0;
   worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); });
-  running one(with);
+  running_worker one(with);
   for (int i = 0; i < 100; ++i) outbox.publish({.type = "t"});
   EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }));
   const auto report = one.stop();
@@ -67,7 +54,7 @@ TEST(WorkerThreads, ANewEventWakesAtOnce) {
   const auto outbox = make_outbox();
   std::atomic<int> calls = 0;
   worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 10min});
-  running one(with);
+  running_worker one(with);
   for (int i = 1; i <= 5; ++i) {
     std::this_thread::sleep_for(5ms);  // it sleeps by now, most of the time; either way it must be quick
     outbox.publish({.type = "t"});
@@ -146,7 +133,7 @@ TEST(WorkerThreads, StopWaitsForHandlers) {
     (void)eventually([&] { return may_end.load(); });
     return outcome::done();
   });
-  running one(with);
+  running_worker one(with);
   ASSERT_TRUE(eventually([&] { return inside.load(); }));
   std::jthread later([&] {
     std::this_thread::sleep_for(20ms);
@@ -170,7 +157,7 @@ TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
                   return outcome::done();
                 },
                 {.stop_within = 20ms});
-    running one(with);
+    running_worker one(with);
     ASSERT_TRUE(eventually([&] { return inside->load(); }));
     EXPECT_EQ(one.stop().still_running, 1U);
   }
@@ -213,7 +200,7 @@ TEST(WorkerThreads, KeepOrderPerKey) {
         return fail ? outcome::retry("at random") : outcome::done();
       },
       how);
-  running one(with);
+  running_worker one(with);
   EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }, 120s));
   one.stop();
   ASSERT_EQ(firsts.size(), static_cast<std::size_t>(keys));
@@ -246,7 +233,7 @@ TEST(WorkerThreads, AreCounted) {
 TEST(WorkerThreads, RunOnlyOnceAtATime) {
   const auto outbox = make_outbox();
   worker with(outbox, [](const delivery&) { return outcome::done(); });
-  running one(with);
+  running_worker one(with);
   ASSERT_TRUE(eventually([&] { return with.health().locks == 1; }));
   EXPECT_THROW(with.run_until_empty(), holdfast::error);
   EXPECT_THROW(with.on("t", [](const delivery&) { return outcome::done(); }), holdfast::error);
