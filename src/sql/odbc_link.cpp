@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <mutex>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::sql::odbc {
@@ -56,6 +57,13 @@ SQLUINTEGER whole_seconds(std::chrono::milliseconds limit) {
 /// ODBC wants numbers as pointers.
 SQLPOINTER as_pointer(SQLULEN number) { return reinterpret_cast<SQLPOINTER>(number); }  // NOLINT(performance-no-int-to-ptr)
 
+/// Drivers connect one after the other: psqlODBC asks `setlocale` for its encoding and reads the name after another thread's connect may
+/// have freed it. Whoever waited half of its time goes on without its turn, so that a server that hangs does not hold up the others.
+std::unique_lock<std::timed_mutex> turn_to_connect(std::chrono::milliseconds limit) {
+  static std::timed_mutex one_at_a_time;
+  return {one_at_a_time, limit / 2};
+}
+
 }  // namespace
 
 marked_text with_marks(std::string_view text) {
@@ -108,8 +116,10 @@ link::link(const odbc_options& options) : secret_(options.password), limit_(opti
     release();
     throw;
   }
+  auto turn = turn_to_connect(options.connect_timeout);
   const auto connected =
       SQLDriverConnectW(connection_, nullptr, wide.data(), static_cast<SQLSMALLINT>(wide.size()), nullptr, 0, nullptr, SQL_DRIVER_NOPROMPT);
+  if (turn) turn.unlock();
   if (!SQL_SUCCEEDED(connected)) {
     const auto said = diagnostics(SQL_HANDLE_DBC, connection_);
     release();
