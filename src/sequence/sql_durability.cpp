@@ -34,13 +34,14 @@ void look_at_postgres(sql::connection& server, std::vector<std::string>& problem
 void look_at_mysql(sql::connection& server, std::vector<std::string>& problems, bool fenced) {
   const auto said =
       ask(server, "SELECT CAST(@@innodb_flush_log_at_trx_commit AS CHAR), CAST(@@log_bin AS CHAR), CAST(@@sync_binlog AS CHAR)", 3);
+  const bool replicates = said[1] == "1" || said[1] == "ON";  // MySQL says the one, MariaDB the other
   if (said[0] != "1")
     problems.push_back("the server does not sync each commit (innodb_flush_log_at_trx_commit = " + said[0] +
                        "): a crash loses commits; set it to 1");
-  if (said[1] == "1" && said[2] != "1")
+  if (replicates && said[2] != "1")
     problems.push_back("the server does not sync its binary log (sync_binlog = " + said[2] +
                        "): its replicas can know more than it does after a crash; set it to 1");
-  if (fenced && said[1] == "1" && ask(server, "SELECT CAST(@@binlog_format AS CHAR)", 1)[0] == "STATEMENT")
+  if (fenced && replicates && ask(server, "SELECT CAST(@@binlog_format AS CHAR)", 1)[0] == "STATEMENT")
     problems.emplace_back(
         "the server's replicas repeat statements (binlog_format = STATEMENT), and write their own id where failover_skip looks for that of "
         "this server; set it to ROW");

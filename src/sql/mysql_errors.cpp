@@ -51,6 +51,8 @@ constexpr std::string_view no_login = "the server refuses the login; check user,
 constexpr std::string_view no_plugin = "the server asks for a login method that this client does not have";
 constexpr std::string_view ended = "the server ended the statement at its own limit";
 constexpr std::string_view killed = "the server killed the connection";
+constexpr std::string_view only_statements =
+    "the server's binary log takes statements only (binlog_format = STATEMENT), so it refuses to write; set it to ROW or MIXED";
 constexpr std::string_view bad_text = "the text is not well-formed UTF-8, or has characters that the column cannot keep";
 constexpr std::string_view refused_value = "a value does not fit its column";
 
@@ -133,6 +135,7 @@ constexpr std::array table{
     known{1613, errc::unavailable, again, text::blanked, locked},
     known{1614, errc::unavailable, again, text::blanked, locked},
     known{1615, errc::unavailable, again, text::blanked, prepare_again},
+    known{1665, errc::unavailable, never, text::dropped, only_statements},
     known{1698, errc::permission, never, text::shown, no_login},
     known{1792, errc::unavailable, again, text::blanked, read_only},
     known{1820, errc::permission, never, text::blanked, "the password has expired; set a new one"},

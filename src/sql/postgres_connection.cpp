@@ -172,30 +172,51 @@ class postgres_connection final : public connection {
     const deadline until(limit_);
     allow_on_server(until);
     const std::span<const postgres::oid> types{bound_.types(), static_cast<std::size_t>(bound_.size())};
-    const std::string* name = statements_.find(text, types);
-    const bool known = name != nullptr;
-    if (!known) name = prepare(text, types, until);
-    try {
-      return run_named(*name, text, wanted, until);
-    } catch (const error& problem) {
-      // The table was altered, or the session is not the one that prepared it. The refusal came before anything was done, so it may be
-      // tried again; inside a transaction, though, that has failed now, and the caller will come again.
-      if (problem.backend_code() != "0A000" && problem.backend_code() != "26000") throw;
-      if (session_.broken()) throw;
-      if (session_.in_transaction()) {
-        if (problem.backend_code() == "0A000") forgotten_.push_back(*name);  // it is still there
-        statements_.remove(std::string(*name));
-        throw;
+    for (;;) {
+      const std::string* name = pooled_ ? nullptr : statements_.find(text, types);
+      const bool fresh = name == nullptr;
+      if (fresh && !pooled_) name = prepare(text, types, until);
+      if (pooled_) return run_unprepared(text, wanted, until);
+      try {
+        return run_named(*name, text, wanted, until);
+      } catch (const error& problem) {
+        // The table was altered, or the session is not the one that prepared it. The refusal came before anything was done, so it may be
+        // tried again; inside a transaction, though, that has failed now, and the caller will come again.
+        const bool forgotten = problem.backend_code() == "26000";
+        if (!forgotten && problem.backend_code() != "0A000") throw;
+        if (session_.broken()) throw;
+        const std::string gone = *name;
+        // Prepared a moment ago, and not here: a pooler has given us another session.
+        if (forgotten && fresh) pooled_ = true;
+        if (session_.in_transaction()) {
+          if (!forgotten) forgotten_.push_back(gone);  // it is still there
+          statements_.remove(gone);
+          throw;
+        }
+        if (!forgotten && fresh) throw;
+        if (forgotten) statements_.remove(gone);
+        else deallocate(gone, until);
       }
-      if (!known) throw;
-      deallocate(std::string(*name), until);
     }
-    return run_named(*prepare(text, types, until), text, wanted, until);
   }
 
   outcome run_named(const std::string& name, std::string_view text, const std::vector<type>& wanted, const deadline& until) {
-    const auto e = session_.in_transaction() && !ends_transaction(text) ? effect::none : effect::commits;
-    const auto done = session_.execute(name, bound_.wire(), e, until);
+    const auto e = effect_of(text);
+    return understood(session_.execute(name, bound_.wire(), e, until), wanted, e);
+  }
+
+  /// In one piece, which a pooler gives to one session.
+  outcome run_unprepared(const std::string& text, const std::vector<type>& wanted, const deadline& until) {
+    check_text(text);
+    const auto e = effect_of(text);
+    return understood(session_.execute_text(text, bound_.wire(), e, until), wanted, e);
+  }
+
+  [[nodiscard]] effect effect_of(std::string_view text) const {
+    return session_.in_transaction() && !ends_transaction(text) ? effect::none : effect::commits;
+  }
+
+  static outcome understood(const postgres::result& done, const std::vector<type>& wanted, effect e) {
     try {
       return read(done.get(), wanted);
     } catch (const error& problem) {
@@ -218,7 +239,10 @@ class postgres_connection final : public connection {
       session_.prepare(name, text, bound_.wire(), until);
     } catch (const error& problem) {
       // There is one of this name, hence of this text: someone else's, behind a pooler that shares server sessions.
-      if (problem.backend_code() != "42P05" || session_.in_transaction()) throw;
+      if (problem.backend_code() != "42P05") throw;
+      pooled_ = true;
+      if (session_.in_transaction())
+        throw error(errc::unavailable, "a pooler shares the server's sessions; try again", {.backend_code = "42P05", .transient = true});
     }
     statements_.add(text, types, std::move(name));
     return statements_.find(text, types);
@@ -261,6 +285,7 @@ class postgres_connection final : public connection {
   dialect_id dialect_;
   postgres::prepared_statements statements_{};
   std::vector<std::string> forgotten_{};  // stale on the server, not yet deallocated
+  bool pooled_ = false;                   // a pooler gives us one session after the other: what is prepared in one is not in the next
   bindings bound_{};
 };
 

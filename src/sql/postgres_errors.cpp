@@ -105,6 +105,11 @@ error from_server(const server_message& from) {
     more.transient = true;
     return {errc::unavailable, "the table has changed since the statement was prepared; try again", more};
   }
+  // PgBouncer's own words, in the one code that it has for everything: this one does not pass by itself.
+  if (from.sqlstate == "08P01" && from.text.starts_with("unsupported startup parameter")) {
+    return {errc::invalid_argument,
+            tidy(from.text) + "; if this is PgBouncer, set ignore_startup_parameters = options in its configuration", more};
+  }
   more.in_doubt = from.sqlstate == "08007" || from.sqlstate == "40003";
   const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) { return from.sqlstate.starts_with(m.state); });
   if (found == meanings.end()) return {errc::unavailable, "PostgreSQL says: " + tidy(from.text), more};

@@ -274,4 +274,12 @@ result session::execute(const std::string& name, const wire_parameters& paramete
   return receive(e, until);
 }
 
+result session::execute_text(const std::string& text, const wire_parameters& parameters, effect e, const deadline& until) {
+  prepare_to_send();
+  send(PQsendQueryParams(handle_, text.c_str(), parameters.count, parameters.types, parameters.values, parameters.lengths,
+                         parameters.formats, parameters.result_format),
+       until);
+  return receive(e, until);
+}
+
 }  // namespace HOLDFAST_NAMESPACE::sql::postgres

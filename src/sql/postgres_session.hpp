@@ -57,6 +57,8 @@ class session {
   result query(const std::string& text, effect e, const deadline& until);
   void prepare(const std::string& name, const std::string& text, const wire_parameters& parameters, const deadline& until);
   result execute(const std::string& name, const wire_parameters& parameters, effect e, const deadline& until);
+  /// Prepared and run in one piece, and forgotten.
+  result execute_text(const std::string& text, const wire_parameters& parameters, effect e, const deadline& until);
 
   /// What somebody said on a channel that was listened to; waits for it until then. Nothing: nobody said anything.
   std::optional<std::string> notification(const deadline& until);
