@@ -14,7 +14,7 @@ local PARKED, DONE, ERRORS, TICKETS, META, WAKE = KEYS[8], KEYS[9], KEYS[10], KE
 local call = redis.call
 local us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local now = math.floor(us / 1000)
-local function F(x) return string.format('%.0f', x) end
+local function F(x) return string.format('%d', x) end
 local counts = {}
 local function count(name, by) counts[name] = (counts[name] or 0) + by end
 local function write_counts()
