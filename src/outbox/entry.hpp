@@ -1,10 +1,11 @@
 #pragma once
 
 /// \file
-/// An entry: the JSON text that Redis keeps for an event. Written here, except for what only the store knows; scripts never parse it.
+/// An entry: the JSON text that is kept for an event. Written here, except for what only the store knows; scripts never parse it.
 ///
 ///     {"v":1,"id":"...",<body>,"createdAt":1700000000000,"seq":17}
 
+#include <holdfast/error.hpp>
 #include <holdfast/outbox/event.hpp>
 #include <holdfast/version.hpp>
 
@@ -29,10 +30,19 @@ struct entry_content {
   event what{};
   std::int64_t created_ms = 0;
   std::int64_t sequence = 0;
+  std::string problem{};  ///< of read_or_explain: why it cannot be read
 };
 /// Fields that are not known are passed over: a later version may have written them. Throws errc::malformed for what is no entry, and
 /// errc::unsupported_type for one of another version.
 [[nodiscard]] HOLDFAST_API entry_content read_entry(std::string_view text);
+
+/// Why an event has neither type nor payload.
+[[nodiscard]] inline std::string unreadable(const error& problem) { return std::string("its entry cannot be read: ") + problem.what(); }
+/// The same, but one that cannot be read takes nobody else down: it is an event with this id and key and without a type, which is what the
+/// outbox parks, and `problem` says why.
+[[nodiscard]] entry_content read_or_explain(std::string_view text, std::string_view id, std::string_view key);
+/// What a ticket will become, by the body that is kept of it. It has no id yet.
+[[nodiscard]] entry_content read_ticket(std::string_view body, std::string_view key);
 
 /// A text, quoted and escaped, as JSON has it.
 void append_json_text(std::string& to, std::string_view text);

@@ -13,9 +13,7 @@ namespace {
 
 namespace json = simdjson::ondemand;
 
-[[noreturn]] void refuse(std::string_view why) {
-  throw error(errc::malformed, "what the outbox keeps is no entry: " + std::string(why) + "; look at it with redis-cli HGET");
-}
+[[noreturn]] void refuse(std::string_view why) { throw error(errc::malformed, "what the outbox keeps is no entry: " + std::string(why)); }
 
 template <class T>
 T checked(simdjson::simdjson_result<T> found, std::string_view what) {
@@ -144,6 +142,22 @@ entry_content read_entry(std::string_view text) {
   // A capacity that one huge entry made is not kept.
   if (padded.capacity() > (std::size_t{1} << 20U)) std::string().swap(padded);
   return result;
+}
+
+entry_content read_or_explain(std::string_view text, std::string_view id, std::string_view key) {
+  try {
+    return read_entry(text);
+  } catch (const error& problem) {
+    entry_content instead;
+    instead.what.id = id;
+    instead.what.key = key;
+    instead.problem = unreadable(problem);
+    return instead;
+  }
+}
+
+entry_content read_ticket(std::string_view body, std::string_view key) {
+  return read_or_explain(entry_text("00000000-0000-0000-0000-000000000000", body, 0, 0), {}, key);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes

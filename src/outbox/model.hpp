@@ -79,7 +79,9 @@ class model : public outbox_backend {
     std::int64_t first_failed = 0;
     std::size_t run = 0;  ///< events of the key that the token covers, this one included
     std::string key{};
-    fence parked_by = 0;  ///< whose followers are to be parked, too: that token may say so again when the answer was lost
+    /// Whose followers are to be parked, too: that token may say so again when the answer was lost. Until they are, it stays pending, so that
+    /// whoever claims next goes on with it.
+    fence parked_by = 0;
   };
   struct follower {
     std::int64_t due = 0;
@@ -141,6 +143,8 @@ class model : public outbox_backend {
   [[nodiscard]] claimed_event describe(const lane_state& in, std::size_t lane, const kept& what, const progress* how) const;
   [[nodiscard]] outbox_record record_of(const lane_state& in, std::size_t lane, const kept& what, std::int64_t now) const;
   [[nodiscard]] bool holds_lock(const lane_state& in, std::string_view owner, std::int64_t now) const;
+  /// Parks up to so many of those behind the parked head of a key; how many are left. None: the key is free.
+  std::size_t park_behind(lane_state& in, const std::string& key, std::size_t most, std::int64_t now);
   [[nodiscard]] progress* held(lane_state& in, const std::string& id, const std::string& key, fence token, bool whole_run);
   void mark_if_earlier(lane_state& in, std::optional<std::int64_t> before);
 

@@ -121,8 +121,16 @@ claimed model::claim(const claim_request& request) {
   }
   if (!due.empty()) result.fence = next_token(in);
   room left{.events = most_in_a_call, .bytes = request.bytes};
+  std::size_t to_park = most_in_a_call;
   for (const auto& id : due) {
     if (left.events == 0) break;
+    if (in.parked.score(id)) {
+      // Whoever parked it did not come to those behind it.
+      const auto before = in.counts.parkings;
+      (void)park_behind(in, in.claims[id].key, to_park, now);
+      to_park -= static_cast<std::size_t>(in.counts.parkings - before);
+      continue;
+    }
     const auto entry = in.entries.find(id);
     if (!result.events.empty() && entry != in.entries.end() && entry->second.bytes > left.bytes) break;
     take(in, request.lane, id, result.fence, now, request.lease, request.run, left, result);
@@ -216,6 +224,7 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
       advance(in, one.key, rest, token, deadline);
     } else if (one.policy == park_policy::park) {
       how->parked_by = token;
+      in.pending.put(one.id, now);
       result.more.push_back(one.key);
     }
   }
@@ -245,19 +254,15 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
   return result;
 }
 
-std::size_t model::park_followers(std::size_t lane, std::string_view key, std::size_t most) {
-  const std::scoped_lock lock(mutex_);
-  auto& in = at(lane);
-  const std::string name(key);
-  const auto head = in.heads.find(name);
+std::size_t model::park_behind(lane_state& in, const std::string& key, std::size_t most, std::int64_t now) {
+  const auto head = in.heads.find(key);
   if (head == in.heads.end() || !in.parked.score(head->second)) return 0;
-  const auto now = now_ms();
-  const auto behind = in.followers.find(name);
+  const auto behind = in.followers.find(key);
   if (behind != in.followers.end()) {
     for (; most > 0 && !behind->second.empty(); --most) {
       const auto id = behind->second.begin()->second.id;
       behind->second.erase(behind->second.begin());
-      in.claims[id].key = name;
+      in.claims[id].key = key;
       in.errors[id] = "parked behind " + head->second;
       in.parked.put(id, now);
       ++in.counts.parkings;
@@ -265,8 +270,14 @@ std::size_t model::park_followers(std::size_t lane, std::string_view key, std::s
     if (!behind->second.empty()) return behind->second.size();
     in.followers.erase(behind);
   }
+  in.pending.erase(head->second);
   in.heads.erase(head);
   return 0;
+}
+
+std::size_t model::park_followers(std::size_t lane, std::string_view key, std::size_t most) {
+  const std::scoped_lock lock(mutex_);
+  return park_behind(at(lane), std::string(key), most, now_ms());
 }
 
 std::vector<bool> model::replay(std::size_t lane, std::span<const std::string> ids) {

@@ -4,6 +4,8 @@
 #include "outbox/redis_backend.hpp"
 #include "outbox/redis_words.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -107,22 +109,14 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
   std::vector<outbox_record> result;
   result.reserve(entries.size());
   for (const auto& one : entries) {
-    entry_content content;
-    std::string problem;
-    try {
-      content = read_entry(one.text);
-    } catch (const error& wrong) {  // seen with what is known of it, so that it can be found and discarded
-      content = {};
-      content.what.id = one.id;
-      problem = unreadable(wrong);
-    }
+    auto content = read_or_explain(one.text, one.id, {});  // seen with what is known of it, so that it can be found and discarded
     what.arg(one.id).arg(content.what.key);
     outbox_record record;
     record.what = {.event = std::move(content.what),
                    .lane = lane,
                    .created_at = timestamp(std::chrono::milliseconds(content.created_ms)),
                    .sequence = content.sequence,
-                   .last_error = std::move(problem)};
+                   .last_error = std::move(content.problem)};
     result.push_back(std::move(record));
   }
   what.idempotent();
@@ -190,11 +184,17 @@ scan_page redis_backend::scan(std::size_t lane, scan_what what, std::string_view
       found.push_back({.id = part.pairs[i].first, .text = text});
       continue;
     }
+    // `length of the key:key, body`. What is not is shown all the same: somebody has to find it.
     const auto colon = text.find(':');
-    const auto size = static_cast<std::size_t>(number_in(std::string_view(text).substr(0, colon)));
+    std::size_t size = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + std::min(colon, text.size()), size);
+    const bool whole =
+        colon != std::string::npos && problem == std::errc{} && end == text.data() + colon && size <= text.size() - colon - 1;
+    const std::string_view rest = whole ? std::string_view(text).substr(colon + 1) : std::string_view(text);
+    auto content = read_ticket(rest.substr(whole ? size : 0), rest.substr(0, whole ? size : 0));
     outbox_record record;
-    record.what.event =
-        read_entry(entry_text("00000000-0000-0000-0000-000000000000", std::string_view(text).substr(colon + 1 + size), 0, 0)).what;
+    record.what.event = std::move(content.what);
+    record.what.last_error = std::move(content.problem);
     record.what.event.id = part.pairs[i].first;
     record.what.lane = lane;
     record.what.deliveries = 0;

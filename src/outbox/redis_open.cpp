@@ -23,11 +23,12 @@ void check_server(const redis::server_report& server, const durability& how, boo
            "), events too; say CONFIG SET maxmemory-policy noeviction, or set allow_eviction");
   }
   const bool disk = how.level == durability::kind::fsynced;
+  // Before the file: a server that is told to keep one would be refused all the same.
+  if (disk && !server.can_wait_disk)
+    refuse(name + " " + server.version + " has no WAITAOF, which came with Redis 7.2; ask for aof or replicated instead");
   if ((how.level == durability::kind::aof || disk) && !server.aof) {
     refuse(name + " keeps no append-only file, so it cannot be '" + std::string(to_string(how.level)) + "'; say CONFIG SET appendonly yes");
   }
-  if (disk && !server.can_wait_disk)
-    refuse(name + " " + server.version + " has no WAITAOF, which came with Redis 7.2; ask for replicated instead");
   if ((how.level == durability::kind::replicated || disk) && server.replicas < how.replicas) {
     refuse(name + " has " + std::to_string(server.replicas) + " of the " + std::to_string(how.replicas) +
            " replicas that have to confirm; connect them, or ask for less");

@@ -24,10 +24,10 @@ constexpr std::string_view takes_in;
 
 redis_scripts::redis_scripts(std::string_view time)
     : publish(compose(takes_in, time, {lua_publish_plain, lua_common, lua_add, lua_publish})),
-      claim(compose(drains, time, {lua_claim_plain, lua_common, lua_places, lua_take, lua_claim})),
+      claim(compose(drains, time, {lua_claim_plain, lua_common, lua_places, lua_park_behind, lua_take, lua_claim})),
       extend(compose(drains, time, {lua_common, lua_places, lua_extend})),
       settle(compose(drains, time, {lua_settle_plain, lua_common, lua_places, lua_take, lua_settle})),
-      park_followers(compose(drains, time, {lua_common, lua_places, lua_park_followers})),
+      park_followers(compose(drains, time, {lua_common, lua_places, lua_park_behind, lua_park_followers})),
       replay(compose(drains, time, {lua_common, lua_places, lua_replay})),
       discard(compose(drains, time, {lua_common, lua_places, lua_discard})),
       pause(compose(drains, time, {lua_common, lua_pause})),

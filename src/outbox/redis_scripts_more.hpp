@@ -149,9 +149,11 @@ for i, ticket in ipairs(tickets) do
     local variant = string.format('%x', tonumber(string.sub(hex, 17, 17), 16) % 4 + 8)
     local id = string.sub(hex, 1, 8) .. '-' .. string.sub(hex, 9, 12) .. '-5' .. string.sub(hex, 14, 16) .. '-' .. variant ..
       string.sub(hex, 18, 20) .. '-' .. string.sub(hex, 21, 32)
-    local colon = string.find(texts[i], ':', 1, true)
-    local size = tonumber(string.sub(texts[i], 1, colon - 1))
-    items[#items + 1] = {id = id, key = string.sub(texts[i], colon + 1, colon + size), due = now, body = string.sub(texts[i], colon + size + 1)}
+    -- What nobody can read becomes an event, too: a claim will meet it, and park it with the reason.
+    local length, rest = string.match(texts[i], '^(%d+):(.*)$')
+    local size = tonumber(length)
+    if not size or size > #rest then size, rest = 0, texts[i] end
+    items[#items + 1] = {id = id, key = string.sub(rest, 1, size), due = now, body = string.sub(rest, size + 1)}
   end
   fired[#fired + 1] = F(now); fired[#fired + 1] = 't:' .. ticket
 end

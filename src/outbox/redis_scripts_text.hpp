@@ -53,8 +53,9 @@ end
 
 /// The places of events: who is at the head of its key, who follows, who is claimed. Changes are kept here and written by `flush`.
 /// A claim is `token:deliveries:attempts:replays:first failure:run:key`; of an event that was parked and whose followers are to be parked,
-/// too, `run` is the token of whoever parked it, who may say so again when the answer was lost. A follower is its key, NUL, 16 digits of its sequence, 15 of its
-/// time, its id; all with score 0, so that they are in the order of their bytes.
+/// too, `run` is the token of whoever parked it, who may say so again when the answer was lost. Until they are, it stays in `pending`: whoever
+/// claims next goes on with it. A follower is its key, NUL, 16 digits of its sequence, 15 of its time, its id; all with score 0, so that they
+/// are in the order of their bytes.
 inline constexpr std::string_view lua_places = R"lua(
 local states, scores, heads, queues = {}, {}, {}, {}
 local touched, touched_ids, changed_keys, changed_key_list = {}, {}, {}, {}
@@ -172,6 +173,48 @@ local function flush()
 end
 )lua";
 
+/// Parks up to `most` of those behind the parked head of a key. Gives how many are left (none: the key is free), and how many it parked.
+inline constexpr std::string_view lua_park_behind = R"lua(
+local function park_behind(key, most)
+  local blocking = head(key)
+  if not blocking or not call('ZSCORE', PARKED, blocking) then return 0, 0 end
+  local parked, errors, claims = {}, {}, {}
+  if most > 0 then peek(key, most) end
+  local q = queues[key]
+  local n = q and math.min(most, #q.got) or 0
+  for i = 1, n do
+    local m = q.got[i]
+    local id = string.sub(m, -36)
+    gone[#gone + 1] = m
+    local s = state(id) or fresh(key)
+    parked[#parked + 1] = F(now); parked[#parked + 1] = id
+    errors[#errors + 1] = id; errors[#errors + 1] = 'parked behind ' .. blocking
+    claims[#claims + 1] = id
+    claims[#claims + 1] = '0:' .. s.d .. ':' .. s.a .. ':' .. s.r .. ':' .. s.f .. ':0:' .. key
+  end
+  if n > 0 then
+    call('ZADD', PARKED, unpack(parked))
+    call('HSET', ERRORS, unpack(errors))
+    call('HSET', CLAIMS, unpack(claims))
+    count('parkings', n)
+  end
+  local left = call('ZLEXCOUNT', FOLLOWERS, '[' .. key .. '\0', '(' .. key .. '\1') - n
+  if left == 0 then
+    set_head(key, false)
+    call('ZREM', PENDING, blocking)
+  end
+  return left, n
+end
+)lua";
+
+/// ARGV: key, most. Reply: how many are left.
+inline constexpr std::string_view lua_park_followers = R"lua(
+chunk = tonumber(ARGV[2])
+local left = park_behind(ARGV[1], chunk)
+flush()
+return left
+)lua";
+
 /// Hands an event out, and the run behind it.
 inline constexpr std::string_view lua_take = R"lua(
 local function give(out, left, id, entry, s)
@@ -238,6 +281,7 @@ if #due == 0 then
 end
 local token = F(next_number('token'))
 local left = {events = 1000, bytes = bytes}
+local to_park = 1000
 chunk = math.min(run, 100)
 local stop = false
 for from = 1, #due, 100 do
@@ -246,9 +290,18 @@ for from = 1, #due, 100 do
   local texts = call('HMGET', ENTRIES, unpack(ids))
   local claims = call('HMGET', CLAIMS, unpack(ids))
   for i, id in ipairs(ids) do
-    if left.events == 0 or (#out > 4 and texts[i] and #texts[i] > left.bytes) then stop = true; break end
+    if left.events == 0 then stop = true; break end
     if states[id] == nil then states[id] = parse(claims[i]) end
-    take(id, texts[i], token, lease, run, left, out)
+    local s = states[id]
+    if s and s.t == '0' and s.n ~= 0 then
+      -- Parked, and whoever did it did not come to those behind it.
+      local _, parked = park_behind(s.k, to_park)
+      to_park = to_park - parked
+    elseif #out > 4 and texts[i] and #texts[i] > left.bytes then
+      stop = true; break
+    else
+      take(id, texts[i], token, lease, run, left, out)
+    end
   end
 end
 flush()
@@ -333,6 +386,7 @@ for i, item in ipairs(items) do
               advance(key, rest, token, deadline)
             elseif item.policy == 'park' then
               s.n = token
+              scores[id] = now
               more[#more + 1] = key
             end
           end
@@ -375,38 +429,6 @@ local reply = {table.concat(done), #more}
 for _, key in ipairs(more) do reply[#reply + 1] = key end
 for _, value in ipairs(out) do reply[#reply + 1] = value end
 return reply
-)lua";
-
-/// ARGV: key, most. Reply: how many are left.
-inline constexpr std::string_view lua_park_followers = R"lua(
-local key, most = ARGV[1], tonumber(ARGV[2])
-local blocking = head(key)
-if not blocking or not call('ZSCORE', PARKED, blocking) then return 0 end
-local parked, errors, claims = {}, {}, {}
-chunk = most
-peek(key, most)
-for i = 1, math.min(most, #queues[key].got) do
-  local m = queues[key].got[i]
-  local id = string.sub(m, -36)
-  gone[#gone + 1] = m
-  local s = state(id) or fresh(key)
-  s.k = key; s.t = '0'; s.n = 0
-  states[id] = s; scores[id] = nil
-  parked[#parked + 1] = F(now); parked[#parked + 1] = id
-  errors[#errors + 1] = id; errors[#errors + 1] = 'parked behind ' .. blocking
-  claims[#claims + 1] = id
-  claims[#claims + 1] = s.t .. ':' .. s.d .. ':' .. s.a .. ':' .. s.r .. ':' .. s.f .. ':' .. s.n .. ':' .. s.k
-end
-if #parked > 0 then
-  call('ZADD', PARKED, unpack(parked))
-  call('HSET', ERRORS, unpack(errors))
-  call('HSET', CLAIMS, unpack(claims))
-  count('parkings', #parked / 2)
-end
-local left = call('ZLEXCOUNT', FOLLOWERS, '[' .. key .. '\0', '(' .. key .. '\1') - #gone
-if left == 0 then set_head(key, false) end
-flush()
-return left
 )lua";
 
 /// ARGV: ids. Reply: a text with 1 or 0 for each.

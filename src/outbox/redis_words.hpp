@@ -34,9 +34,6 @@ namespace HOLDFAST_NAMESPACE::outboxes {
 /// Of an id, which is a UUID.
 inline constexpr std::size_t id_length = 36;
 
-/// Why an event has neither type nor payload.
-[[nodiscard]] inline std::string unreadable(const error& problem) { return std::string("its entry cannot be read: ") + problem.what(); }
-
 /// `101` as yes, no, yes.
 [[nodiscard]] inline std::vector<bool> marks_in(const redis::reply& answer) {
   std::vector<bool> result;

@@ -163,15 +163,15 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
         drained made;
         const auto found = ask(in, say_.due_tickets, {number, now.now, static_cast<std::int64_t>(most)});
         if (!found.empty()) {
-          std::vector<event> events;
+          std::vector<kept_event> events;
           json_rows fired;
           json_rows marks;
           for (std::size_t i = 0; i < found.size(); ++i) {
             const auto name = text_in(found, i, 0);
-            const auto id = expiry_event_id(name, timestamp(std::chrono::milliseconds(number_in(found, i, 1))));
-            auto what = read_entry(kept_entry(id, text_in(found, i, 3))).what;
-            what.delay = {};
-            events.push_back(std::move(what));
+            auto id = expiry_event_id(name, timestamp(std::chrono::milliseconds(number_in(found, i, 1))));
+            // Not read here: one that cannot be read is an event all the same, which a claim meets, and parks with the reason.
+            auto entry = kept_entry(id, text_in(found, i, 3));
+            events.push_back({.id = std::move(id), .key = text_in(found, i, 2), .entry = std::move(entry)});
             fired.row().add(name).add(number);
             marks.row().add(number).add("t:" + name).add(now.now);
           }

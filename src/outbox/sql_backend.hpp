@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::outboxes {
@@ -39,6 +40,8 @@ struct sql_row {
   std::optional<std::string> queue{};
   std::optional<std::int64_t> due{};
   outboxes::place place = place::queued;
+  /// `run` of a blocking one whose followers are to be parked, too: the token of whoever parked it, who may say so again when the answer was
+  /// lost. Until they are, it has a `due`: whoever claims next goes on with it.
   std::int64_t at = 0, token = 0, run = 0, deliveries = 0, attempts = 0, replays = 0, bytes = 0, created = 0, number = 0;
   std::string last_error{};
   std::int64_t head = 0;  ///< the first of its queue; 0: it stands in none
@@ -163,7 +166,13 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   void check_quota(join::transaction& in, std::size_t lane, std::size_t events, std::size_t bytes, const publish_terms& terms,
                    std::int64_t now) const;
   void lock_keys(join::transaction& in, std::span<const std::string_view> keys) const;
-  std::vector<receipt> add(join::transaction& in, std::size_t lane, std::span<const event> events, const publish_terms& terms,
+  /// An event as it is kept.
+  struct kept_event {
+    std::string id{}, key{};
+    std::int64_t delay = 0;
+    std::string entry{};
+  };
+  std::vector<receipt> add(join::transaction& in, std::size_t lane, std::span<const kept_event> events, const publish_terms& terms,
                            tally_sheet& counts) const;
   std::vector<receipt> add_at_once(join::transaction& in, std::size_t lane, std::span<const event> events,
                                    const publish_terms& terms) const;
@@ -176,6 +185,10 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   /// The next event of each of these keys becomes its head.
   void advance(join::transaction& in, std::size_t lane, const std::map<std::string, promotion, std::less<>>& keys) const;
   void place_rows(join::transaction& in, std::span<const sql_row> rows) const;
+  /// Parks up to so many of those behind a blocking head, which is locked; none left: the key is free. How many it parked, and whether there
+  /// are more.
+  std::pair<std::size_t, bool> park_behind(join::transaction& in, std::size_t lane, sql_row head, std::size_t most, std::int64_t now,
+                                           tally_sheet& counts) const;
   void trim(join::transaction& in, std::size_t lane, std::int64_t now, const publish_terms& terms, std::size_t more) const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> next_due(join::transaction& in, std::size_t lane, std::int64_t now) const;
   [[nodiscard]] outbox_record record_of(std::size_t lane, const sql::rows& from, std::size_t row, const std::string& entry) const;

@@ -94,41 +94,24 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
   json_rows taken;
   std::map<std::string, promotion, std::less<>> orphaned;
   json_rows gone;
-  std::vector<sql_row> aside;
   for (auto& [head, behind] : runs) {
-    std::string unreadable;
-    const auto hand_out = [&](sql_row& what) {
+    const auto hand_out = [&](sql_row& what, bool first) {
       const auto entry = entries.find(what.id);
       if (entry == entries.end()) return false;
-      claimed_event made{.lane = lane};
-      try {
-        made.event = read_entry(entry->second).what;
-      } catch (const error& problem) {
-        unreadable = kept_error(problem.what());
-        return false;
-      }
+      auto content = read_or_explain(entry->second, what.id, what.key);
+      if (!first && !content.problem.empty()) return false;  // as the head of its key it is parked; until then, nobody waits for its lease
+      claimed_event made{.event = std::move(content.what), .lane = lane};
+      made.last_error = std::move(content.problem.empty() ? what.last_error : content.problem);
       made.deliveries = static_cast<std::uint32_t>(what.deliveries + 1);
       made.attempts = static_cast<std::uint32_t>(what.attempts);
       made.replays = static_cast<std::uint32_t>(what.replays);
       made.created_at = timestamp(std::chrono::milliseconds(what.created));
       made.sequence = what.number != 0 ? what.number : what.seq;
-      made.last_error = std::move(what.last_error);
       into.events.push_back(std::move(made));
       ++counts.claims;
       return true;
     };
-    if (!hand_out(head)) {
-      if (!unreadable.empty()) {
-        // Damaged, or written by a later version: kept aside, so that the others go on. Its key waits for it.
-        head.place = head.queue ? place::blocking : place::parked;
-        head.due.reset();
-        head.at = now.now;
-        head.token = head.run = 0;
-        head.last_error = std::move(unreadable);
-        ++counts.parkings;
-        aside.push_back(std::move(head));
-        continue;
-      }
+    if (!hand_out(head, true)) {
       // Nothing to deliver: somebody removed its entry by hand.
       ++counts.orphans;
       --counts.events;
@@ -139,7 +122,7 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
     }
     std::int64_t covered = 1;
     for (auto& next : behind) {
-      if (!hand_out(next)) break;
+      if (!hand_out(next, false)) break;
       ++covered;
     }
     taken.row().add(head.seq).add(into.fence).add(covered).add(now.now + lease.count());
@@ -148,7 +131,6 @@ void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, s
     const auto list = taken.text();
     tell(in, say_.take, {std::string_view(list)});
   }
-  place_rows(in, aside);
   if (!gone.empty()) {
     const auto list = gone.text();
     tell(in, say_.erase_events, {std::string_view(list)});
@@ -173,13 +155,25 @@ claimed sql_backend::claim(const claim_request& request) {
         tally_sheet counts;
         room left{.events = most_in_a_call, .bytes = request.bytes};
         std::size_t wanted = request.most;
+        std::size_t to_park = most_in_a_call;
         for (int round = 0; round < most_rounds && wanted > 0; ++round) {
           auto found = rows_of(in, say_.candidates, {lane, now.now, static_cast<std::int64_t>(wanted)});
           const auto seen = found.size();
           std::vector<sql_row> heads;
           std::map<std::int64_t, std::int64_t> behind;  // a follower, and the first of its key
           std::set<std::int64_t> ours;
+          bool stuck = false;
+          std::set<std::int64_t> parking;
+          for (const auto& one : found) {
+            if (one.place != place::blocking) continue;
+            // Whoever parked it did not come to those behind it.
+            const auto [parked, more] = park_behind(in, request.lane, one, to_park, now.now, counts);
+            to_park -= parked;
+            stuck = stuck || more;
+            parking.insert(one.seq);
+          }
           for (auto& one : found) {
+            if (parking.contains(one.seq) || parking.contains(one.head)) continue;
             if (!one.first()) {
               behind.emplace(one.seq, one.head);
               continue;
@@ -190,7 +184,7 @@ claimed sql_backend::claim(const claim_request& request) {
           const auto taken_before = into.events.size();
           const auto head_count = heads.size();
           take(in, request.lane, now, std::move(heads), request.run, request.lease, left, into, counts);
-          bool stuck = into.events.size() == taken_before && head_count > 0;  // no room for the next
+          stuck = stuck || (into.events.size() == taken_before && head_count > 0);  // no room for the next
           if (!behind.empty()) {
             json_rows theirs;
             std::set<std::int64_t> asked = ours;

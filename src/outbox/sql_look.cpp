@@ -48,13 +48,11 @@ outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, st
   const auto what = read_row(from, row);
   const auto now = say_.dialect == sql::dialect_id::sqlite ? clock_ms() : number_in(from, row, 19);
   outbox_record made;
-  std::string unreadable;
-  try {
-    if (!entry.empty()) made.what.event = read_entry(entry).what;
-  } catch (const error& problem) {
-    // One that cannot be read is shown by what its row says: it has to be found to be discarded.
-    made.what.event.key = what.key;
-    unreadable = kept_error(problem.what());
+  std::string problem;
+  if (!entry.empty()) {
+    auto content = read_or_explain(entry, what.id, what.key);
+    made.what.event = std::move(content.what);
+    problem = std::move(content.problem);
   }
   made.what.event.id = what.id;
   made.what.lane = lane;
@@ -63,7 +61,7 @@ outbox_record sql_backend::record_of(std::size_t lane, const sql::rows& from, st
   made.what.replays = static_cast<std::uint32_t>(what.replays);
   made.what.created_at = timestamp(std::chrono::milliseconds(what.created));
   made.what.sequence = what.number != 0 ? what.number : what.seq;
-  made.what.last_error = what.last_error.empty() ? unreadable : what.last_error;
+  made.what.last_error = what.last_error.empty() ? problem : what.last_error;
   made.fence = what.token;
   const auto moment = [](std::int64_t ms) { return timestamp(std::chrono::milliseconds(ms)); };
   if (what.place == place::parked || what.place == place::blocking) {
@@ -98,7 +96,9 @@ scan_page sql_backend::scan(std::size_t lane, scan_what what, std::string_view a
       const auto found = ask(in, say_.scan_tickets, {number, after, limit});
       for (std::size_t i = 0; i < std::min(found.size(), most); ++i) {
         outbox_record made;
-        made.what.event = read_entry(kept_entry("00000000-0000-0000-0000-000000000000", text_in(found, i, 3))).what;
+        auto content = read_ticket(text_in(found, i, 3), text_in(found, i, 2));
+        made.what.event = std::move(content.what);
+        made.what.last_error = std::move(content.problem);
         made.what.event.id = text_in(found, i, 0);
         made.what.lane = lane;
         made.what.deliveries = 0;
@@ -151,9 +151,10 @@ check_report sql_backend::check(std::size_t lane, bool repair) {
         for (std::size_t i = 0; i < loose.size(); ++i) ids.push_back(text_in(loose, i, 0));
         std::map<std::size_t, json_rows> by_lane;
         for (const auto& [id, entry] : entries_of(in, ids)) {
-          const auto what = read_entry(entry).what;
-          auto& rows = by_lane[lane_of(what.key.empty() ? id : what.key, lanes_)];
-          rows.row().add(static_cast<std::int64_t>(lane_of(what.key.empty() ? id : what.key, lanes_))).add(id).add(what.key);
+          const auto what = read_or_explain(entry, id, {}).what;  // one that cannot be read is met by a claim, and parked
+          const auto at = lane_of(what.key.empty() ? id : what.key, lanes_);
+          auto& rows = by_lane[at];
+          rows.row().add(static_cast<std::int64_t>(at)).add(id).add(what.key);
           rows.add(std::int64_t{0}).add(now.now).add(static_cast<std::int64_t>(entry.size()));
         }
         for (const auto& [at, rows] : by_lane) {

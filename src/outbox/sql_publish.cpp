@@ -134,8 +134,8 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
   return result;
 }
 
-std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, std::span<const event> events, const publish_terms& terms,
-                                      tally_sheet& counts) const {
+std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, std::span<const kept_event> events,
+                                      const publish_terms& terms, tally_sheet& counts) const {
   std::vector<std::string_view> keys;
   json_rows ids;
   for (const auto& one : events) {
@@ -154,14 +154,14 @@ std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, s
     else known.insert(text_in(found, i, 0));
   }
   std::vector<receipt> result;
-  std::vector<std::pair<const event*, std::string>> fresh;
+  std::vector<const kept_event*> fresh;
   std::size_t bytes = 0;
   for (const auto& one : events) {
     const bool is_new = known.insert(one.id).second;
     result.push_back({.id = one.id, .status = is_new ? publish_status::added : publish_status::duplicate});
     if (!is_new) continue;
-    fresh.emplace_back(&one, kept_entry(one.id, entry_body(one)));
-    bytes += fresh.back().second.size();
+    fresh.push_back(&one);
+    bytes += one.entry.size();
   }
   counts.duplicates += static_cast<std::int64_t>(events.size() - fresh.size());
   if (fresh.empty()) return result;
@@ -173,24 +173,38 @@ std::vector<receipt> sql_backend::add(join::transaction& in, std::size_t lane, s
   json_rows rows;
   json_rows entries;
   std::size_t carried = 0;
+  std::uint64_t asked = 0;
+  std::uint64_t made = 0;
   const auto send = [&] {
     if (rows.empty()) return;
     const auto places = rows.text();
     const auto texts = entries.text();
-    tell(in, say_.add_events, {std::string_view(places)});
+    made += tell(in, say_.add_events, {std::string_view(places)});
+    if (made < asked) {
+      // Somebody published it between our look and now; without a key nobody waits for the other. When it is one, we know which.
+      if (fresh.size() == 1) return;
+      throw error(errc::duplicate, "an event with the id of one of these was published at the same time: run the transaction again",
+                  {.transient = true});
+    }
     tell(in, say_.add_entries, {std::string_view(texts)});
     rows = {};
     entries = {};
     carried = 0;
   };
-  for (const auto& [what, entry] : fresh) {
-    if (carried != 0 && carried + entry.size() > most_bytes) send();
-    carried += entry.size();
-    rows.row().add(static_cast<std::int64_t>(lane)).add(what->id).add(what->key).add(what->delay.count());
-    rows.add(now).add(static_cast<std::int64_t>(entry.size()));
-    entries.row().add(what->id).add(entry);
+  for (const auto* what : fresh) {
+    if (carried != 0 && carried + what->entry.size() > most_bytes) send();
+    carried += what->entry.size();
+    rows.row().add(static_cast<std::int64_t>(lane)).add(what->id).add(what->key).add(what->delay);
+    rows.add(now).add(static_cast<std::int64_t>(what->entry.size()));
+    entries.row().add(what->id).add(what->entry);
+    ++asked;
   }
   send();
+  if (made < asked) {
+    for (auto& one : result) one.status = publish_status::duplicate;
+    ++counts.duplicates;
+    return result;
+  }
   counts.events += static_cast<std::int64_t>(fresh.size());
   counts.published += static_cast<std::int64_t>(fresh.size());
   counts.bytes += static_cast<std::int64_t>(bytes);
@@ -209,7 +223,11 @@ std::vector<receipt> sql_backend::publish_in(join::transaction& in, std::size_t 
   if (events.empty()) return {};
   if (say_.dialect == sql::dialect_id::postgresql && !any(terms.quota)) return add_at_once(in, lane, events, terms);
   tally_sheet counts;
-  auto result = add(in, lane, events, terms, counts);
+  std::vector<kept_event> kept;
+  kept.reserve(events.size());
+  for (const auto& one : events)
+    kept.push_back({.id = one.id, .key = one.key, .delay = one.delay.count(), .entry = kept_entry(one.id, entry_body(one))});
+  auto result = add(in, lane, kept, terms, counts);
   write_tally(in, lane, counts);
   if (!say_.notify.text.empty() && counts.published > 0) {
     const auto name = std::to_string(lane);

@@ -105,6 +105,10 @@ settled sql_backend::settle(std::size_t lane, fence token, std::span<const settl
       made.done.push_back(ours);
       if (!ours) {
         ++counts.stale;
+        // The answer was lost, and with it who is to be parked.
+        const bool parking = found != rows.end() && found->second.place == place::blocking && found->second.key == one.key && token != 0 &&
+                             found->second.run == token;
+        if (parking && one.what == settlement::kind::park && one.policy == park_policy::park) made.more.push_back(one.key);
         continue;
       }
       auto row = std::move(found->second);
@@ -165,7 +169,12 @@ settled sql_backend::settle(std::size_t lane, fence token, std::span<const settl
         } else {
           row.place = place::blocking;
           keys.erase(one.key);
-          if (one.policy == park_policy::park) made.more.push_back(one.key);
+          if (one.policy == park_policy::park) {
+            row.run = token;
+            row.due = now.now;
+            made.more.push_back(one.key);
+            rows.emplace(one.id, row);  // said twice, it is answered twice
+          }
         }
       }
       changed.push_back(std::move(row));
@@ -235,28 +244,37 @@ std::size_t sql_backend::park_followers(std::size_t lane, std::string_view key, 
     const auto heads = seqs.text();
     auto found = rows_of(in, say_.by_seq, {std::string_view(heads)});
     if (found.empty() || found[0].place != place::blocking || !found[0].first()) return 0;
-    auto behind = rows_of(in, say_.followers, {static_cast<std::int64_t>(lane), key, first, static_cast<std::int64_t>(most) + 1});
-    const bool more = behind.size() > most;
-    if (more) behind.pop_back();
     tally_sheet counts;
-    for (auto& one : behind) {
-      one.place = place::parked;
-      one.queue.reset();
-      one.due.reset();
-      one.at = now.now;
-      one.last_error = "parked behind " + found[0].id;
-      ++counts.parkings;
-    }
-    if (!more) {
-      auto head = std::move(found[0]);
-      head.place = place::parked;
-      head.queue.reset();
-      behind.push_back(std::move(head));
-    }
-    place_rows(in, behind);
+    const bool more = park_behind(in, lane, std::move(found[0]), most, now.now, counts).second;
     write_tally(in, lane, counts);
     return more ? 1 : 0;
   });
+}
+
+std::pair<std::size_t, bool> sql_backend::park_behind(join::transaction& in, std::size_t lane, sql_row head, std::size_t most,
+                                                      std::int64_t now, tally_sheet& counts) const {
+  const std::string key = head.key;
+  auto behind =
+      rows_of(in, say_.followers, {static_cast<std::int64_t>(lane), std::string_view(key), head.seq, static_cast<std::int64_t>(most) + 1});
+  const bool more = behind.size() > most;
+  if (more) behind.pop_back();
+  const auto parked = behind.size();
+  for (auto& one : behind) {
+    one.place = place::parked;
+    one.queue.reset();
+    one.due.reset();
+    one.at = now;
+    one.last_error = "parked behind " + head.id;
+    ++counts.parkings;
+  }
+  if (!more) {
+    head.place = place::parked;
+    head.queue.reset();
+    head.due.reset();
+    behind.push_back(std::move(head));
+  }
+  place_rows(in, behind);
+  return {parked, more};
 }
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes

@@ -192,14 +192,15 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   known = s.say("SELECT o.ID, o.PLACE, o.AT, " + s.now_ms() + s.joined(e, s.rows({{"a", t}}), "o.ID = g.a"), {t}, {t, i, i, i});
   // Somebody may have published it again meanwhile: then it stays.
   forget_ids = s.say(s.erase(e, s.rows({{"a", t}}), "ID", "a") + " AND PLACE = 4 AND AT <= ?", {t, i});
+  // How many rows an ON DUPLICATE KEY UPDATE changed depends on the caller's CLIENT_FOUND_ROWS; of INSERT IGNORE it does not.
   // 0 as `created`: now, by the clock of the database.
   const std::string created = s.sqlite() ? "g.created" : "CASE WHEN g.created = 0 THEN " + s.now_ms() + " ELSE g.created END";
-  add_events =
-      s.say("INSERT INTO " + e + " (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) SELECT g.lane, g.id, g.k, NULLIF(g.k, ''), " +
-                created + " + g.delay, " + created + " + g.delay, g.bytes, " + created + " FROM " +
-                s.rows({{"lane"}, {"id", t}, {"k", t}, {"delay"}, {"created"}, {"bytes"}}) + s.where_all() + " ORDER BY g.n" +
-                s.unless_known("ID"),
-            {t});
+  add_events = s.say((s.mysql() ? "INSERT IGNORE INTO " : "INSERT INTO ") + e +
+                         " (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) SELECT g.lane, g.id, g.k, NULLIF(g.k, ''), " + created +
+                         " + g.delay, " + created + " + g.delay, g.bytes, " + created + " FROM " +
+                         s.rows({{"lane"}, {"id", t}, {"k", t}, {"delay"}, {"created"}, {"bytes"}}) + s.where_all() + " ORDER BY g.n" +
+                         (s.mysql() ? "" : " ON CONFLICT DO NOTHING"),
+                     {t});
   add_entries = s.say("INSERT INTO " + of.entries + " (ID, ENTRY) SELECT g.id, g.entry FROM " +
                           s.rows({{"id", t}, {"entry", type::bytes}}) + s.where_all() + s.unless_known("ID"),
                       {t});
@@ -207,7 +208,6 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
                        s.rows({{"lane"}, {"id", t}, {"at"}}) + s.where_all() +
                        (s.mysql() ? " ON DUPLICATE KEY UPDATE AT = VALUES(AT)" : " ON CONFLICT (ID) DO UPDATE SET AT = excluded.AT"),
                    {t});
-  // How many rows an ON DUPLICATE KEY UPDATE changed depends on the caller's CLIENT_FOUND_ROWS; of INSERT IGNORE it does not.
   remember_new = s.say((s.mysql() ? "INSERT IGNORE INTO " : "INSERT INTO ") + e +
                            " (LANE, ID, EVENT_KEY, PLACE, AT) VALUES (?, ?, '', 4, ?)" + (s.mysql() ? "" : " ON CONFLICT DO NOTHING"),
                        {i, t, i});

@@ -59,7 +59,7 @@ struct sql_words {
   sql::statement publish{};
   sql::statement known{};         ///< [id] -> id, place, at, now in milliseconds
   sql::statement forget_ids{};    ///< [id], at or before: those that are only remembered
-  sql::statement add_events{};    ///< lane, [id, key, due, created, bytes]
+  sql::statement add_events{};    ///< [lane, id, key, delay, created, bytes]; as many as are new
   sql::statement add_entries{};   ///< [id, entry]
   sql::statement remember{};      ///< lane, [id, at]
   sql::statement remember_new{};  ///< lane, id, at: unless it is there

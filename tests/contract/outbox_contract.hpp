@@ -16,9 +16,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -248,6 +251,115 @@ TYPED_TEST_P(OutboxContract, ParksBySkipBlockAndPark) {
     }
     EXPECT_TRUE(box.check().well());
   }
+}
+
+/// The answer of a settle was lost: said again, it is stale, and says again whose followers are to be parked. To nobody else.
+TYPED_TEST_P(OutboxContract, SaysAgainWhoIsToBeParked) {
+  auto box = this->open();
+  for (int i = 0; i < 3; ++i) (void)box.publish(this->make("k"));
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U);
+  auto park = this->acked(got.events[0]);
+  park.what = settlement::kind::park;
+  park.policy = park_policy::park;
+  park.error = "bad";
+  const std::vector<settlement> once{park};
+  const auto tell = [&](fence token, const std::vector<settlement>& what) { return box.backend()->settle(0, token, what, {}, {}); };
+  EXPECT_EQ(tell(got.fence, once).more, std::vector<std::string>{"k"});
+  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_TRUE(tell(got.fence + 1, once).more.empty()) << "somebody else";
+  auto block = once;
+  block[0].policy = park_policy::block;
+  EXPECT_TRUE(tell(got.fence, block).more.empty()) << "something else";
+  EXPECT_EQ(tell(got.fence, once).more, std::vector<std::string>{"k"});
+  EXPECT_FALSE(box.settle(0, got.fence, once).done.at(0)) << "settled before";
+  EXPECT_EQ(box.stats().parked, 3U);
+  EXPECT_TRUE(tell(got.fence, once).more.empty()) << "that is done";
+  (void)box.publish(this->make("k", "later"));
+  EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"later"});
+  EXPECT_TRUE(box.check().well());
+}
+
+/// Whoever parked the first event of a key died before those behind it were parked: the next who claims goes on.
+TYPED_TEST_P(OutboxContract, WhoClaimsNextParksTheFollowers) {
+  auto box = this->open();
+  std::vector<event> many;
+  for (int i = 0; i < 1102; ++i) many.push_back(this->make("k"));  // more than one step parks
+  many.push_back(this->make("other", "other"));
+  (void)box.publish_all(many);
+  const auto got = box.claim({.most = 1});
+  ASSERT_EQ(got.events.size(), 1U);
+  ASSERT_EQ(got.events[0].event.id, many[0].id);
+  auto park = this->acked(got.events[0]);
+  park.what = settlement::kind::park;
+  park.policy = park_policy::park;
+  park.error = "bad";
+  const std::vector<settlement> once{park};
+  EXPECT_EQ(box.backend()->settle(0, got.fence, once, {}, {}).more, std::vector<std::string>{"k"});
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::blocking);
+  std::vector<std::string> delivered;
+  for (int i = 0; i < 5 && box.stats().parked < 1102; ++i) {
+    const auto next = box.claim({.run = 10});
+    for (const auto& one : next.events) delivered.push_back(one.event.payload);
+    EXPECT_TRUE(next.next) << "there is more to do";
+  }
+  EXPECT_EQ(delivered, std::vector<std::string>{"other"}) << "none of the key";
+  EXPECT_EQ(box.stats().parked, 1102U);
+  EXPECT_EQ(box.stats().parkings, 1102U);
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::parked);
+  EXPECT_EQ(box.find(many[0].id)->what.last_error, "bad");
+  EXPECT_EQ(box.find(many[1101].id)->what.last_error, "parked behind " + many[0].id);
+  (void)box.publish(this->make("k", "later"));
+  EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"later"});
+  EXPECT_TRUE(box.check().well());
+}
+
+/// An id whose window is over is forgotten by whoever publishes it again, and by whoever trims: of many at once, one adds it.
+TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
+  constexpr std::chrono::milliseconds window{2};
+  const auto plain = this->open({.dedup_window = window});
+  const auto bounded = this->open({.quota = {.events = 100}, .dedup_window = window});
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    const auto& box = round % 2 == 0 ? plain : bounded;
+    const auto what = this->make(round % 3 == 0 ? "k" : "");
+    ASSERT_EQ(box.publish(what).status, publish_status::added);
+    const auto first = box.claim();
+    ASSERT_EQ(first.events.size(), 1U);
+    ASSERT_TRUE(box.ack(first.fence, first.events[0]));
+    this->fixture_.pass(window + std::chrono::milliseconds(3));
+    (void)box.publish(this->make("other"));
+    const auto held = box.claim();
+    ASSERT_EQ(held.events.size(), 1U);
+    std::barrier start(4);
+    std::atomic<int> added{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 3; ++t) {
+        threads.emplace_back([&, t] {
+          std::vector<event> mine{what};
+          if (round % 4 > 1) mine.push_back(this->make("own" + std::to_string(t)));
+          start.arrive_and_wait();
+          const auto receipts = box.publish_all(mine);
+          if (receipts.front().status == publish_status::added) ++added;
+          EXPECT_TRUE(receipts.back().safe());
+        });
+      }
+      threads.emplace_back([&] {
+        start.arrive_and_wait();
+        EXPECT_TRUE(box.ack(held.fence, held.events[0]));
+      });
+    }
+    EXPECT_EQ(added, 1);
+    const auto all = box.claim();
+    EXPECT_EQ(all.events.size(), round % 4 > 1 ? 4U : 1U);
+    EXPECT_EQ(std::count_if(all.events.begin(), all.events.end(), [&](const auto& one) { return one.event.id == what.id; }), 1);
+    (void)box.settle(0, all.fence, this->all_acked(all));
+    ASSERT_EQ(box.stats().events, 0U);
+    this->fixture_.pass(window + std::chrono::milliseconds(3));
+  }
+  EXPECT_TRUE(plain.check().well());
+  EXPECT_TRUE(bounded.check().well());
 }
 
 TYPED_TEST_P(OutboxContract, FindsPoison) {
@@ -529,7 +641,8 @@ TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
 
 REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
                             TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
-                            ParksBySkipBlockAndPark, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
+                            ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked, WhoClaimsNextParksTheFollowers,
+                            AnIdIsAddedOnceAfterItsWindow, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
                             PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
                             LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
                             RefusesWhatCannotBeMeant);

@@ -19,9 +19,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -379,31 +381,97 @@ TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
 /// Damaged, or written by a later version: it is kept aside with the reason, and the others are delivered.
 TYPED_TEST(OutboxSqlFault, AnUnreadableEntryIsParked) {
   const auto box = box_of(this->url, true);
-  const auto made = box.publish_all(std::vector<event>{{.type = "t", .key = "k", .payload = "1"},
-                                                       {.type = "t", .key = "k", .payload = "2"},
-                                                       {.type = "t", .payload = "3"},
-                                                       {.type = "t", .payload = "4"}});
+  std::vector<event> events;
+  for (const char* key : {"", "k", "k", "", "m", "m", "m"}) events.push_back({.type = "t", .key = key, .id = new_event_id()});
+  (void)box.publish_all(events);
   typename TestFixture::handle mine(this->url);
-  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = REPLACE(ENTRY, '\"v\":1', '\"v\":2') WHERE ID = '" + made[0].id + "'");
-  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '{' WHERE ID = '" + made[2].id + "'");
-  const auto got = box.claim({.run = 5});
-  ASSERT_EQ(got.events.size(), 1U);
-  EXPECT_EQ(got.events[0].event.payload, "4");
-  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = REPLACE(ENTRY, '\"v\":1', '\"v\":2') WHERE ID = '" + events[1].id + "'");
+  for (const std::size_t bad : {3U, 5U}) mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '{' WHERE ID = '" + events[bad].id + "'");
+  std::set<std::string> delivered;
+  for (int i = 0; i < 8; ++i) {
+    const auto got = box.claim({.run = 5});
+    for (const auto& one : got.events) {
+      if (box.ack(got.fence, one)) delivered.insert(one.event.id);
+    }
+  }
+  EXPECT_EQ(delivered, (std::set<std::string>{events[0].id, events[2].id, events[4].id, events[6].id}));
+  EXPECT_EQ(box.stats().parkings, 3U);
+  const auto parked = box.scan(scan_what::parked, "", 10).records;
+  ASSERT_EQ(parked.size(), 3U);
+  for (const auto& one : parked) EXPECT_NE(one.what.last_error.find("cannot be read"), std::string::npos) << one.what.last_error;
+  EXPECT_EQ(box.find(events[1].id)->what.event.key, "k");
+  EXPECT_TRUE(box.check().well());
+  EXPECT_EQ(box.discard(std::vector<std::string>{events[1].id, events[3].id, events[5].id}), 3U);
+  EXPECT_EQ(box.stats().events, 0U);
+  // What its key does is the policy for poison.
+  const auto careful = open(this->url).outbox({.prefix = prefix, .poison = park_policy::block});
+  const auto bad = careful.publish({.type = "t", .key = "k"}).id;
+  (void)careful.publish({.type = "t", .key = "k"});
+  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '' WHERE ID = '" + bad + "'");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(careful.claim({.run = 5}).events.empty());
+  EXPECT_EQ(careful.find(bad)->state, event_state::blocking);
+}
+
+/// So does a ticket: it fires, and becomes an event that is parked.
+TYPED_TEST(OutboxSqlFault, AnUnreadableTicketBecomesAParkedEvent) {
+  const auto box = box_of(this->url, true);
+  for (const auto* ticket : {"bad", "worse", "fine"}) (void)box.schedule(ticket, 1ms, {.type = "t", .key = "k", .payload = ticket});
+  typename TestFixture::handle mine(this->url);
+  mine.run("UPDATE fault_OUTBOX_TICKET SET BODY = '{{' WHERE TICKET = 'bad'");
+  mine.run("UPDATE fault_OUTBOX_TICKET SET BODY = '' WHERE TICKET = 'worse'");
+  std::map<std::string, outbox_record> seen;
+  for (const auto& one : box.scan(scan_what::tickets).records) seen.emplace(one.what.event.id, one);
+  ASSERT_EQ(seen.size(), 3U);
+  for (const auto* ticket : {"bad", "worse"}) {
+    EXPECT_NE(seen.at(ticket).what.last_error.find("cannot be read"), std::string::npos) << seen.at(ticket).what.last_error;
+    EXPECT_EQ(seen.at(ticket).what.event.key, "k");
+  }
+  EXPECT_EQ(seen.at("fine").what.event.payload, "fine");
+  std::size_t fired = 0;
+  EXPECT_TRUE(eventually([&] { return (fired += box.drain(0).tickets) == 3; }));
+  std::vector<std::string> delivered;
+  for (int i = 0; i < 6; ++i) {
+    const auto got = box.claim();
+    for (const auto& one : got.events) {
+      delivered.push_back(one.event.payload);
+      EXPECT_TRUE(box.ack(got.fence, one));
+    }
+  }
+  EXPECT_EQ(delivered, std::vector<std::string>{"fine"});
   EXPECT_EQ(box.stats().parked, 2U);
-  EXPECT_EQ(box.stats().parkings, 2U);
-  std::map<std::string, outbox_record> parked;
-  for (const auto& one : box.scan(scan_what::parked, "", 10).records) parked.emplace(one.what.event.id, one);
-  ASSERT_EQ(parked.size(), 2U);
-  EXPECT_EQ(parked.at(made[0].id).state, event_state::blocking);
-  EXPECT_EQ(parked.at(made[0].id).what.event.key, "k");
-  EXPECT_EQ(parked.at(made[2].id).state, event_state::parked);
-  for (const auto& [id, one] : parked) EXPECT_FALSE(one.what.last_error.empty());
-  EXPECT_TRUE(box.claim().events.empty()) << "its key waits for it";
-  EXPECT_EQ(box.discard(std::vector<std::string>{made[0].id, made[2].id}), 2U);
-  const auto next = box.claim();
-  ASSERT_EQ(next.events.size(), 1U);
-  EXPECT_EQ(next.events[0].event.payload, "2");
+  EXPECT_TRUE(box.check().well());
+  // An entry that nothing leads to, and that cannot be read, stops no repair.
+  mine.run("DELETE FROM fault_OUTBOX");
+  EXPECT_EQ(box.check(true).without_place, 2U);
+  EXPECT_TRUE(box.check().well());
+  (void)box.claim();
+  EXPECT_EQ(box.stats().parked, 2U);
+}
+
+/// Parks the first event of a key, is to park those behind it, too, and does not live to do so.
+HOLDFAST_WORKER(parks_half) {
+  const auto box = box_of(arguments.at(0));
+  const auto got = box.claim();
+  if (got.events.size() != 1) return 2;
+  const settlement park{
+      .id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park};
+  if (box.backend()->settle(0, got.fence, std::span(&park, 1), {}, {}).more.size() != 1) return 3;
+  return std::raise(SIGKILL);
+}
+
+TYPED_TEST(OutboxSqlFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
+  const auto box = box_of(this->url, true);
+  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
+  child_process half(worker_options("parks_half", {this->url}));
+  EXPECT_TRUE(half.wait(20s).value_or(exit_status{}).signalled);
+  EXPECT_EQ(box.stats().parked, 1U);
+  (void)box.publish({.type = "t", .key = "other"});
+  EXPECT_EQ(box.claim().events.size(), 1U) << "of the other key";
+  EXPECT_EQ(box.stats().parked, 3U);
+  (void)box.publish({.type = "t", .key = "k", .payload = "later"});
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U) << "the key is free";
+  EXPECT_EQ(got.events[0].event.payload, "later");
   EXPECT_TRUE(box.check().well());
 }
 

@@ -9,6 +9,7 @@
 #include <holdfast/redis.hpp>
 
 #include "outbox/redis_backend.hpp"
+#include "support/eventually.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -473,8 +475,13 @@ TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
   const auto db = open(server.url());
   EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::aof()}); }).find("append-only"), std::string::npos);
   EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::replicated(1)}); }).find("0 of the 1 replicas"), std::string::npos);
-  EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::fsynced()}); }), "nothing was refused");
+  // Debian's Redis is 7.0. It is said first, and when the outbox is opened: a file would not help.
+  const auto no_waitaof = refusal([&] { (void)db.outbox({.safe = durability::fsynced()}); });
+  EXPECT_NE(no_waitaof.find("has no WAITAOF, which came with Redis 7.2; ask for"), std::string::npos) << no_waitaof;
+  EXPECT_EQ(no_waitaof.find('\n'), std::string::npos);
   const auto box = db.outbox();
+  EXPECT_EQ(refusal([&] { (void)box.publish({.type = "t"}, durability::fsynced()); }), no_waitaof);
+  EXPECT_EQ(box.stats().published, 0U);
   EXPECT_NE(refusal([&] { (void)box.publish({.type = "t"}, durability::aof()); }).find("append-only"), std::string::npos);
   (void)server.run({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
   EXPECT_NE(refusal([&] { (void)db.outbox(); }).find("noeviction"), std::string::npos);
@@ -538,23 +545,34 @@ TEST(OutboxOnRedis, ParksWhatItCannotRead) {
   EXPECT_EQ(box.stats().events, 0U);
 }
 
-TEST(OutboxOnRedis, ParksTheFollowersAlsoAfterALostReply) {
+TEST(OutboxOnRedis, ATicketThatCannotBeReadBecomesAParkedEvent) {
   const auto& server = shared_server<redis_server>();
-  auto box = open(server.url()).outbox({.prefix = "{" + server.unique_prefix("lost") + "}"});
-  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
-  const auto got = box.claim({.run = 1});
-  ASSERT_EQ(got.events.size(), 1U);
-  const std::vector<settlement> park{
-      {.id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park}};
-  // The reply of this one is lost, and with it who is to be parked.
-  EXPECT_EQ(box.backend()->settle(0, got.fence, park, {}, {}).more, std::vector<std::string>{"k"});
-  EXPECT_EQ(box.stats().parked, 1U);
-  EXPECT_TRUE(box.backend()->settle(0, got.fence + 1, park, {}, {}).more.empty()) << "somebody else";
-  EXPECT_FALSE(box.settle(0, got.fence, park).done.at(0)) << "settled before";
+  const auto prefix = "{" + server.unique_prefix("ticket") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  for (const auto* ticket : {"bare", "long", "body", "fine"})
+    (void)box.schedule(ticket, std::chrono::milliseconds(1), {.type = "t", .key = "k", .payload = ticket});
+  (void)server.run({"HSET", prefix + ":tickets", "bare", "no ticket"});
+  (void)server.run({"HSET", prefix + ":tickets", "long", "99:k\"type\":\"t\""});
+  (void)server.run({"HSET", prefix + ":tickets", "body", "1:k{{"});
+  std::map<std::string, outbox_record> seen;
+  for (const auto& one : box.scan(scan_what::tickets).records) seen.emplace(one.what.event.id, one);
+  ASSERT_EQ(seen.size(), 4U);
+  for (const auto* ticket : {"bare", "long", "body"})
+    EXPECT_NE(seen.at(ticket).what.last_error.find("cannot be read"), std::string::npos) << seen.at(ticket).what.last_error;
+  EXPECT_EQ(seen.at("body").what.event.key, "k");
+  EXPECT_EQ(seen.at("fine").what.event.payload, "fine");
+  std::size_t fired = 0;
+  EXPECT_TRUE(eventually([&] { return (fired += box.drain(0).tickets) == 4; }));
+  std::vector<std::string> delivered;
+  for (int i = 0; i < 8; ++i) {
+    const auto got = box.claim({.run = 1});
+    for (const auto& one : got.events) {
+      delivered.push_back(one.event.payload);
+      EXPECT_TRUE(box.ack(got.fence, one));
+    }
+  }
+  EXPECT_EQ(delivered, std::vector<std::string>{"fine"});
   EXPECT_EQ(box.stats().parked, 3U);
-  EXPECT_TRUE(box.backend()->settle(0, got.fence, park, {}, {}).more.empty()) << "that is done";
-  (void)box.publish({.type = "t", .key = "k", .payload = "later"});
-  EXPECT_EQ(box.claim().events.size(), 1U);
 }
 
 TEST(OutboxOnRedis, ForgetsOldEffects) {
