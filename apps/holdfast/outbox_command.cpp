@@ -1,5 +1,6 @@
 #include <holdfast/error.hpp>
 #include <holdfast/outbox.hpp>
+#include <holdfast/outbox/sql.hpp>
 
 #include "entry_text.hpp"
 #include "groups.hpp"
@@ -153,6 +154,7 @@ void add_list(command group) {
       return --left > 0;
     });
     shown.end();
+    if (looked == 0) place.doubt(io, open.stats());
     return exit_fine;
   });
 }
@@ -204,6 +206,7 @@ void add_stats(command group) {
     const auto limit = overdue.given() ? time_of(overdue, "0s") : milliseconds::max();
     const auto stats = place.open(io).stats();
     io.out << (json.given() ? stats_json(stats) : stats_text(stats));
+    place.doubt(io, stats);
     return stats.overdue > limit ? exit_no : exit_fine;
   });
 }
@@ -377,6 +380,21 @@ void add_cancel(command group) {
   });
 }
 
+void add_schema(command group) {
+  command at = group.add("schema", "Print what creates the tables of an outbox on SQL");
+  at.about("For those who create tables themselves; --create-schema does it for you.");
+  at.examples("holdfast outbox schema --dialect postgresql\nholdfast outbox schema --dialect mariadb --prefix '{shop}'");
+  const option dialect = at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb"}).required();
+  const option prefix = at.value("--prefix", "P", "Its name, with the braces of a hash tag; {identity:outbox} if not given");
+  at.run([=](console& io) {
+    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb}) {
+      if (dialect.text() != to_string(id)) continue;
+      for (const auto& statement : outbox_schema(id, prefix.text(outbox_options{}.prefix))) io.out << statement << ";\n";
+    }
+    return exit_fine;
+  });
+}
+
 }  // namespace
 
 void add_outbox_commands(command root) {
@@ -401,6 +419,7 @@ void add_outbox_commands(command root) {
   add_fsck(group);
   add_schedule(group);
   add_cancel(group);
+  add_schema(group);
 }
 
 }  // namespace holdfast::cli

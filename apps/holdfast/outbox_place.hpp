@@ -9,6 +9,8 @@
 #include "command.hpp"
 #include "store_place.hpp"
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -32,9 +34,20 @@ struct outbox_place {
     if (prefix.given()) options.prefix = prefix.text();
     options.lanes = static_cast<std::size_t>(lanes.count(1));
     options.create_schema = create.given();
+    // What goes wrong while it is opened is the error of the command: said once.
+    const auto opened = std::make_shared<std::atomic<bool>>(false);
     database_options how;
-    how.log = log ? std::move(log) : [&io](const log_record& record) { io.warn(record.message); };
-    return holdfast::open(url_to_open(url.text(), create.given()), std::move(how)).outbox(std::move(options));
+    how.log = log ? std::move(log) : [&io, opened](const log_record& record) {
+      if (*opened) io.warn(record.message);
+    };
+    auto made = holdfast::open(url_to_open(url.text(), create.given()), std::move(how)).outbox(std::move(options));
+    *opened = true;
+    return made;
+  }
+  /// Nothing was found: say so where it looks like a mistyped name, since on Redis nothing has to be made before it is used.
+  void doubt(console& io, const outbox_stats& stats) const {
+    if (stats.published + stats.events + stats.tickets != 0) return;
+    io.warn("nothing was ever published here; if that is not what you expect, check --outbox and --prefix");
   }
 };
 

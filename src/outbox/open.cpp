@@ -13,6 +13,7 @@
 namespace HOLDFAST_NAMESPACE {
 
 outbox database::outbox(outbox_options options) const {
+  outboxes::check_options(options);  // before anything is made
   if (state_->pool) {
     auto backend =
         outboxes::open_sql_outbox(state_, {.prefix = options.prefix, .lanes = options.lanes, .create_schema = options.create_schema});
@@ -20,7 +21,6 @@ outbox database::outbox(outbox_options options) const {
   }
 #if HOLDFAST_HAS_REDIS
   if (state_->redis) {
-    outboxes::check_options(options);
     auto backend = std::make_shared<outboxes::redis_backend>(state_->redis, options);
     return holdfast::outbox(std::move(backend), std::move(options), state_->options.log, state_->options.metrics);
   }

@@ -80,9 +80,20 @@ void redis_backend::note_layout(std::string_view prefix) {
   const std::string meta = std::string(prefix) + ":meta";
   const auto wanted = std::to_string(lanes_.size());
   const auto read = [&] { return client_->call(command("HMGET").key(meta).arg("layout").arg("lanes").idempotent()).elements(); };
+  const auto expect = [&](const std::string& key, std::string_view type) {
+    const auto kind = client_->call(command("TYPE").key(key).idempotent()).text();
+    if (kind != type && kind != "none") {
+      refuse("the key '" + key + "' holds a " + kind + ", which no outbox wrote; choose another prefix, or remove what is kept there");
+    }
+  };
+  expect(meta, "hash");
   auto noted = read();
   // Only where nothing is noted: a server whose memory is full would refuse to write, and must be drained all the same.
   if (noted.at(0).is_nil() || noted.at(1).is_nil()) {
+    for (const auto& lane : lanes_) {
+      expect(lane[redis_lane::entries], "hash");
+      expect(lane[redis_lane::pending], "zset");
+    }
     (void)client_->call(command("HSETNX").key(meta).arg("layout").arg(layout_version).idempotent());
     (void)client_->call(command("HSETNX").key(meta).arg("lanes").arg(wanted).idempotent());
     noted = read();

@@ -116,6 +116,7 @@ std::shared_ptr<outbox_backend> open_sql_outbox(const std::shared_ptr<database::
 
 sql_backend::sql_backend(std::shared_ptr<database::state> on, const sql_outbox_setup& how)
     : on_(std::move(on)),
+      prefix_(how.prefix),
       lanes_(how.lanes),
       say_(on_->ask_dialect(), tables_of(how.prefix)),
       order_(how.order),
@@ -138,6 +139,8 @@ void sql_backend::open_lanes(bool create_schema) {
         if (create_schema) {
           for (const auto& text : sql_outbox_schema(say_.dialect, say_.tables)) lease->run(text);
         }
+        // Every column that is used, once: a table of another version is found now, not by the first event.
+        for (const auto& each : say_.all_columns) (void)lease->execute(each, {});
         const auto count = [&] { return static_cast<std::size_t>(number_in(lease->execute(say_.count_lanes, {}).rows, 0, 0)); };
         auto there = count();
         if (there == 0) {
@@ -160,6 +163,31 @@ void sql_backend::open_lanes(bool create_schema) {
       when_in_doubt::repeat);
 }
 
+error sql_backend::explained(const error& problem) const {
+  const auto& said = problem.message();
+  const auto& code = problem.backend_code();
+  const std::string name = "the outbox '" + prefix_ + "'";
+  const std::string tables = say_.tables.events + " and the tables that begin like it";
+  const error::details what{.backend_code = code, .in_doubt = problem.in_doubt()};
+  std::string schema = "holdfast outbox schema --dialect " + std::string(to_string(say_.dialect));
+  if (prefix_ != outbox_options{}.prefix) schema += " --prefix '" + prefix_ + "'";
+  // 42501 is PostgreSQL's, the others are MySQL's: not those of a login that failed.
+  if (code == "42501" || code == "1142" || code == "1143") {
+    return {errc::permission,
+            said + ": " + name + " needs SELECT, INSERT, UPDATE and DELETE on " + tables + ", and CREATE only to make them", what};
+  }
+  if (problem.code() != errc::missing_object) return problem;
+  if (said.find("column") != std::string::npos) {
+    return {errc::missing_object,
+            name + " was made by another version: a column of " + tables + " is missing; compare them with: " + schema, what};
+  }
+  if (said.find("table") == std::string::npos) return problem;
+  return {errc::missing_object,
+          name + " is not there: " + say_.tables.events + " or a table that begins like it is missing; correct the URL or the prefix, or " +
+              "create it with --create-schema (in C++: .create_schema), or see: " + schema,
+          what};
+}
+
 void sql_backend::repeat(const std::function<void()>& work, when_in_doubt in_doubt) {
   const auto start = std::chrono::steady_clock::now();
   for (int tried = 1;; ++tried) {
@@ -171,7 +199,9 @@ void sql_backend::repeat(const std::function<void()>& work, when_in_doubt in_dou
       const bool passes =
           (e.transient() && e.code() != errc::too_large && (e.code() != errc::timeout || e.in_doubt())) || e.code() == errc::duplicate;
       const bool in_time = std::chrono::steady_clock::now() - start < on_->options.statement_timeout;
-      if (!passes || tried == most_tries || !in_time || (e.in_doubt() && in_doubt == when_in_doubt::give_up)) throw;
+      if (!passes || tried == most_tries || !in_time || (e.in_doubt() && in_doubt == when_in_doubt::give_up)) {
+        throw explained(e);
+      }
     }
     thread_local std::minstd_rand random(std::random_device{}());
     const auto longest = std::chrono::microseconds(std::chrono::milliseconds(2 << std::min(tried, 6))).count();

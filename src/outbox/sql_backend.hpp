@@ -150,6 +150,8 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   void run(const std::function<void(join::transaction&)>& work, when_in_doubt in_doubt);
   void repeat(const std::function<void()>& work, when_in_doubt in_doubt);
   void open_lanes(bool create_schema);
+  /// What an error of the database means for an outbox, and what to do about it.
+  [[nodiscard]] error explained(const error& problem) const;
 
   sql::rows ask(join::transaction& in, const sql::statement& s, std::initializer_list<sql::parameter> parameters) const;
   std::uint64_t tell(join::transaction& in, const sql::statement& s, std::initializer_list<sql::parameter> parameters) const;
@@ -195,6 +197,7 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   [[nodiscard]] std::map<std::string, std::string, std::less<>> entries_of(join::transaction& in, std::span<const std::string> ids) const;
 
   std::shared_ptr<database::state> on_;
+  std::string prefix_;
   std::size_t lanes_;
   sql_words say_;
   key_order order_;

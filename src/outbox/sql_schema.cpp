@@ -1,5 +1,6 @@
 #include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/key/redis.hpp>
 #include <holdfast/outbox/sql.hpp>
 
 #include "outbox/sql_words.hpp"
@@ -9,16 +10,16 @@
 namespace HOLDFAST_NAMESPACE::outboxes {
 
 sql_tables tables_of(std::string_view prefix) {
+  (void)key::redis_prefix(prefix);
   const auto open = prefix.find('{');
   const auto close = prefix.find('}');
+  std::string name(prefix.substr(open + 1, close - open - 1));
   // The tables have no room for the rest: two prefixes with the same tag would be one outbox.
-  if (open != std::string_view::npos && close != std::string_view::npos && (open != 0 || close + 1 != prefix.size())) {
+  if (open != 0 || close + 1 != prefix.size()) {
     throw error(errc::invalid_argument,
-                "on SQL the prefix is its hash tag and nothing else: write '{" + std::string(prefix.substr(open + 1, close - open - 1)) +
-                    "}', or put the rest into the braces",
+                "on SQL the prefix is its hash tag and nothing else: write '{" + name + "}', or put the rest into the braces",
                 {.path = "prefix"});
   }
-  std::string name(open == std::string_view::npos || close == std::string_view::npos ? prefix : prefix.substr(open + 1, close - open - 1));
   const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
   // PostgreSQL folds names, others may not: all of them see the same.
   std::transform(name.begin(), name.end(), name.begin(),

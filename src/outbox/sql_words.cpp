@@ -308,6 +308,14 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   fold_sum = s.say("SELECT COUNT(*)" + sums + s.joined(of.tallies, s.rows({{"a"}}), "o.N = g.a"), {t}, sum_types);
   fold_erase = s.say(s.erase(of.tallies, s.rows({{"a"}}), "N", "a"), {t});
 
+  for (const auto& [table, columns] :
+       {std::pair{&of.events, std::string(event_columns) + ", o.LANE"}, std::pair{&of.entries, std::string("o.ID, o.ENTRY")},
+        std::pair{&of.tickets, std::string("o.LANE, o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY")},
+        std::pair{&of.lanes, std::string("o.LANE, o.PAUSED, o.OWNER, o.UNTIL, o.FENCE, o.TOKEN")},
+        std::pair{&of.tallies, "o.N, o.LANE" + names}})
+    all_columns.push_back(s.say("SELECT COUNT(*) FROM (SELECT " + columns + " FROM " + *table + " o WHERE 1 = 0) a", {}, {i}));
+  if (s.mysql()) all_columns.push_back(s.say("SELECT COUNT(*) FROM (SELECT o.N FROM " + of.stripes + " o WHERE 1 = 0) a", {}, {i}));
+
   const auto those = [](const std::string& which) { return "COUNT(CASE WHEN " + which + " THEN 1 END)"; };
   count = s.say("SELECT " + those("o.PLACE <> 4") + ", " + s.sum("CASE WHEN o.PLACE <> 4 THEN o.BYTES END") + ", " +
                     those("o.PLACE IN (2, 3)") + ", " + those("o.PLACE = 4") + ", " + those("o.PLACE = 3") + ", " +

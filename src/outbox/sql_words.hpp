@@ -52,7 +52,8 @@ struct sql_words {
   sql::statement clock{};       ///< -> now; locks nothing, for the caller's transaction
   sql::statement set_lane{};    ///< paused, owner, until, fence, token, lane
   sql::statement count_lanes{};
-  sql::statement add_lane{};  ///< lane
+  std::vector<sql::statement> all_columns{};  ///< every column of every table, and no row
+  sql::statement add_lane{};                  ///< lane
 
   sql::statement lock_stripes{};  ///< [stripe]; empty where nobody needs it or `publish` does it
   /// PostgreSQL alone, all in one: [id, key, entry, bytes, delay], lane, [stripe], class, channel -> ids that were added

@@ -1,9 +1,11 @@
 """holdfast outbox on SQLite, from outside. On Redis: tests/integration/outbox_worker_test.cpp."""
 
+import contextlib
 import http.server
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import threading
@@ -202,6 +204,43 @@ class Outbox(CommandTest):
             text, complaint = worker.communicate(timeout=30)
         self.assertEqual((worker.returncode, complaint), (0, b""))
         self.assertIn(b"done 1", text)
+
+    def test_mistakes_say_what_to_do(self):
+        """One line each."""
+        empty = ["--outbox", f"sqlite:{self.path('empty.db')}"]
+        open(self.path("empty.db"), "w").close()
+
+        def told(*words, code=2):
+            return self.refused("outbox", "stats", *words, code=code)
+
+        self.assertIn("see: holdfast outbox schema --dialect sqlite\n", told(*empty, code=3))
+        self.assertIn("holdfast outbox schema --dialect sqlite --prefix '{shop}'", told(*empty, "--prefix", "{shop}", code=3))
+        self.assertIn("hash tag", told(*empty, "--prefix", "shop", "--create-schema"))
+        self.assertIn("power of two", told(*empty, "--lanes", "3", "--create-schema"))
+        self.assertIn("is not there", told(*empty, "--prefix", "{shop}", code=3), "what was refused made nothing")
+        self.assertIn("check its path", told("--outbox", f"sqlite:{self.path('none.db')}"))
+        self.assertIn("127.0.0.1:1", told("--outbox", "redis://127.0.0.1:1", code=3))
+        self.publish()
+        self.assertIn("has 1 lanes, not 4", told(*self.at, "--lanes", "4"))
+        with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
+            db.execute("ALTER TABLE identity_outbox_OUTBOX DROP COLUMN NUMBER")
+        self.assertIn("another version", told(*self.at, code=3))
+
+    def test_schema(self):
+        for dialect in ("sqlite", "postgresql", "mysql", "mariadb"):
+            self.assertIn("CREATE TABLE IF NOT EXISTS shop_OUTBOX (", self.fine("outbox", "schema", "--dialect", dialect, "--prefix", "{shop}"))
+        with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
+            db.executescript(self.fine("outbox", "schema", "--dialect", "sqlite"))
+        self.at.remove("--create-schema")
+        self.publish()
+        self.assertEqual(self.stats()["events"], 1)
+
+    def test_an_empty_outbox_may_be_a_mistyped_one(self):
+        done = run("outbox", "stats", *self.at)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"nothing was ever published here", done.stderr)
+        self.publish()
+        self.assertEqual(run("outbox", "stats", *self.at).stderr, b"")
 
     def test_what_cannot_be_meant(self):
         self.assertIn("--exec", self.refused("outbox", "work", *self.at))

@@ -6,6 +6,7 @@
 
 #include "outbox/sql_open.hpp"
 #include "support/eventually.hpp"
+#include "support/failure_of.hpp"
 #include "support/kill_harness.hpp"
 #include "support/ledger.hpp"
 #include "support/mariadb_server.hpp"
@@ -16,6 +17,7 @@
 #include "support/worker.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -473,6 +475,57 @@ TYPED_TEST(OutboxSqlFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoK
   ASSERT_EQ(got.events.size(), 1U) << "the key is free";
   EXPECT_EQ(got.events[0].event.payload, "later");
   EXPECT_TRUE(box.check().well());
+}
+
+/// What went wrong, and what to do: in one line, and about an outbox.
+TYPED_TEST(OutboxSqlFault, MistakesSayWhatToDo) {
+  const auto told = [&](outbox_options options) {
+    const auto problem = failure_of([&] { (void)open(this->url).outbox(std::move(options)); });
+    EXPECT_EQ(std::string(problem.what()).find('\n'), std::string::npos);
+    EXPECT_EQ(std::string(problem.what()).find("store schema"), std::string::npos) << problem.what();
+    return std::string(problem.what());
+  };
+  const auto missing = told({.prefix = "{absent}"});
+  EXPECT_NE(missing.find("is not there"), std::string::npos) << missing;
+  const auto schema = missing.find("holdfast outbox schema --dialect ");
+  EXPECT_NE(schema, std::string::npos) << missing;
+  EXPECT_NE(missing.find(" --prefix '{absent}'", schema), std::string::npos) << missing;
+  // What is refused leaves nothing behind.
+  (void)told({.prefix = "absent", .create_schema = true});
+  (void)told({.prefix = "{absent}", .lanes = 3, .create_schema = true});
+  EXPECT_EQ(told({.prefix = "{absent}"}), missing);
+
+  const auto box = box_of(this->url, true);
+  EXPECT_NE(told({.prefix = prefix, .lanes = 4}).find("has 1 lanes, not 4"), std::string::npos);
+  typename TestFixture::handle mine(this->url);
+  mine.run("ALTER TABLE fault_OUTBOX_LANE DROP COLUMN UNTIL");
+  const auto other = told({.prefix = prefix});
+  EXPECT_NE(other.find("was made by another version"), std::string::npos) << other;
+  mine.run("DROP TABLE fault_OUTBOX_TALLY");
+  EXPECT_NE(told({.prefix = prefix}).find("outbox schema"), std::string::npos);
+  // Also when it happens to one that is open.
+  mine.run("DROP TABLE fault_OUTBOX_LANE");
+  EXPECT_NE(std::string(failure_of([&] { (void)box.claim(); }).what()).find("outbox schema"), std::string::npos);
+}
+
+TEST(OutboxSqlRights, ThoseThatAreMissingAreNamed) {
+  const auto& postgres = shared_server<postgres_server>();
+  const auto pg = postgres.create_database("rights");
+  (void)box_of(postgres.url(pg), true);
+  postgres.run("ALTER TABLE fault_OUTBOX OWNER TO postgres", pg);
+  const std::string from_postgres = failure_of([&] { (void)box_of(postgres.url(pg)); }).what();
+  EXPECT_NE(from_postgres.find("needs SELECT, INSERT, UPDATE and DELETE on fault_OUTBOX"), std::string::npos) << from_postgres;
+
+  const auto& mariadb = shared_server<mariadb_server>();
+  const auto my = mariadb.create_database("rights");
+  (void)box_of(mariadb.url(my), true);
+  const auto name = "guest" + std::to_string(::getpid());
+  const auto user = name + "@'127.0.0.1'";
+  mariadb.run("CREATE USER " + user + " IDENTIFIED BY 'secret'", "mysql");
+  mariadb.run("GRANT SELECT ON " + my + ".fault_OUTBOX_LANE TO " + user, "mysql");
+  const std::string from_mariadb = failure_of([&] { (void)open(mariadb.url(my), {.user = name}).outbox({.prefix = prefix}); }).what();
+  EXPECT_NE(from_mariadb.find("needs SELECT, INSERT, UPDATE and DELETE on fault_OUTBOX"), std::string::npos) << from_mariadb;
+  mariadb.run("DROP USER " + user, "mysql");
 }
 
 TEST(OutboxSqlNames, APrefixIsItsHashTag) {

@@ -468,6 +468,13 @@ TEST(OutboxOnRedis, LanesAreSpreadAndFixed) {
   EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix}); }).find("has 4 lanes, not 1"), std::string::npos);
   EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = "no-tag"}); }), "nothing was refused");
   EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix, .lanes = 3}); }), "nothing was refused");
+  for (const auto* key : {":meta", ":entries", ":pending"}) {
+    const auto other = "{" + server.unique_prefix("other") + "}";
+    (void)server.run({"SET", other + key, "x"});
+    EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = other}); }).find("holds a string, which no outbox wrote; choose another prefix"),
+              std::string::npos)
+        << key;
+  }
 }
 
 TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
