@@ -30,18 +30,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void prepare(const std::string& url) { (void)open(url).block_store({.create_schema = true}); }
-
-drawing::opener drawer_of(const std::string& url, sequence_store_options store = {}, std::int64_t block = 20) {
-  return [=] { return open(url).sequence("torture.id", {.blocks = fixed_blocks{.size = block}, .store = store}); };
-}
-
-/// Waits until more was drawn, so that a promise was at stake.
-void wait_for_more(const drawing& under, std::size_t more = 2000) {
-  ASSERT_TRUE(eventually([&, before = under.size()] { return under.size() > before + more || !under.problem().empty(); }, 60s));
-  ASSERT_EQ(under.problem(), "");
-}
-
 // ---- The server is killed.
 
 /// How many ids came again after a server was killed and started a few times under load.

@@ -3,7 +3,12 @@
 /// \file
 /// Ids that somebody drew, and whether one came twice.
 
+#include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
+
+#include "support/eventually.hpp"
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -115,5 +120,20 @@ class drawing {
 
   std::vector<std::unique_ptr<drawer>> drawers_{};
 };
+
+/// The table, before anybody draws.
+inline void prepare(const std::string& url) { (void)open(url).block_store({.create_schema = true}); }
+
+[[nodiscard]] inline drawing::opener drawer_of(const std::string& url, sequence_store_options store = {}, std::int64_t block = 20,
+                                               database_options how = {}) {
+  return [=] { return open(url, how).sequence("torture.id", {.blocks = fixed_blocks{.size = block}, .store = store}); };
+}
+
+/// Waits until more was drawn, so that a promise was at stake.
+inline void wait_for_more(const drawing& under, std::size_t more = 2000) {
+  using namespace std::chrono_literals;
+  ASSERT_TRUE(eventually([&, before = under.size()] { return under.size() > before + more || !under.problem().empty(); }, 60s));
+  ASSERT_EQ(under.problem(), "");
+}
 
 }  // namespace holdfast::test
