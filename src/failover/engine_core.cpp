@@ -1,5 +1,7 @@
 #include "failover/engine_core.hpp"
 
+#include <holdfast/store/compose.hpp>
+
 #include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
@@ -69,10 +71,15 @@ engine_options gated(engine_options options, const std::shared_ptr<log_gate>& ga
   return options;
 }
 
+/// The queue that a store has already.
+std::shared_ptr<write_behind> queue_in(const std::shared_ptr<store>& on) {
+  if (const auto composed = std::dynamic_pointer_cast<composed_store>(on)) return composed->parts().write_behind;
+  return std::dynamic_pointer_cast<write_behind>(on);
+}
+
 std::shared_ptr<write_behind> queue_for(const std::shared_ptr<store>& on, const engine_options& options) {
   // In memory a put costs less than queueing it; and one queue is enough.
-  if (!options.write_behind || !on->waits() || std::dynamic_pointer_cast<write_behind>(on))
-    return std::dynamic_pointer_cast<write_behind>(on);
+  if (auto given = queue_in(on); given || !options.write_behind || !on->waits()) return given;
   auto how = options.queue_of_writes;
   how.max_skew = options.max_skew;
   how.linger = {};  // close() has waited already
@@ -92,7 +99,8 @@ engine_core::engine_core(std::shared_ptr<store> on, engine_options given)
       metrics(isolate(options.metrics)),
       through(std::move(on)),
       behind(queue_for(through, options)),
-      front(behind ? behind : through),
+      owns_queue(behind && !queue_in(through)),
+      front(owns_queue ? behind : through),
       reads_wait(front->waits()),
       recents(options.recents) {
   metrics->gauge("holdfast_failover_points", {}, "points that are registered")->set(0);
@@ -198,12 +206,9 @@ close_report engine_core::close(std::chrono::steady_clock::time_point deadline) 
   for (const auto& each : all) {
     if (const auto calls = each->running(); calls != 0) report.still_running.push_back({.point = each->name, .calls = calls});
   }
-  if (behind && behind != through) {
-    const auto written = behind->close(deadline);
-    report.unsaved = written.unsaved + written.in_flight;
-    report.lost = written.failed + written.dropped;
-  } else if (behind) {
-    const auto written = behind->flush(deadline);
+  if (behind) {
+    // One that was given may have other users.
+    const auto written = owns_queue ? behind->close(deadline) : behind->flush(deadline);
     report.unsaved = written.unsaved + written.in_flight;
     report.lost = written.failed + written.dropped;
   }

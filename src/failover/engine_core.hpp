@@ -84,7 +84,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   const logger log;
   const std::shared_ptr<isolated_metrics> metrics;
   const std::shared_ptr<store> through;        ///< as it was given
-  const std::shared_ptr<write_behind> behind;  ///< null when writes are not delayed
+  const std::shared_ptr<write_behind> behind;  ///< its own queue, or that of the given store; null when writes are not delayed
+  const bool owns_queue;                       ///< in front of `through`; a given one is within it
   const std::shared_ptr<store> front;          ///< what is read, and written unless a point writes through
   const bool reads_wait;
 

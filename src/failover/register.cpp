@@ -143,6 +143,8 @@ class inspection {
       add("its exception policy is custom; give point_hooks::unserved or engine_options::unserved");
     if (!engine_.options.write_behind && options_.write_behind.value_or(false))
       add("it wants write-behind, which engine_options::write_behind switched off");
+    if (!options_.write_behind.value_or(true) && engine_.behind && !engine_.owns_queue)
+      add("its write_behind = false cannot be kept, for the store writes behind by itself; give the engine the store below the queue");
   }
   void check_class() {
     class_ = options_.payload_class;

@@ -52,7 +52,7 @@ std::vector<bool> put_rows(const point_core& point, std::vector<entry> rows, std
   if (count == 0) return none;
   const auto complain = [&](const std::exception_ptr& why) { point.warn("store", "a slice of an answer could not be stored", why); };
   // A queue takes them at once, and memory does not wait.
-  if (point.writes == engine.behind || !point.writes->waits()) {
+  if ((engine.behind && point.writes == engine.front) || !point.writes->waits()) {
     std::vector<bool> failed(count, false);
     std::exception_ptr why;
     put_halves(*point.writes, rows, 0, failed, why, [&] { return engine.clock->steady() < deadline; });

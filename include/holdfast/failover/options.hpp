@@ -75,7 +75,7 @@ struct point_options {
   std::optional<breaker_options> breaker{};                      ///< none unless given
   std::size_t concurrency_limit = 0;         ///< calls at the same time; one more is answered from the store. 0: no limit
   bool single_flight = false;                ///< callers with the same key share one call
-  std::optional<bool> write_behind{};        ///< false: the answer is stored before the caller gets it
+  std::optional<bool> write_behind{};        ///< false: the answer is stored before the caller gets it; not on a store with a queue
   std::size_t max_payload = 0;               ///< bytes; a larger answer is not stored, and counted. 0: the engine's
   std::string payload_class{};               ///< what is written as PAYLOAD_CLASS; else the registry's name, else the type's
   std::optional<scatter_options> scatter{};  ///< of calls for many things at once; instead of the engine's
@@ -100,7 +100,7 @@ struct engine_options {
   holdfast::exception_policy exception_policy = exception_policy::rethrow;  ///< of points that do not say
   /// For exception_policy::custom: told what was not served. What it throws leaves; when it returns, the answer is empty.
   std::function<void(std::string_view point, const provenance& from)> unserved{};
-  bool write_behind = true;  ///< write in the background where a store may wait
+  bool write_behind = true;  ///< write in the background where a store may wait, unless the store does so by itself
   /// How writes wait; a caller never does unless it is told to. Its clock, log, metrics, max_skew and linger are the engine's.
   write_behind_options queue_of_writes{.full = when_full::drop_oldest};
   std::chrono::microseconds read_deadline = std::chrono::seconds(1);  ///< of a read of the store; then there is nothing to serve

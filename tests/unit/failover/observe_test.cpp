@@ -1,5 +1,7 @@
 // What an operator sees: numbers, health, report; and that none of it can break a call. And the end of an engine.
 
+#include <holdfast/store/compose.hpp>
+
 #include "support/eventually.hpp"
 #include "unit/failover/fixture.hpp"
 
@@ -319,6 +321,39 @@ TEST_F(FailoverClose, WhatCouldNotBeWrittenIsReported) {
   const auto report = with().close(clock->steady() + 100ms);
   EXPECT_EQ(report.unsaved, 2U);
   EXPECT_FALSE(report.clean());
+}
+
+TEST_F(FailoverClose, WhatWaitsInTheQueueOfTheGivenStoreIsUnsavedToo) {
+  shaky->before = [this](faulty_store::operation, std::span<const entry>) {
+    if (store_down) throw error(errc::unavailable, "the store is down", {.transient = true});
+  };
+  const auto with_queue = [this](bool composed) -> std::shared_ptr<store> {
+    if (!composed) return make_write_behind(shaky, {.linger = 0ms});
+    return compose(shaky).write_behind({.linger = 0ms}).tiered().tenants({.tenants = {"acme"}, .default_tenant = "acme"}).build();
+  };
+  const auto until = [](std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; };
+  for (const bool composed : {false, true}) {
+    for (const bool queues : {true, false}) {
+      const auto given = with_queue(composed);
+      holdfast::engine e(given, {.write_behind = queues, .linger = 0ms});
+      EXPECT_EQ(e.store(), given) << "one queue is enough";
+      const auto point = e.protect("country-by-code", [](const std::string& code) { return country{code, "x"}; });
+      store_down = true;
+      (void)point("FR");
+      EXPECT_FALSE(e.flush(until(20ms)));
+      EXPECT_EQ(e.health().unsaved, 1U);
+      store_down = false;
+      EXPECT_TRUE(e.flush(until(20s)));
+      store_down = true;
+      (void)point("DE");
+      const auto report = e.close(until(20ms));
+      EXPECT_EQ(report.unsaved, 1U);
+      EXPECT_FALSE(report.clean());
+      store_down = false;
+      EXPECT_NO_THROW(given->put({.name = "another", .key = "engine", .as_of = clock->now(), .expire_on = timestamp::max()}))
+          << "what was given is not closed: others may use it";
+    }
+  }
 }
 
 TEST_F(FailoverClose, APointOutlivesItsEngine) {

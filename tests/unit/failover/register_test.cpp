@@ -1,5 +1,7 @@
 // A bad point fails when it is registered, with all that is wrong with it.
 
+#include <holdfast/store/compose.hpp>
+
 #include "failover/type_name.hpp"
 #include "support/failure_of.hpp"
 #include "unit/failover/fixture.hpp"
@@ -76,6 +78,20 @@ TEST_F(FailoverRegistration, APeerDecidesTheKeys) {
           .find("leave key_style alone"),
       std::string::npos);
   EXPECT_THROW(engine(table, {.hash = key::row_hash::blake2b}), error);
+}
+
+TEST_F(FailoverRegistration, APointCannotWritePastTheQueueOfTheGivenStore) {
+  const std::shared_ptr<store> bare = make_write_behind(memory);
+  const std::shared_ptr<store> composed = compose(memory).write_behind().tiered().build();
+  const auto call = [](const std::string& code) { return code; };
+  for (const auto& given : {bare, composed}) {
+    engine queued(given);
+    const auto problem = failure_of([&] { (void)queued.protect("durable", {.write_behind = false}, call); });
+    EXPECT_NE(problem.message().find("give the engine the store below the queue"), std::string::npos) << problem.message();
+    EXPECT_NO_THROW((void)queued.protect("queued", {.write_behind = true}, call));
+  }
+  engine own(memory);
+  EXPECT_NO_THROW((void)own.protect("durable", {.write_behind = false}, call));
 }
 
 TEST_F(FailoverRegistration, TheSameCallableMayServeTwoPoints) {
