@@ -99,6 +99,8 @@ void check_commit(const commit_request& request, std::string_view prefix) {
     check_key(write.key);
     const bool part = write.what == commit_write::kind::set_field || write.what == commit_write::kind::erase_field ||
                       write.what == commit_write::kind::add_to_field;
+    if (part && write.field.empty())
+      refuse("a commit writes a field of '" + write.key.substr(0, 64) + "' without saying which: give its name");
     (part ? in_parts : whole).insert(write.key);
     if (!places.emplace(write.key, part ? std::string_view(write.field) : std::string_view()).second ||
         (whole.contains(write.key) && in_parts.contains(write.key))) {

@@ -17,7 +17,8 @@ bool wants_hash(commit_write::kind what) {
 std::int64_t number_of(const std::string& text, const std::string& key) {
   std::int64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc{} || end != text.data() + text.size() || text.size() > 15) {
+  // As a number is written, and no other way: no leading zeros.
+  if (code != std::errc{} || end != text.data() + text.size() || text.size() > 15 || text != std::to_string(number)) {
     throw error(errc::invalid_argument, "what '" + key + "' holds is not a whole number of at most 15 digits: nothing was written");
   }
   return number;

@@ -242,7 +242,8 @@ for _ = 1, writes do
     if kind ~= (in_hash and 'hash' or 'string') then return {'wrong', key} end
     if what == 'add' or what == 'add_to_field' then
       local found = value_of(key, what == 'add' and '' or field)
-      if found and (#found > 15 or not string.match(found, '^-?%d+$')) then return {'number', key} end
+      -- As Redis writes numbers, and no other way: with leading zeros INCRBY would fail in the middle.
+      if found and (#found > 15 or (found ~= '0' and not string.match(found, '^-?[1-9]%d*$'))) then return {'number', key} end
     end
   end
 end

@@ -625,6 +625,41 @@ TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
   }
 }
 
+/// What the database would not take as a number is found before anything is written.
+TYPED_TEST_P(OutboxContract, ACommitThatCannotAddWritesNothing) {
+  if constexpr (TypeParam::commits) {
+    auto box = this->open();
+    using write = commit_write::kind;
+    using when = commit_condition::kind;
+    const auto text = box.key_of("acc", "text");
+    const auto hash = box.key_of("acc", "hash");
+    const auto other = box.key_of("acc", "other");
+    const auto add_to_both = [&] {
+      return box.commit({.writes = {{.what = write::set, .key = other, .value = "written"},
+                                    {.what = write::add_to_field, .key = hash, .field = "f", .number = 1},
+                                    {.what = write::add, .key = text, .number = 1}},
+                         .events = {this->make("acc")}});
+    };
+    for (const auto* value : {"007", "00", "-0", "-01", "+1", "", "-", "1.5", " 1", "word", "1234567890123456"}) {
+      SCOPED_TRACE(value);
+      for (const bool in_hash : {false, true}) {
+        (void)box.commit({.writes = {{.what = write::set, .key = text, .value = in_hash ? "1" : value},
+                                     {.what = write::set_field, .key = hash, .field = "f", .value = in_hash ? value : "1"}}});
+        EXPECT_THROW((void)add_to_both(), error);
+      }
+    }
+    EXPECT_EQ(box.commit({.conditions = {{.what = when::absent, .key = other}}}).status, commit_status::done);
+    EXPECT_EQ(box.stats().published, 0U);
+    for (const auto* value : {"0", "-1", "10", "-120"}) {
+      (void)box.commit({.writes = {{.what = write::set, .key = text, .value = value},
+                                   {.what = write::set_field, .key = hash, .field = "f", .value = value}}});
+      EXPECT_EQ(add_to_both().status, commit_status::done) << value;
+    }
+    for (const auto kind : {write::set_field, write::erase_field, write::add_to_field})
+      EXPECT_THROW((void)box.commit({.writes = {{.what = kind, .key = hash}}}), error) << "a field without a name";
+  }
+}
+
 TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
   auto box = this->open();
   EXPECT_THROW((void)box.publish(event{}), error) << "no type";
@@ -645,6 +680,6 @@ REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAny
                             AnIdIsAddedOnceAfterItsWindow, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
                             PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
                             LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
-                            RefusesWhatCannotBeMeant);
+                            ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test
