@@ -15,6 +15,9 @@ namespace {
 /// A claim that meets nothing but followers to be demoted goes on for so many rounds; then it is the turn of others.
 constexpr int most_rounds = 20;
 
+/// When it meets a follower again that it could not demote, in milliseconds.
+constexpr std::int64_t soonest = 1, latest = 1000;
+
 }  // namespace
 
 std::vector<sql_row> sql_backend::rows_of(join::transaction& in, const sql::statement& s,
@@ -196,15 +199,24 @@ claimed sql_backend::claim(const claim_request& request) {
               const auto locked = ask(in, say_.lock_heads, {std::string_view(list)});
               for (std::size_t i = 0; i < locked.size(); ++i) ours.insert(number_in(locked, i, 0));
             }
-            // Whose first event somebody else holds right now may be on its way to the front.
-            std::erase_if(behind, [&](const auto& pair) { return !ours.contains(pair.second); });
+            // Whose first event somebody else holds right now may be on its way to the front, and nobody else may be about to say so: it
+            // comes again, later the longer it has waited, since a handler's transaction may take long. Whoever is next in front gets its
+            // own time back.
             json_rows away;
-            for (const auto& [seq, head] : behind) away.row().add(seq);
+            json_rows later;
+            for (const auto& one : found) {
+              const auto head = behind.find(one.seq);
+              if (head == behind.end()) continue;
+              if (ours.contains(head->second)) away.row().add(one.seq);
+              else later.row().add(one.seq).add(now.now + std::clamp<std::int64_t>(now.now - one.at, soonest, latest));
+            }
             if (!away.empty()) {
               const auto list = away.text();
               tell(in, say_.demote, {std::string_view(list)});
-            } else {
-              stuck = true;
+            }
+            if (!later.empty()) {
+              const auto list = later.text();
+              tell(in, say_.renew_lease, {std::string_view(list)});
             }
           }
           if (stuck || seen < wanted || head_count >= wanted) break;

@@ -360,6 +360,45 @@ TEST(OutboxSqlOrder, ALongHandlerStopsNoLease) {
   expect_leases_go_on<in_mariadb>();
 }
 
+/// Nor does it stop other keys: what was published for its key meanwhile is put behind them.
+template <class Place>
+void expect_other_keys_go_on() {
+  const Place place;
+  const auto url = place.url();
+  const auto box = box_of(url, true);
+  (void)box.publish({.type = "t", .key = "a", .payload = "0"});
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U);
+  typename Place::handle slow(url);
+  slow.run(Place::handle::begin);
+  auto here = slow.joined();
+  ASSERT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done);
+  std::vector<event> many;
+  for (int i = 1; i <= 30; ++i) many.push_back({.type = "t", .key = "a", .payload = std::to_string(i)});
+  (void)box.publish_all(many);
+  (void)box.publish({.type = "t", .key = "b", .payload = "other"});
+  const auto other = box.claim({.most = 5});
+  ASSERT_EQ(other.events.size(), 1U);
+  EXPECT_EQ(other.events[0].event.payload, "other");
+  ASSERT_TRUE(other.next);
+  EXPECT_GT(*other.next, 0ms) << "nobody asks again and again";
+  std::this_thread::sleep_for(300ms);
+  const auto later = box.claim({.most = 5});
+  EXPECT_TRUE(later.events.empty());
+  EXPECT_GE(later.next.value_or(0ms), 200ms) << "less and less often";
+  slow.run("COMMIT");
+  EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  const auto behind = box.claim({.run = 50});
+  ASSERT_EQ(behind.events.size(), many.size()) << "at once";
+  for (std::size_t i = 0; i < many.size(); ++i) EXPECT_EQ(behind.events[i].event.payload, std::to_string(i + 1));
+  EXPECT_TRUE(box.check().well());
+}
+
+TEST(OutboxSqlOrder, ALongHandlerStopsNoOtherKey) {
+  expect_other_keys_go_on<in_postgres>();
+  expect_other_keys_go_on<in_mariadb>();
+}
+
 /// CLIENT_FOUND_ROWS counts a row that an upsert leaves as it is: of two who apply an effect at once, only one does.
 TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   const in_mariadb place;
