@@ -256,7 +256,8 @@ settled model::settle(std::size_t lane, fence token, std::span<const settlement>
 
 std::size_t model::park_behind(lane_state& in, const std::string& key, std::size_t most, std::int64_t now) {
   const auto head = in.heads.find(key);
-  if (head == in.heads.end() || !in.parked.score(head->second)) return 0;
+  // One that was parked to block its key stays in front: whoever was told to go on came late.
+  if (head == in.heads.end() || !in.parked.score(head->second) || in.claims[head->second].parked_by == 0) return 0;
   const auto behind = in.followers.find(key);
   if (behind != in.followers.end()) {
     for (; most > 0 && !behind->second.empty(); --most) {

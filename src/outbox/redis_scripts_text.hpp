@@ -178,6 +178,9 @@ inline constexpr std::string_view lua_park_behind = R"lua(
 local function park_behind(key, most)
   local blocking = head(key)
   if not blocking or not call('ZSCORE', PARKED, blocking) then return 0, 0 end
+  -- Parked to block its key, not to have it parked: whoever was told to go on came late.
+  local how = state(blocking)
+  if not how or how.n == 0 then return 0, 0 end
   local parked, errors, claims = {}, {}, {}
   if most > 0 then peek(key, most) end
   local q = queues[key]

@@ -243,7 +243,8 @@ std::size_t sql_backend::park_followers(std::size_t lane, std::string_view key, 
     seqs.row().add(first);
     const auto heads = seqs.text();
     auto found = rows_of(in, say_.by_seq, {std::string_view(heads)});
-    if (found.empty() || found[0].place != place::blocking || !found[0].first()) return 0;
+    // One that was parked to block its key stays in front: whoever was told to go on came late.
+    if (found.empty() || found[0].place != place::blocking || found[0].run == 0 || !found[0].first()) return 0;
     tally_sheet counts;
     const bool more = park_behind(in, lane, std::move(found[0]), most, now.now, counts).second;
     write_tally(in, lane, counts);

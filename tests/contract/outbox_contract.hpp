@@ -314,6 +314,32 @@ TYPED_TEST_P(OutboxContract, WhoClaimsNextParksTheFollowers) {
   EXPECT_TRUE(box.check().well());
 }
 
+/// Who was to park the followers comes late: others did it, and the key stands at an event that blocks it. That one stays in front.
+TYPED_TEST_P(OutboxContract, WhoParksFollowersLatePassesNothingThatBlocks) {
+  auto box = this->open();
+  for (int i = 0; i < 2; ++i) (void)box.publish(this->make("k"));
+  const auto first = box.claim();
+  ASSERT_EQ(first.events.size(), 1U);
+  auto park = this->acked(first.events[0]);
+  park.what = settlement::kind::park;
+  park.policy = park_policy::park;
+  park.error = "bad";
+  ASSERT_EQ(box.backend()->settle(0, first.fence, std::vector<settlement>{park}, {}, {}).more, std::vector<std::string>{"k"});
+  EXPECT_TRUE(box.claim().events.empty());
+  ASSERT_EQ(box.stats().parked, 2U) << "whoever claims next has done it";
+  const auto blocking = this->make("k");
+  (void)box.publish_all(std::vector<event>{blocking, this->make("k"), this->make("k")});
+  const auto second = box.claim();
+  ASSERT_EQ(second.events.size(), 1U);
+  ASSERT_TRUE(box.park(second.fence, second.events[0], park_policy::block, "wait"));
+  EXPECT_EQ(box.backend()->park_followers(0, "k", 100), 0U);
+  EXPECT_EQ(box.stats().parked, 3U);
+  EXPECT_EQ(box.find(blocking.id)->state, event_state::blocking);
+  (void)box.publish(this->make("k"));
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_TRUE(box.check().well());
+}
+
 /// An id whose window is over is forgotten by whoever publishes it again, and by whoever trims: of many at once, one adds it.
 TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
   constexpr std::chrono::milliseconds window{2};
@@ -677,9 +703,9 @@ TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
 REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
                             TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
                             ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked, WhoClaimsNextParksTheFollowers,
-                            AnIdIsAddedOnceAfterItsWindow, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
-                            PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
-                            LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
-                            ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
+                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, FindsPoison, ParksWhatIsTooLate,
+                            WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock,
+                            RefusesBeyondItsQuota, LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait,
+                            CommitsTogetherOrNotAtAll, ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test
