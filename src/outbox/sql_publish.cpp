@@ -239,7 +239,15 @@ std::vector<receipt> sql_backend::publish_in(join::transaction& in, std::size_t 
 std::vector<receipt> sql_backend::publish(std::size_t lane, std::span<const event> events, const publish_terms& terms) {
   try {
     // Safe to repeat in doubt: an id is kept once.
-    auto result = in_transaction([&](join::transaction& in) { return publish_in(in, lane, events, terms); }, when_in_doubt::repeat);
+    auto result = in_transaction(
+        [&](join::transaction& in) {
+          auto receipts = publish_in(in, lane, events, terms);
+          // Who delivers does so, too; perhaps there is nobody, and a quota reads them all. Not in a transaction of the caller's: it may be
+          // long, or see an old moment.
+          if (++operations_ % (any(terms.quota) ? 64 : 1024) == 0) fold(in, lane);
+          return receipts;
+        },
+        when_in_doubt::repeat);
     wake_.published(lane);
     return result;
   } catch (const error& problem) {

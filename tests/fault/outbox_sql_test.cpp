@@ -419,6 +419,23 @@ TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   first.run("COMMIT");
 }
 
+/// Nobody delivers, and there is a quota: publishing does not get slower for it.
+TYPED_TEST(OutboxSqlFault, TalliesStayFew) {
+  const auto box = open(this->url).outbox({.prefix = prefix, .quota = {.events = 100'000}, .create_schema = true});
+  typename TestFixture::handle mine(this->url);
+  std::string rows =
+      "INSERT INTO fault_OUTBOX_TALLY (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, DUPLICATES, CLAIMS, ACKED, RETRIED, PARKINGS, STALE, "
+      "FIRED, "
+      "ORPHANS) VALUES ";
+  for (int i = 0; i < 4500; ++i) rows.append(i == 0 ? "" : ", ").append("(0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)");
+  mine.run(rows);
+  for (int i = 0; i < 130; ++i) (void)box.publish({.type = "t"});
+  EXPECT_LT(numbers(mine, "SELECT COUNT(*) FROM fault_OUTBOX_TALLY").at(0), 100);
+  EXPECT_EQ(box.stats().published, 130U);
+  EXPECT_EQ(box.stats().events, 130U);
+  EXPECT_EQ(box.stats().duplicates, 4500U);
+}
+
 /// Damaged, or written by a later version: it is kept aside with the reason, and the others are delivered.
 TYPED_TEST(OutboxSqlFault, AnUnreadableEntryIsParked) {
   const auto box = box_of(this->url, true);
