@@ -128,7 +128,8 @@ sql_backend::sql_backend(std::shared_ptr<database::state> on, const sql_outbox_s
                     if (!alive) throw error(errc::unavailable, "the database was closed");
                     return alive->pool->another();
                   }
-                : std::function<std::unique_ptr<sql::connection>()>()) {
+                : std::function<std::unique_ptr<sql::connection>()>()),
+      remembered_since_trim_(how.lanes) {
   open_lanes(how.create_schema);
 }
 

@@ -203,7 +203,7 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   key_order order_;
   std::string channel_;
   mutable sql_wake wake_;
-  mutable std::atomic<std::size_t> remembered_since_trim_{0};
+  mutable std::vector<std::atomic<std::size_t>> remembered_since_trim_;  ///< of each lane
   mutable std::atomic<std::uint32_t> operations_{0};
 };
 

@@ -47,12 +47,17 @@ void sql_backend::trim(join::transaction& in, std::size_t lane, std::int64_t now
   const auto number = static_cast<std::int64_t>(lane);
   const auto most = static_cast<std::int64_t>(most_in_a_call);
   tell(in, say_.trim, {number, now - terms.dedup_window.count(), most});
-  // Counting them takes a while: done when a sixteenth may have been added since the last time.
-  remembered_since_trim_ += more;
-  if (remembered_since_trim_ <= terms.dedup_limit / 16) return;
-  remembered_since_trim_ = 0;
+  // Counting them takes a while: done when a sixteenth may have been added since the last time, and no more than a few steps forget.
+  auto& since = remembered_since_trim_.at(lane);
+  since += more;
+  if (since <= std::min(terms.dedup_limit / 16, 8 * most_in_a_call)) return;
+  since = 0;
   const auto last = ask(in, say_.surplus, {number, static_cast<std::int64_t>(terms.dedup_limit)});
-  if (!last.empty()) tell(in, say_.trim, {number, number_in(last, 0, 0), most});
+  if (last.empty()) return;
+  // Others may add to the lane, too: somewhat more than was added here is forgotten, until it is enough. Never one of the newest.
+  for (int step = 0; step < 16; ++step) {
+    if (tell(in, say_.trim, {number, number_in(last, 0, 0) - 1, most}) < most_in_a_call) return;
+  }
 }
 
 settled sql_backend::settle(std::size_t lane, fence token, std::span<const settlement> what, const std::optional<run_request>& next,

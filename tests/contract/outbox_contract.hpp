@@ -388,6 +388,25 @@ TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
   EXPECT_TRUE(bounded.check().well());
 }
 
+/// The limit is one for each lane, however little is delivered at a time.
+TYPED_TEST_P(OutboxContract, RemembersAsManyAsItMay) {
+  auto box = this->open({.lanes = 2, .dedup_limit = 32});
+  const std::string keys[]{"a", "b"};
+  ASSERT_NE(box.lane_of(keys[0]), box.lane_of(keys[1]));
+  for (int round = 0; round < 30; ++round) {
+    this->fixture_.pass(std::chrono::milliseconds(1));
+    for (const std::size_t n : {0U, 0U, 1U}) (void)box.publish(this->make(keys[n]));
+    for (const auto& key : keys) {
+      const auto got = box.claim({.lane = box.lane_of(key), .run = 2});
+      ASSERT_EQ(got.events.size(), key == "a" ? 2U : 1U);
+      (void)box.settle(got.lane, got.fence, this->all_acked(got));
+    }
+  }
+  EXPECT_GE(box.backend()->stats(box.lane_of("a")).remembered, 32U);
+  EXPECT_LE(box.backend()->stats(box.lane_of("a")).remembered, 40U);
+  EXPECT_GE(box.backend()->stats(box.lane_of("b")).remembered, 29U);
+}
+
 TYPED_TEST_P(OutboxContract, FindsPoison) {
   auto box = this->open({.max_deliveries = 2});
   (void)box.publish(this->make("a", "poison"));
@@ -703,9 +722,10 @@ TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
 REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
                             TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
                             ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked, WhoClaimsNextParksTheFollowers,
-                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, FindsPoison, ParksWhatIsTooLate,
-                            WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock,
-                            RefusesBeyondItsQuota, LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait,
-                            CommitsTogetherOrNotAtAll, ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
+                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, RemembersAsManyAsItMay,
+                            FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes,
+                            ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota, LimitsTheBytesOfAClaim,
+                            KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
+                            ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test

@@ -419,6 +419,29 @@ TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   first.run("COMMIT");
 }
 
+/// More than one step forgets, all the same.
+TYPED_TEST(OutboxSqlFault, WhatIsRememberedTooMuchIsForgotten) {
+  const auto box = open(this->url).outbox({.prefix = prefix, .dedup_limit = 100, .create_schema = true});
+  typename TestFixture::handle mine(this->url);
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  std::string rows = "INSERT INTO fault_OUTBOX (LANE, ID, EVENT_KEY, PLACE, AT) VALUES ";
+  for (int i = 0; i < 3500; ++i)
+    rows.append(i == 0 ? "" : ", ")
+        .append("(0, 'old")
+        .append(std::to_string(i))
+        .append("', '', 4, ")
+        .append(std::to_string(now + i % 500)) += ')';
+  mine.run(rows);
+  EXPECT_EQ(box.stats().remembered, 3500U);
+  for (int i = 0; i < 10; ++i) (void)box.publish({.type = "t"});
+  const auto got = box.claim();
+  std::vector<settlement> what;
+  for (const auto& one : got.events) what.push_back({.id = one.event.id, .key = one.event.key});
+  EXPECT_EQ(box.settle(0, got.fence, what).done, std::vector<bool>(10, true));
+  EXPECT_GE(box.stats().remembered, 100U);
+  EXPECT_LE(box.stats().remembered, 120U) << "some of the same moment";
+}
+
 /// Nobody delivers, and there is a quota: publishing does not get slower for it.
 TYPED_TEST(OutboxSqlFault, TalliesStayFew) {
   const auto box = open(this->url).outbox({.prefix = prefix, .quota = {.events = 100'000}, .create_schema = true});
