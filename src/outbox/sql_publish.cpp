@@ -100,6 +100,8 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
   }
   std::vector<receipt> result;
   result.reserve(events.size());
+  // The statement counts each id once, and those it found.
+  tally_sheet more{.duplicates = static_cast<std::int64_t>(events.size() - became.size())};
   if (!refused.empty()) {
     // Remembered for longer than the window, perhaps: then it is a new one.
     json_rows ids;
@@ -115,6 +117,7 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
       if (!done || number_in(found, i, 2) > outlived) continue;
       again.insert(text_in(found, i, 0));
       old.row().add(text_in(found, i, 0));
+      --more.duplicates;
     }
     if (!old.empty()) {
       const auto gone = old.text();
@@ -126,6 +129,7 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
       for (const auto& one : add_at_once(in, lane, rest, terms)) became.find(one.id)->second = one.status;
     }
   }
+  write_tally(in, lane, more);
   std::set<std::string_view> seen;
   for (const auto& one : events) {
     const bool first = seen.insert(one.id).second;

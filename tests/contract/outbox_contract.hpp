@@ -388,6 +388,24 @@ TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
   EXPECT_TRUE(bounded.check().well());
 }
 
+/// Known ids are duplicates each time, also in one call; one that was forgotten is none.
+TYPED_TEST_P(OutboxContract, CountsDuplicates) {
+  constexpr std::chrono::milliseconds window{2};
+  auto box = this->open({.dedup_window = window});
+  const auto what = this->make("k");
+  (void)box.publish_all(std::vector<event>{what, this->make(""), what});
+  EXPECT_EQ(box.stats().duplicates, 1U);
+  (void)box.publish_all(std::vector<event>{what, what});
+  EXPECT_EQ(box.stats().duplicates, 3U);
+  const auto got = box.claim();
+  (void)box.settle(0, got.fence, this->all_acked(got));
+  this->fixture_.pass(window + std::chrono::milliseconds(3));
+  EXPECT_EQ(box.publish(what).status, publish_status::added);
+  EXPECT_EQ(box.stats().duplicates, 3U);
+  EXPECT_EQ(box.stats().published, 3U);
+  EXPECT_EQ(box.stats().events, 1U);
+}
+
 /// The limit is one for each lane, however little is delivered at a time.
 TYPED_TEST_P(OutboxContract, RemembersAsManyAsItMay) {
   auto box = this->open({.lanes = 2, .dedup_limit = 32});
@@ -722,10 +740,10 @@ TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
 REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
                             TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
                             ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked, WhoClaimsNextParksTheFollowers,
-                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, RemembersAsManyAsItMay,
-                            FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes,
-                            ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota, LimitsTheBytesOfAClaim,
-                            KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
+                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, CountsDuplicates,
+                            RemembersAsManyAsItMay, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
+                            PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
+                            LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
                             ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test
