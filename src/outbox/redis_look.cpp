@@ -275,6 +275,7 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
   question.arg("bytes").arg(bytes).arg(repair ? 1 : 0);
   question.arg(marks.at(0).is_nil() ? std::string_view() : std::string_view(marks.at(0).text()));
   question.arg(marks.at(1).is_nil() ? std::string_view() : std::string_view(marks.at(1).text()));
+  question.arg(seen.size());
   report.bytes_off = client_->call(question).integer();
   return report;
 }

@@ -370,6 +370,7 @@ elseif what == 'key' then
 end
 -- bytes: how far the count is off, known only when nothing changed meanwhile
 if call('HGET', META, 'seq') ~= ARGV[4] or call('HGET', META, 'acked') ~= (ARGV[5] ~= '' and ARGV[5]) then return 0 end
+if call('HLEN', ENTRIES) ~= tonumber(ARGV[6]) then return 0 end
 local off = tonumber(call('HGET', META, 'bytes') or 0) - tonumber(ARGV[2])
 if ARGV[3] == '1' and off ~= 0 then call('HSET', META, 'bytes', ARGV[2]) end
 return off

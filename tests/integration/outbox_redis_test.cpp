@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <iostream>
 #include <map>
@@ -25,6 +26,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace holdfast::test {
@@ -358,7 +360,7 @@ class comparison {
       request.writes.push_back({.what = kind,
                                 .key = (in_hash != wrong ? hash : text) + std::to_string(i),
                                 .field = in_hash ? "f" : "",
-                                .value = random_() % 9 == 0 ? "word" : std::to_string(random_() % 3),
+                                .value = random_() % 9 == 0 ? (random_() % 2 == 0 ? "word" : "07") : std::to_string(random_() % 3),
                                 .number = static_cast<std::int64_t>(random_() % 3) - 1});
     }
     for (auto i = random_() % 2; i > 0; --i) request.events.push_back(make(any(ids_)));
@@ -523,6 +525,34 @@ TEST(OutboxOnRedis, RepairsWhatSomebodyBroke) {
   }
   EXPECT_EQ(delivered, 12U);
   EXPECT_EQ(box.stats().events, 0U);
+}
+
+/// What is discarded meanwhile is no difference.
+TEST(OutboxOnRedis, ACheckIsNotMisledByADiscard) {
+  const auto& server = shared_server<redis_server>();
+  const auto box = open(server.url()).outbox({.prefix = "{" + server.unique_prefix("discard") + "}"});
+  std::vector<event> events;
+  for (int i = 0; i < 600; ++i) events.push_back({.type = "t", .id = new_event_id()});
+  (void)box.publish_all(events);
+  const auto got = box.claim({.most = 1000});
+  ASSERT_EQ(got.events.size(), events.size());
+  for (const auto& one : got.events) ASSERT_TRUE(box.park(got.fence, one, park_policy::skip, "bad"));
+  std::atomic<bool> over{false};
+  {
+    const std::jthread other([&] {
+      for (const auto& one : events) {
+        if (over) break;
+        EXPECT_EQ(box.discard(std::vector<std::string>{one.id}), 1U);
+      }
+      over = true;
+    });
+    while (!over) {
+      const auto seen = box.check(true);
+      EXPECT_EQ(seen.bytes_off, 0);
+      if (seen.bytes_off != 0) over = true;
+    }
+  }
+  EXPECT_TRUE(box.check().well());
 }
 
 TEST(OutboxOnRedis, ParksWhatItCannotRead) {
