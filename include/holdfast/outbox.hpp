@@ -95,8 +95,9 @@ class HOLDFAST_API outbox {
 
   // ---- expiry ----
 
-  /// At that time the ticket becomes the event, once. A ticket that is scheduled already gets the new time and event. The event's id is
-  /// made of both (expiry_event_id); it must be empty here.
+  /// At that time the ticket becomes the event, once. A ticket that is scheduled already gets the new time and event; its key must stay the
+  /// same, since it tells the lane (with another one there may be two tickets, and both fire). The event's id is made of ticket and time
+  /// (expiry_event_id); it must be empty here.
   scheduled schedule(std::string_view ticket, timestamp expires_at, const event& becomes) const;
   scheduled schedule(std::string_view ticket, std::chrono::milliseconds after, const event& becomes) const;
   [[nodiscard]] cancel_status cancel(std::string_view ticket, std::string_view event_key = {}) const;
