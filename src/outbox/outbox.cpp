@@ -29,6 +29,15 @@ std::string sha256_text(std::string_view bytes) {
   return text;
 }
 
+std::vector<receipt> unsent(std::span<const event> events) {
+  const error why(errc::unavailable, "it was not sent, for events before it may not be kept; publish them again, in their order",
+                  {.transient = true});
+  std::vector<receipt> made;
+  made.reserve(events.size());
+  for (const auto& one : events) made.push_back({.id = one.id, .status = publish_status::refused, .problem = why});
+  return made;
+}
+
 settlement as_settlement(const claimed_event& what) { return {.id = what.event.id, .key = what.event.key}; }
 
 }  // namespace
@@ -100,14 +109,17 @@ std::vector<receipt> outbox::publish_all(std::vector<event> what, const durabili
   std::vector<receipt> result(what.size());
   const auto terms = own.terms(how);
   for (std::size_t lane = 0; lane < lanes; ++lane) {
+    bool all_safe = true;
     for (std::size_t from = 0; from < places[lane].size(); from += most_in_a_call) {
       const auto end = std::min(places[lane].size(), from + most_in_a_call);
       std::vector<event> part;
       part.reserve(end - from);
       for (auto i = from; i < end; ++i) part.push_back(std::move(what[places[lane][i]]));
-      auto receipts = own.backend->publish(lane, part, terms);
+      // What comes behind a part that is published again would be in front of it.
+      auto receipts = all_safe ? own.backend->publish(lane, part, terms) : unsent(part);
       for (auto i = from; i < end; ++i) {
         auto& one = receipts.at(i - from);
+        all_safe = all_safe && one.safe();
         switch (one.status) {
           case publish_status::added:
             own.published->add();
@@ -145,7 +157,8 @@ claimed outbox::sift(claimed result) const {
   std::vector<settlement> bad;
   std::vector<std::string> broken_keys;
   std::vector<claimed_event> good;
-  for (auto& one : result.events) {
+  for (std::size_t i = 0; i < result.events.size(); ++i) {
+    auto& one = result.events[i];
     // Behind one of its run that is parked now: its place depends on the policy, so it comes with a later claim.
     const bool behind = !one.event.key.empty() && std::find(broken_keys.begin(), broken_keys.end(), one.event.key) != broken_keys.end();
     if (behind) continue;
@@ -176,7 +189,10 @@ claimed outbox::sift(claimed result) const {
     // In the middle of a run: those before it are not settled yet, so it is not its turn. It will come as the head of its key.
     const bool in_a_run = !good.empty() && !one.event.key.empty() && good.back().event.key == one.event.key;
     if (!one.event.key.empty()) broken_keys.push_back(one.event.key);
-    if (in_a_run) continue;
+    if (in_a_run) {
+      result.left_out.emplace_back(one.event.id, one.event.key);
+      continue;
+    }
     auto item = as_settlement(one);
     item.what = kind;
     item.policy = own.options.poison;
@@ -186,11 +202,9 @@ claimed outbox::sift(claimed result) const {
     bad.push_back(std::move(item));
     if (kind == settlement::kind::park && own.options.poison == park_policy::skip) {
       // The rest of its run is still covered; give it back at once.
-      const auto rest = std::find_if(result.events.begin(), result.events.end(), [&](const claimed_event& other) {
-        return other.event.key == bad.back().key && !other.event.key.empty() && other.sequence > one.sequence;
-      });
-      if (rest != result.events.end()) {
-        auto back = as_settlement(*rest);
+      const auto rest = i + 1;
+      if (rest < result.events.size() && !one.event.key.empty() && result.events[rest].event.key == one.event.key) {
+        auto back = as_settlement(result.events[rest]);
         back.what = settlement::kind::release;
         bad.push_back(std::move(back));
       }

@@ -31,30 +31,31 @@ void check_owner(std::string_view owner) {
 
 }  // namespace
 
-std::size_t outbox::replay(std::span<const std::string> ids) const {
+namespace {
+
+/// Does the same to ids of any lane, in parts; how many it was true for.
+template <class Verb>
+std::size_t count_done(std::span<const std::string> ids, std::size_t lanes, Verb verb) {
   std::size_t count = 0;
   for (std::size_t from = 0; from < ids.size(); from += most_in_a_call) {
     const auto part = ids.subspan(from, std::min(most_in_a_call, ids.size() - from));
     for (const auto& id : part) outboxes::check_id(id);
-    for (std::size_t lane = 0; lane < lanes(); ++lane) {
-      const auto done = state_->backend->replay(lane, part);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const std::vector<bool> done = verb(lane, part);
       count += static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
     }
   }
   return count;
 }
 
+}  // namespace
+
+std::size_t outbox::replay(std::span<const std::string> ids) const {
+  return count_done(ids, lanes(), [&](std::size_t lane, auto part) { return state_->backend->replay(lane, part); });
+}
+
 std::size_t outbox::discard(std::span<const std::string> ids) const {
-  std::size_t count = 0;
-  for (std::size_t from = 0; from < ids.size(); from += most_in_a_call) {
-    const auto part = ids.subspan(from, std::min(most_in_a_call, ids.size() - from));
-    for (const auto& id : part) outboxes::check_id(id);
-    for (std::size_t lane = 0; lane < lanes(); ++lane) {
-      const auto done = state_->backend->discard(lane, part);
-      count += static_cast<std::size_t>(std::count(done.begin(), done.end(), true));
-    }
-  }
-  return count;
+  return count_done(ids, lanes(), [&](std::size_t lane, auto part) { return state_->backend->discard(lane, part); });
 }
 
 void outbox::pause() const {

@@ -140,7 +140,7 @@ do
     if window > 0 then call('ZADD', KEYS[9], unpack(remember)) end
     local old = math.max(call('ZCOUNT', KEYS[9], '-inf', format('%d', now - window)), call('ZCARD', KEYS[9]) - ARGV[3])
     if old > 0 then call('ZREMRANGEBYRANK', KEYS[9], 0, math.min(old, 1000) - 1) end
-    call('HINCRBY', KEYS[12], 'bytes', -bytes)
+    if bytes > 0 then call('HINCRBY', KEYS[12], 'bytes', -bytes) end
     call('HINCRBY', KEYS[12], 'acked', #ids)
     return {table.concat(done), 0, 'empty', '0', '', at}
   end

@@ -199,7 +199,13 @@ std::vector<std::shared_ptr<turn>> worker::core::take(claimed&& what, moment ask
     }
     made.back()->events.push_back(std::move(each));
   }
-  for (const auto& each : made) each->lost.assign(each->events.size(), false);
+  for (const auto& each : made) {
+    each->lost.assign(each->events.size(), false);
+    for (const auto& one : what.left_out) {
+      const auto of_its_run = [&](const claimed_event& other) { return other.event.key == one.second; };
+      if (std::ranges::any_of(each->events, of_its_run)) each->left_out.push_back(one);
+    }
+  }
   const std::scoped_lock lock(mutex_);
   for (const auto& each : made) {
     in_flight_ += each->events.size();

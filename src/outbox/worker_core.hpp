@@ -21,6 +21,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE {
@@ -30,6 +31,7 @@ struct turn {
   std::size_t lane = 0;
   holdfast::fence token = 0;
   std::vector<claimed_event> events{};
+  std::vector<std::pair<std::string, std::string>> left_out{};  ///< of their runs; see claimed
   std::chrono::steady_clock::time_point claimed_at{};
   timestamp store_time{};  ///< when it was claimed
 
@@ -116,15 +118,22 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void end(const std::shared_ptr<turn>& which);
 
   // worker_handle.cpp: from the executor back to the outbox
+  struct continuation {
+    claimed what{};
+    moment asked{};
+  };
   void handle(std::shared_ptr<turn> which);
   std::shared_ptr<turn> handle_one(const std::shared_ptr<turn>& which);
-  void handle_events(turn& which, std::vector<settlement>& out, claimed& next);
+  void handle_events(turn& which, std::vector<settlement>& out, continuation& next);
   outcome deliver(turn& which, std::size_t index);
   settlement settlement_of(const turn& which, std::size_t index, const outcome& how);
   std::chrono::milliseconds pause_of(const backoff_options& how, std::uint32_t attempts);
-  void settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, claimed& next);
-  bool try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into);
-  void tell(const turn& which, const std::vector<settlement>& out, const settled& what);
+  void settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, continuation& next);
+  bool try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into,
+                  bool& doubted);
+  void tell(turn& which, const std::vector<settlement>& out, const settled& what, bool doubted);
+
+  static void lose_run(turn& which, std::size_t from);
 
   // worker_leases.cpp
   void renew_turns(moment at);
@@ -146,6 +155,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void poll(const std::shared_ptr<poller>& which);
   bool look(const std::shared_ptr<poller>& shared);
   void wait_for_news(poller& which, std::chrono::milliseconds wait);
+  void give_back();
   void keep_leases();
   looked step_safely(std::size_t lane, poller& which);
   void sample_safely();

@@ -1,5 +1,6 @@
 #include <holdfast/error.hpp>
 
+#include "outbox/checks.hpp"
 #include "outbox/worker_core.hpp"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ std::string_view to_string(outcome::kind what) noexcept {
 void worker::core::handle(std::shared_ptr<turn> which) {
   {
     const std::scoped_lock lock(mutex_);
-    if (handling_ >= options_.concurrency) {
+    // One that stops only gives back.
+    if (handling_ >= options_.concurrency && !stopping_) {
       ready_.push_back(std::move(which));
       return;
     }
@@ -75,8 +77,7 @@ void worker::core::handle(std::shared_ptr<turn> which) {
 /// Gives the next one for this thread: the thread that had a key goes on with it; other keys find other threads.
 std::shared_ptr<turn> worker::core::handle_one(const std::shared_ptr<turn>& which) {
   std::vector<settlement> out;
-  claimed next;
-  const moment asked = now();
+  continuation next;
   try {
     handle_events(*which, out, next);
   } catch (const std::exception& wrong) {
@@ -84,19 +85,24 @@ std::shared_ptr<turn> worker::core::handle_one(const std::shared_ptr<turn>& whic
     log_.write_limited("outbox.turn", log_level::error, "events were left to their leases", {{"why", wrong.what()}});
   }
   std::vector<std::shared_ptr<turn>> more;
-  if (!next.events.empty()) {
+  if (!next.what.events.empty()) {
     numbers_.claims.add();
-    more = take(std::move(next), asked, which->lane);
+    more = take(std::move(next.what), next.asked, which->lane);
   }
   end(which);
   hand_out(more, 1);
   return more.empty() ? nullptr : more.front();
 }
 
-void worker::core::handle_events(turn& which, std::vector<settlement>& out, claimed& next) {
+void worker::core::handle_events(turn& which, std::vector<settlement>& out, continuation& next) {
   const auto& events = which.events;
   out.reserve(events.size());
   std::string left;  // the key whose run is over: what follows is not ours any more
+  const auto release_left_out = [&](const std::string& key) {
+    for (const auto& [id, of] : which.left_out) {
+      if (of == key) out.push_back({.id = id, .key = of, .what = settlement::kind::release});
+    }
+  };
   moment said = now();
   moment began = said;
   std::size_t handled = 0;
@@ -124,6 +130,8 @@ void worker::core::handle_events(turn& which, std::vector<settlement>& out, clai
     out.push_back(settlement_of(which, i, how));
     const auto& told = out.back();
     if (told.what == settlement::kind::retry || (told.what == settlement::kind::park && told.policy != park_policy::skip)) left = key;
+    const bool run_is_done = told.what == settlement::kind::ack && (i + 1 == events.size() || events[i + 1].event.key != key);
+    if (run_is_done && !key.empty()) release_left_out(key);
     if (const moment at = now(); at - said > longest_unsaid && i + 1 < events.size()) {
       pace_.handled(handled, at - began);
       settle(which, out, i + 1, false, next);
@@ -198,13 +206,14 @@ settlement worker::core::settlement_of(const turn& which, std::size_t index, con
     return told;
   }
   told.what = settlement::kind::retry;
-  told.delay = how.after().value_or(milliseconds(0));
-  if (!how.after()) told.delay = pause_of(rules.backoff, what.attempts);
+  // A handler may say what it likes: one wrong pause must not keep the outcomes beside it from being told.
+  told.delay = std::clamp<milliseconds>(how.after() ? *how.after() : pause_of(rules.backoff, what.attempts), milliseconds(0),
+                                        outboxes::longest_time);
   return told;
 }
 
-bool worker::core::try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more,
-                              settled& into) {
+bool worker::core::try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into,
+                              bool& doubted) {
   milliseconds pause{20};
   for (unsigned tried = 1;; ++tried) {
     try {
@@ -212,6 +221,7 @@ bool worker::core::try_settle(const turn& which, const std::vector<settlement>& 
       return true;
     } catch (const error& wrong) {
       numbers_.errors.add();
+      doubted = doubted || wrong.in_doubt();
       const bool again = (wrong.transient() || wrong.in_doubt()) && tried < settle_attempts;
       if (!again) {
         if (wrong.in_doubt()) numbers_.in_doubt.add(out.size());
@@ -228,7 +238,7 @@ bool worker::core::try_settle(const turn& which, const std::vector<settlement>& 
   }
 }
 
-void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, claimed& next) {
+void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, continuation& next) {
   const bool ordered = std::ranges::any_of(out, [](const settlement& one) { return !one.key.empty(); });
   std::optional<run_request> more;
   if (go_on && ordered) {
@@ -241,10 +251,12 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
     which.settling = true;
   }
   settled result;
-  if (!out.empty() && try_settle(which, out, more, result)) {
-    tell(which, out, result);
+  const moment asked = now();
+  bool doubted = false;
+  if (!out.empty() && try_settle(which, out, more, result, doubted)) {
+    tell(which, out, result, doubted);
     if (result.next.status == claim_status::fenced) lose(which.lane, "another worker has it");
-    next = std::move(result.next);
+    next = {.what = std::move(result.next), .asked = asked};
   }
   const std::scoped_lock lock(which.mutex);
   which.settled = upto;
@@ -252,14 +264,25 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
   out.clear();
 }
 
-void worker::core::tell(const turn& which, const std::vector<settlement>& out, const settled& what) {
+/// Somebody else has the key of this event: what is behind it in the run is not ours either.
+void worker::core::lose_run(turn& which, std::size_t from) {
+  const std::string& key = which.events[from].event.key;
+  if (key.empty()) return;
+  const std::scoped_lock lock(which.mutex);
+  for (std::size_t i = from; i < which.events.size() && which.events[i].event.key == key; ++i) which.lost[i] = true;
+}
+
+/// `doubted`: it was told twice, so what is stale may be what the first time did.
+void worker::core::tell(turn& which, const std::vector<settlement>& out, const settled& what, bool doubted) {
   std::uint64_t done = 0;
   std::uint64_t stale = 0;
-  auto about = which.events.begin();  // outcomes are in the order of their events
+  auto next = which.events.begin();  // outcomes are in the order of their events
   for (std::size_t i = 0; i < out.size(); ++i) {
-    about = std::find_if(about, which.events.end(), [&](const claimed_event& one) { return one.event.id == out[i].id; });
+    const auto about = std::find_if(next, which.events.end(), [&](const claimed_event& one) { return one.event.id == out[i].id; });
+    if (about != which.events.end()) next = about;
     if (!what.done[i]) {
       ++stale;
+      if (!doubted && about != which.events.end()) lose_run(which, static_cast<std::size_t>(about - which.events.begin()));
       continue;
     }
     switch (out[i].what) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE {
@@ -90,6 +91,9 @@ struct claimed {
   holdfast::fence fence = 0;  ///< of all events in it: the token that settle and extend ask for
   /// Runs of a key stand together, in order. An event that was delivered before comes alone, so that one that kills its handler is found.
   std::vector<claimed_event> events{};
+  /// Id and key of an event that cannot be delivered now, and stands behind others of its run: release it when those are acknowledged, or its
+  /// key waits until the lease ends. A worker does.
+  std::vector<std::pair<std::string, std::string>> left_out{};
   std::optional<std::chrono::milliseconds> next{};  ///< until something may become due; nothing: when something is published
   timestamp now{};                                  ///< of the store
 };

@@ -143,6 +143,10 @@ TEST(OutboxClaimCheck, BigPayloadsTravelElsewhere) {
   EXPECT_EQ(box.find(changed)->state, event_state::parked) << "not the payload that was published";
   EXPECT_EQ(box.find(gone)->state, event_state::waiting);
 
+  const std::vector<std::string> ids{changed};
+  EXPECT_EQ(box.discard(ids), 1U);
+  EXPECT_FALSE(store->kept.contains(changed)) << "nobody needs it any more";
+
   const outbox plain(make_memory_outbox(), {.inline_limit = 100});
   try {
     (void)plain.publish({.type = "t", .payload = big});
@@ -150,6 +154,18 @@ TEST(OutboxClaimCheck, BigPayloadsTravelElsewhere) {
   } catch (const error& problem) {
     EXPECT_EQ(problem.code(), errc::too_large);
   }
+}
+
+TEST(OutboxPublish, SendsNothingBehindWhatMayNotBeKept) {
+  const outbox box(make_memory_outbox(), {.quota = {.bytes = 100'000}});
+  std::vector<event> many(1500);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = {.type = "t", .key = "k", .payload = std::string(i < 1000 ? 1000 : 1, 'x')};
+  const auto receipts = box.publish_all(many);
+  ASSERT_EQ(receipts.size(), many.size());
+  for (const auto& one : receipts) ASSERT_EQ(one.status, publish_status::refused);
+  EXPECT_NE(std::string(receipts.back().problem->what()).find("publish them again"), std::string::npos);
+  EXPECT_TRUE(receipts.back().problem->transient());
+  EXPECT_EQ(box.stats().events, 0U) << "they would be delivered before those that are published again";
 }
 
 }  // namespace

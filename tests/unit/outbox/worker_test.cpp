@@ -491,6 +491,70 @@ TEST_F(Worker, IsNotDoneWhenAClaimWasParkedOnItsWay) {
   EXPECT_TRUE(worker->step(0).quiet);
 }
 
+TEST_F(Worker, AWrongPauseKeepsNoOutcomeFromBeingTold) {
+  for (const char* each : {"a", "b", "c"}) publish(each);
+  const auto worker = make([&](const delivery& d) {
+    seen_.push_back(d.event().payload);
+    if (d.event().payload != "b" || d.attempts() > 1) return outcome::done();
+    return outcome::retry("not yet", d.attempts() == 0 ? -1ms : std::chrono::milliseconds::max());
+  });
+  work(*worker);
+  EXPECT_THAT(seen_, ::testing::UnorderedElementsAre("a", "b", "b", "c")) << "a past pause is none";
+  EXPECT_EQ(worker->count().done, 2U);
+  clock_->advance(24h * 3661);
+  work(*worker);
+  EXPECT_EQ(worker->count().done, 3U) << "and the longest is ten years";
+}
+
+TEST_F(Worker, AnEventThatIsTooLateDoesNotHoldUpItsKey) {
+  const auto worker = noting();
+  for (int i = 0; i < 50; ++i) publish("warm");
+  work(*worker);  // its handlers are quick, so it takes runs from now on
+  seen_.clear();
+  publish("1", "k");
+  const auto late = outbox_.publish({.type = "t", .key = "k", .payload = "2", .time_to_live = 1s}).id;
+  publish("3", "k");
+  publish("4", "k");
+  clock_->advance(2s);
+  for (int i = 0; i < 3; ++i) work(*worker);  // a claim whose events are all parked looks like nothing
+  EXPECT_THAT(seen_, ElementsAre("1", "3", "4")) << "without waiting for a lease to end";
+  EXPECT_EQ(state_of(late), event_state::parked);
+  EXPECT_EQ(worker->count().fenced, 0U);
+}
+
+TEST_F(Worker, TheRestOfARunWhoseHeadIsReplayedIsGivenBack) {
+  // A parked event that comes back behind others has a smaller sequence than they.
+  const auto first = publish("first", "k");
+  const auto got = outbox_.claim({.run = 1});
+  ASSERT_TRUE(outbox_.park(got.fence, got.events.at(0), holdfast::park_policy::skip, "bad"));
+  outbox_.publish({.type = "t", .key = "k", .payload = "late", .time_to_live = 1s});
+  const std::vector<std::string> ids{first};
+  ASSERT_EQ(outbox_.replay(ids), 1U);
+  clock_->advance(2s);
+  EXPECT_TRUE(outbox_.claim({.run = 10}).events.empty()) << "the head is too late";
+  EXPECT_EQ(state_of(first), event_state::due) << "not held until the lease ends";
+}
+
+TEST_F(Worker, TheNextRunIsClaimedWhenItIsClaimed) {
+  for (const char* each : {"a", "b"}) publish(each, "k");
+  worker_options how{.lease = 1h, .lock_time = 1h, .run = 1};
+  how.handling.max_age = 60s;
+  std::string second;
+  const auto worker = make(
+      [&](const delivery& d) {
+        if (d.event().payload == "a") {
+          clock_->advance(50s);
+          return outcome::done();
+        }
+        second = d.event().id;
+        return outcome::retry("not yet", 1h);
+      },
+      how);
+  work(*worker);
+  ASSERT_FALSE(second.empty());
+  EXPECT_EQ(state_of(second), event_state::waiting) << "it is 50 seconds old, not 100";
+}
+
 TEST_F(Worker, DropsThePayloadOfWhatIsDone) {
   struct payloads final : holdfast::payload_store {
     std::map<std::string, std::string, std::less<>> kept{};

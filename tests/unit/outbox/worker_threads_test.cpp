@@ -165,6 +165,34 @@ TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
   EXPECT_TRUE(eventually([&] { return told->load(); }));
 }
 
+TEST(WorkerThreads, WhatWaitsForAHandlerThatHangsIsGivenBack) {
+  const auto outbox = make_outbox();
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  auto gone = std::make_shared<std::atomic<bool>>(false);
+  {
+    worker with(outbox,
+                [calls, gone](const delivery& d) {
+                  ++*calls;
+                  if (d.event().type == "hangs") (void)eventually([&] { return gone->load(); });
+                  return outcome::done();
+                },
+                {.concurrency = 1, .stop_within = 20ms});
+    running_worker one(with);
+    for (int i = 0; i < 50; ++i) outbox.publish({.type = "quick"});
+    ASSERT_TRUE(eventually([&] { return calls->load() == 50; }));
+    outbox.publish({.type = "hangs"});
+    ASSERT_TRUE(eventually([&] { return calls->load() == 51; }));
+    outbox.publish({.type = "waits"});
+    ASSERT_TRUE(eventually([&] { return with.count().in_flight == 2; }));
+    EXPECT_EQ(one.stop().still_running, 1U) << "one handler";
+    const auto next = outbox.claim();
+    ASSERT_EQ(next.events.size(), 1U) << "nobody waits for its lease to end";
+    EXPECT_EQ(next.events[0].event.type, "waits");
+    EXPECT_EQ(next.events[0].deliveries, 1U);
+  }
+  *gone = true;
+}
+
 TEST(WorkerThreads, KeepOrderPerKey) {
   const auto outbox = make_outbox(4);
   constexpr int keys = 20;
