@@ -29,10 +29,6 @@ void check_owner(std::string_view owner) {
   if (owner.find('|') != std::string_view::npos) throw error(errc::invalid_argument, "the owner of a lock has a '|' in its name");
 }
 
-}  // namespace
-
-namespace {
-
 /// Does the same to ids of any lane, in parts; how many it was true for.
 template <class Verb>
 std::size_t count_done(std::span<const std::string> ids, std::size_t lanes, Verb verb) {
@@ -55,7 +51,17 @@ std::size_t outbox::replay(std::span<const std::string> ids) const {
 }
 
 std::size_t outbox::discard(std::span<const std::string> ids) const {
-  return count_done(ids, lanes(), [&](std::size_t lane, auto part) { return state_->backend->discard(lane, part); });
+  return count_done(ids, lanes(), [&](std::size_t lane, std::span<const std::string> part) {
+    std::vector<event> elsewhere(part.size());  // whose payloads nobody needs any more
+    for (std::size_t i = 0; state_->options.claim_check && i < part.size(); ++i) {
+      if (auto found = state_->backend->find(lane, part[i])) elsewhere[i] = std::move(found->what.event);
+    }
+    auto done = state_->backend->discard(lane, part);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      if (done[i]) drop_payload(elsewhere[i]);
+    }
+    return done;
+  });
 }
 
 void outbox::pause() const {
