@@ -71,7 +71,12 @@ sequence_core::answer sequence_core::settle(std::uint64_t mine, std::uint64_t& c
       if (!deadline) return answer::later;
       throw out_of_time();
     }
-    request(count > 1 && !partial ? count : 0);
+    try {
+      request(count > 1 && !partial ? count : 0);
+    } catch (...) {
+      give_up();
+      throw;
+    }
     if (!deadline) {
       late = true;
       continue;

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail {
@@ -186,7 +187,14 @@ void refiller::ask(std::shared_ptr<refill_client> who) {
   const std::scoped_lock lock(state_->mutex_);
   if (state_->stopping_) return;
   // First the thread: if it cannot be started, nobody waits in the queue for it.
-  if (!thread_.joinable()) thread_ = start_quiet_thread("hf-sequence", [kept = state_] { kept->run(); });
+  try {
+    if (!thread_.joinable()) thread_ = start_quiet_thread("hf-sequence", [kept = state_] { kept->run(); });
+  } catch (const std::system_error& e) {
+    throw error(
+        errc::unavailable,
+        std::string("the thread that refills the sequences cannot be started (") + e.what() + "); raise the limit of threads, or try again",
+        {.transient = true});
+  }
   state_->queue_.push_back({.who = std::move(who)});
   state_->changed_.notify_all();
 }

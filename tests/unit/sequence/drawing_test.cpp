@@ -6,6 +6,7 @@
 #include "support/failure_of.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
@@ -287,6 +288,47 @@ TEST_F(SequenceDrawing, NumbersAreCounted) {
   EXPECT_NE(text.find(R"(holdfast_sequence_refills_total{sequence="counted"} 3)"), std::string::npos) << text;
   EXPECT_NE(text.find("holdfast_sequence_refill_seconds_count"), std::string::npos) << text;
   EXPECT_NE(text.find("holdfast_sequence_ids_left"), std::string::npos) << text;
+}
+
+/// While this lives no thread can be started: each would have a stack larger than any address.
+class no_more_threads {
+ public:
+  no_more_threads() {
+    pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 47U);
+    pthread_setattr_default_np(&huge);
+    pthread_attr_destroy(&huge);
+  }
+  no_more_threads(const no_more_threads&) = delete;
+  no_more_threads& operator=(const no_more_threads&) = delete;
+  ~no_more_threads() {
+    pthread_setattr_default_np(&before_);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST_F(SequenceDrawing, ARefillerThatCannotStartIsToldAndStartsLater) {
+  auto ids = source.sequence("threads");
+  auto handle = ids.handle();
+  {
+    const no_more_threads here;
+    for (int i = 0; i < 3; ++i) {
+      const auto told = failure_of([&] { (void)ids.next(); });
+      EXPECT_EQ(told.code(), errc::unavailable);
+      EXPECT_TRUE(told.transient());
+      EXPECT_NE(std::string(told.what()).find("cannot be started"), std::string::npos) << told.what();
+    }
+    EXPECT_EQ(failure_of([&] { (void)ids.try_next(); }).code(), errc::unavailable);
+    EXPECT_EQ(failure_of([&] { (void)ids.next_n(5); }).code(), errc::unavailable);
+    EXPECT_EQ(failure_of([&] { (void)handle.next(); }).code(), errc::unavailable);
+  }
+  EXPECT_EQ(ids.next(), 1) << "what was drawn in vain is not lost";
+  EXPECT_EQ(ids.next(), 2);
 }
 
 /// Leaf failed callers here (its issues 35 and 143): many threads, tiny blocks, a slow store.
