@@ -124,6 +124,13 @@ timestamp engine_core::stamp(timestamp now) noexcept {
   }
 }
 
+void engine_core::note(std::uint64_t id, timestamp as_of) noexcept {
+  if (recents.note(id, as_of)) return;
+  // Seldom, so the clock is asked only here: what was noted before the clock was set back is from the future now.
+  recents.forget_above(id, horizon(clock->now()));
+  (void)recents.note(id, as_of);
+}
+
 executor& engine_core::pool(std::shared_ptr<thread_pool>& which, const char* name) {
   const std::scoped_lock lock(pools_mutex_);
   if (!which) {

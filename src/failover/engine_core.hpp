@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
@@ -44,6 +45,18 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
 
   /// When a call that starts now started: strictly increasing, unless the clock was set back by more than max_skew.
   [[nodiscard]] timestamp stamp(timestamp now) noexcept;
+
+  /// The latest stamp that is believed now: what is beyond comes from a wrong clock, and holds no key.
+  [[nodiscard]] timestamp horizon(timestamp now) const noexcept {
+    return options.max_skew >= timestamp::max() - now ? timestamp::max() : now + options.max_skew;
+  }
+  /// The newest answer that was served for a key, if it is believed.
+  [[nodiscard]] std::optional<timestamp> newest(std::uint64_t id) const noexcept {
+    const auto known = recents.newest(id);
+    return known && *known > horizon(clock->now()) ? std::nullopt : known;
+  }
+  /// An answer of that moment was, or is to be, served.
+  void note(std::uint64_t id, timestamp as_of) noexcept;
 
   /// Where calls with a deadline and refreshes run, and where a store that may wait is read.
   [[nodiscard]] executor& calls();

@@ -60,7 +60,7 @@ namespace {
 
 /// All of a row but its key and realm. False: it is not to be stored, which is counted.
 bool fill(entry& row, const point_core& point, call_base& call) noexcept {
-  const auto note = [&] { point.engine.recents.note(point.id_of(call), call.from.as_of); };
+  const auto note = [&] { point.engine.note(point.id_of(call), call.from.as_of); };
   bool shared = false;
   try {
     encoded what = call.encode(call.now);
@@ -139,7 +139,7 @@ void keep(const point_core& point, call_base& call) noexcept {
     point.warn("store", "an answer could not be stored", std::current_exception());
   }
   // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
-  point.engine.recents.note(id, call.from.as_of);
+  point.engine.note(id, call.from.as_of);
 }
 
 void answered(const point_core& point, call_base& call) noexcept {

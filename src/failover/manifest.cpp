@@ -111,7 +111,7 @@ std::optional<manifest_chunk> believed(const point_core& point, const reading& r
 std::optional<membership> read_manifest(const std::shared_ptr<point_core>& point, const gather_base& all,
                                         std::chrono::steady_clock::time_point deadline) {
   auto why = tally::not_found;
-  const auto newest = point->engine.recents.newest(manifest_id(*point, all));  // before it is read
+  const auto newest = point->engine.newest(manifest_id(*point, all));  // before it is read
   auto heads = read_rows(*point, point->manifest_name, all.realm, {all.key}, deadline);
   auto head = believed(*point, heads.front(), newest, why);
   if (head && (head->index != 0 || head->chunks > point->scatter.max_slices || head->members > point->scatter.max_slices)) {

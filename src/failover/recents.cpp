@@ -28,16 +28,17 @@ recents::recents(std::size_t keys) {
   mask_ = sets - 1;
 }
 
-void recents::note(std::uint64_t id, timestamp as_of) noexcept {
-  if (!sets_) return;
+bool recents::note(std::uint64_t id, timestamp as_of) noexcept {
+  if (!sets_) return true;
   id = tag(id);
   set& at = set_of(id);
   const guard lock(at);
   slot* oldest = &at.slots[0];
   for (slot& each : at.slots) {
     if (each.id == id) {
-      if (as_of > each.as_of) each.as_of = as_of;
-      return;
+      if (as_of < each.as_of) return false;
+      each.as_of = as_of;
+      return true;
     }
     if (each.id == 0) {
       if (oldest->id != 0) oldest = &each;
@@ -47,6 +48,17 @@ void recents::note(std::uint64_t id, timestamp as_of) noexcept {
   }
   if (oldest->id != 0) evicted_.fetch_add(1, std::memory_order_relaxed);
   *oldest = {.id = id, .as_of = as_of};
+  return true;
+}
+
+void recents::forget_above(std::uint64_t id, timestamp most) noexcept {
+  if (!sets_) return;
+  id = tag(id);
+  set& at = set_of(id);
+  const guard lock(at);
+  for (slot& each : at.slots) {
+    if (each.id == id && each.as_of > most) each = {};
+  }
 }
 
 std::optional<timestamp> recents::newest(std::uint64_t id) const noexcept {

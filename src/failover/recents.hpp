@@ -19,8 +19,10 @@ class recents {
   /// Rounded up to a power of two of sets. 0: nothing is remembered.
   explicit recents(std::size_t keys);
 
-  /// An answer of that moment was served.
-  void note(std::uint64_t id, timestamp as_of) noexcept;
+  /// An answer of that moment was served. False: a newer one had been.
+  bool note(std::uint64_t id, timestamp as_of) noexcept;
+  /// Forgets the key if what was served last is newer than that.
+  void forget_above(std::uint64_t id, timestamp most) noexcept;
   /// The newest that was served.
   [[nodiscard]] std::optional<timestamp> newest(std::uint64_t id) const noexcept;
   void clear() noexcept;

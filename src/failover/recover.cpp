@@ -37,7 +37,7 @@ tally judge(const std::shared_ptr<point_core>& point, call_base& call, const ent
 void serve(const point_core& point, call_base& call, const entry& what, timestamp now, cause why) noexcept {
   call.from = {
       .from = origin::stored, .as_of = what.as_of, .expires = what.expire_on, .complete = completeness::yes, .why = std::move(why)};
-  point.engine.recents.note(point.id_of(call), what.as_of);
+  if (what.as_of <= point.engine.horizon(now)) point.engine.note(point.id_of(call), what.as_of);
   if (point.meters) point.meters->served(now - what.as_of);
   try {
     call.enrich();
@@ -61,7 +61,7 @@ bool recover(const std::shared_ptr<point_core>& point, call_base& call, const ca
     return served;
   }
   // Before it is read: what is served to others meanwhile is newer, and no reason to have nothing.
-  const auto newest = engine.recents.newest(point->id_of(call));
+  const auto newest = engine.newest(point->id_of(call));
   reading row;
   if (known == nullptr) {
     row = read(point, call);
@@ -142,7 +142,7 @@ void invalidate(const point_core& point, call_base& call) noexcept {
                      .payload = {},
                      .payload_class = {},
                      .realm = call.realm};
-    point.engine.recents.note(point.id_of(call), call.from.as_of);
+    point.engine.note(point.id_of(call), call.from.as_of);
     point.writes->put(std::span<const entry>(&gone, 1));
   } catch (...) {
     point.count(tally::store_failed);
@@ -213,7 +213,7 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served, std::s
 }  // namespace
 
 bool serve_young(const std::shared_ptr<point_core>& point, call_base& call, std::shared_ptr<call_base> owned) {
-  const auto newest = point->engine.recents.newest(point->id_of(call));
+  const auto newest = point->engine.newest(point->id_of(call));
   const auto row = read(point, call);
   if (!row.what) return false;
   const auto now = point->engine.clock->now();
@@ -221,7 +221,8 @@ bool serve_young(const std::shared_ptr<point_core>& point, call_base& call, std:
     call.make_empty();
     return false;
   }
-  const bool young = now - row.what->as_of <= point->soft_expiry;
+  // One from the future would stay young until its time has come.
+  const bool young = row.what->as_of <= point->engine.horizon(now) && now - row.what->as_of <= point->soft_expiry;
   if (!young) refresh(point, call, std::move(owned));  // before serving: it wants the call as it started
   serve(*point, call, *row.what, now, cause(young ? cause_code::fresh : cause_code::refreshing));
   point->count(young ? tally::fresh : tally::stale);

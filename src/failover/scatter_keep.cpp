@@ -123,9 +123,9 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
     point.count(tally::too_large);
     point.warn("slices", "an answer has more slices than scatter_options::max_slices and was not stored");
     for (const auto& each : all.slices) {
-      if (each.at == slice_state::live && !each.call->key.empty()) point.engine.recents.note(point.id_of(*each.call), all.from.as_of);
+      if (each.at == slice_state::live && !each.call->key.empty()) point.engine.note(point.id_of(*each.call), all.from.as_of);
     }
-    if (all.listed) point.engine.recents.note(manifest_id(point, all), all.from.as_of);
+    if (all.listed) point.engine.note(manifest_id(point, all), all.from.as_of);
     return;
   }
   std::vector<entry> rows;
@@ -154,8 +154,8 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
     }
   }
   // Not before they are there: who recovers meanwhile would find only older ones, and could not serve them.
-  for (const auto* each : of_row) point.engine.recents.note(point.id_of(*each), all.from.as_of);
-  if (all.listed) point.engine.recents.note(manifest_id(point, all), all.from.as_of);
+  for (const auto* each : of_row) point.engine.note(point.id_of(*each), all.from.as_of);
+  if (all.listed) point.engine.note(manifest_id(point, all), all.from.as_of);
 }
 
 }  // namespace
@@ -210,7 +210,7 @@ void invalidate_slices(const point_core& point, gather_base& all) noexcept {
     };
     std::vector<entry> rows;
     if (all.listed) {
-      point.engine.recents.note(manifest_id(point, all), all.from.as_of);
+      point.engine.note(manifest_id(point, all), all.from.as_of);
       rows.push_back(gone(point.manifest_name, all.key));
     } else {
       all.split_for_recovery();
@@ -218,7 +218,7 @@ void invalidate_slices(const point_core& point, gather_base& all) noexcept {
       for (const auto& each : all.slices) {
         each.call->realm = all.realm;
         if (each.call->key.empty() || !seen.insert(each.call->key).second) continue;
-        point.engine.recents.note(point.id_of(*each.call), all.from.as_of);
+        point.engine.note(point.id_of(*each.call), all.from.as_of);
         rows.push_back(gone(point.effective_name, each.call->key));
       }
     }

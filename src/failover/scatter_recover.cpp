@@ -102,7 +102,7 @@ bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, co
         each.at = slice_state::missing;
         if (what == on_failure::invalidate) {
           const encoded none{.kind = result_kind::absent};
-          point->engine.recents.note(point->id_of(call), all.from.as_of);
+          point->engine.note(point->id_of(call), all.from.as_of);
           const auto failed = put_rows(*point,
                                        {{.name = point->effective_name,
                                          .key = call.key,
@@ -119,7 +119,7 @@ bool recover_open(const std::shared_ptr<point_core>& point, gather_base& all, co
     }
     if (place_of.emplace(call.key, keys.size()).second) {
       keys.push_back(call.key);
-      newest.push_back(point->engine.recents.newest(point->id_of(call)));
+      newest.push_back(point->engine.newest(point->id_of(call)));
     }
   }
   const auto rows = read_rows(*point, point->effective_name, all.realm, std::move(keys), deadline);
@@ -150,7 +150,7 @@ bool recover_unlisted(const std::shared_ptr<point_core>& point, gather_base& all
     auto& slice = all.add(row.key);
     slice.call->realm = all.realm;
     slice.call->from = {.from = origin::stored, .as_of = all.from.as_of, .why = why};
-    const auto newest = point->engine.recents.newest(point->id_of(*slice.call));
+    const auto newest = point->engine.newest(point->id_of(*slice.call));
     reading as_read{.how = found::answer, .what = std::move(row)};
     take_row(point, all, slice, as_read, now, why, newest, {});
     show_to_hook(point, slice, as_read);
@@ -176,7 +176,7 @@ bool recover_list(const std::shared_ptr<point_core>& point, gather_base& all, co
   if (!recover_open(point, all, why, deadline, members->as_of)) return false;
   // Not older than the list itself; an item may be newer or, when its own row was lost, older.
   all.from.as_of = std::min(all.from.as_of, members->as_of);
-  point->engine.recents.note(manifest_id(*point, all), members->as_of);
+  if (members->as_of <= point->engine.horizon(point->engine.clock->now())) point->engine.note(manifest_id(*point, all), members->as_of);
   return true;
 }
 

@@ -180,9 +180,15 @@ class world {
     }
     return last_ = last_ == timestamp::min() ? now : std::max(now, last_ + 1us);
   }
+  /// Stamped by a clock that nobody believes now.
+  bool from_the_future(timestamp as_of) const { return as_of > clock_->now() + max_skew; }
   void served(const identity& who, timestamp as_of) {
     auto& newest = served_.try_emplace(who, as_of).first->second;
-    newest = std::max(newest, as_of);
+    newest = from_the_future(newest) ? as_of : std::max(newest, as_of);
+  }
+  void served_stored(const identity& who, timestamp as_of) {
+    if (from_the_future(as_of)) ++seen["served from the future"];
+    else served(who, as_of);
   }
   /// Newer wins, unless what is there is from a future that nobody believes; what has expired is not written.
   void write(const identity& who, timestamp now, timestamp as_of, std::optional<std::string> value) {
@@ -207,14 +213,15 @@ class world {
       return nullptr;
     }
     const auto newest = served_.find(who);
-    if (newest != served_.end() && found->second.as_of < newest->second) return ++seen["older than served"], nullptr;
+    if (newest != served_.end() && found->second.as_of < newest->second && !from_the_future(newest->second))
+      return ++seen["older than served"], nullptr;
     return &found->second;
   }
   expected recovery(const std::string& point, const identity& who) {
     const auto* row = stored(who);
     if (row == nullptr) return {};
     if (!row->value && point != "maybe") return ++seen["tombstone"], expected{};
-    served(who, row->as_of);
+    served_stored(who, row->as_of);
     if (row->expire_on == clock_->now()) ++seen["served at its last moment"];
     return {.what = expected::kind::stale, .value = row->value, .as_of = row->as_of};
   }
@@ -293,9 +300,9 @@ class world {
   bool call_soft(const identity& who, timestamp now, timestamp as_of) {
     const auto* row = stored(who);
     if (row == nullptr || !row->value) return false;
-    served(who, row->as_of);
+    served_stored(who, row->as_of);
     const expected want{.what = expected::kind::stale, .value = row->value, .as_of = row->as_of};
-    const bool young = now - row->as_of <= soft_time;
+    const bool young = !from_the_future(row->as_of) && now - row->as_of <= soft_time;
     const auto same = [&](const refresh& each) { return each.who == who; };
     if (!young && std::none_of(refreshes_.begin(), refreshes_.end(), same)) {
       refreshes_.push_back({.who = who, .now = now, .as_of = as_of});
@@ -423,7 +430,7 @@ TEST(FailoverModel, EveryAnswerIsWhatTheModelSays) {
   }
   for (const char* each : {"live", "stale", "stale and empty", "thrown", "tombstone", "expired", "older than served", "older write lost",
                            "put failed", "find failed", "refresh", "refresh ran", "split phase", "clock followed back", "restart",
-                           "at an expiry", "served at its last moment"}) {
+                           "at an expiry", "served at its last moment", "served from the future"}) {
     EXPECT_GT(all.seen[each], 0U) << "the run never met: " << each;
   }
 }

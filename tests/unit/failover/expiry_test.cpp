@@ -140,6 +140,28 @@ TEST_F(FailoverExpiry, AnAnswerPastItsSoftExpiryIsServedAndRefreshedOnce) {
   EXPECT_EQ(status().running, 0U);
 }
 
+TEST_F(FailoverExpiry, AnAnswerFromTheFutureIsNotYoung) {
+  const auto run = std::make_shared<manual_executor>(clock);
+  make({.executor = run});
+  const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min});
+  const auto ahead = [&](const std::string& code, std::chrono::microseconds time) {  // by another machine
+    (void)point(code);
+    auto made = *row(code);
+    made.as_of += time;
+    made.expire_on += time;
+    memory->put(made);
+  };
+  ahead("DE", 4min);
+  EXPECT_EQ(point("DE").cause().code(), cause_code::fresh) << "within max_skew";
+  ahead("FR", 24h);
+  answer_text = "new";
+  EXPECT_EQ(point("FR").cause().code(), cause_code::refreshing);
+  EXPECT_EQ(run->run_all(), 1U);
+  const auto a = point("FR");
+  EXPECT_EQ(a->name, "new");
+  EXPECT_EQ(a.cause().code(), cause_code::fresh);
+}
+
 TEST_F(FailoverExpiry, ARefreshThatFailsLeavesTheAnswerAndIsTriedAgain) {
   const auto run = std::make_shared<manual_executor>(clock);
   make({.executor = run});

@@ -211,6 +211,23 @@ TEST_F(ScatterList, NoListGoesBackInTime) {
   EXPECT_THROW((void)all(""), outage) << "the stored list is older than the one already served";
 }
 
+TEST_F(ScatterList, AListFromTheFutureDoesNotFreezeItsKey) {
+  const auto all = list();
+  (void)all("");
+  auto ahead = memory->find_all("countries#list", 10).entries.at(0);
+  ahead.as_of += 24h;  // of a machine with a wrong clock
+  ahead.expire_on += 24h;
+  memory->put(ahead);
+  down = true;
+  EXPECT_EQ(all("").size(), 4U);
+  down = false;
+  clock->advance(1s);
+  world.erase("DE");
+  EXPECT_EQ(all("").size(), 3U);
+  down = true;
+  EXPECT_EQ(all("").size(), 3U);
+}
+
 TEST_F(ScatterList, PoliciesTenantsAndInvalidation) {
   std::string tenant = "acme";
   make({.tenant = [&] { return tenant; }});

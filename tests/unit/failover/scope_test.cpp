@@ -159,6 +159,45 @@ TEST_F(FailoverRecents, NoCallerSeesTimeGoBackwards) {
   EXPECT_EQ(numbers().older, 1U);
 }
 
+TEST_F(FailoverRecents, ARowFromTheFutureDoesNotFreezeItsKey) {
+  const auto point = protect();
+  (void)point("FR");
+  auto ahead = *row("FR");
+  ahead.as_of += 24h;  // of a machine with a wrong clock
+  ahead.expire_on += 24h;
+  ahead.payload = "FR|ahead";
+  memory->put(ahead);
+  down = true;
+  EXPECT_EQ(point("FR")->name, "ahead") << "better than nothing";
+  down = false;
+  answer_text = "back";
+  clock->advance(1s);
+  EXPECT_TRUE(point("FR").live());
+  ASSERT_EQ(row("FR")->payload, "FR|back");
+  down = true;
+  EXPECT_EQ(point("FR")->name, "back");
+}
+
+TEST_F(FailoverRecents, WhatTurnsOutToBeFromTheFutureIsForgotten) {
+  const auto point = protect();
+  (void)point("FR");
+  auto ahead = *row("FR");
+  ahead.as_of += 4min;
+  ahead.expire_on += 4min;
+  memory->put(ahead);
+  down = true;
+  EXPECT_TRUE(point("FR").stale()) << "within max_skew it is believed";
+  clock->jump(-3min);
+  down = false;
+  answer_text = "back";
+  EXPECT_TRUE(point("FR").live());
+  ASSERT_EQ(row("FR")->payload, "FR|back");
+  down = true;
+  EXPECT_EQ(point("FR")->name, "back");
+  clock->advance(3min);
+  EXPECT_EQ(point("FR")->name, "back");
+}
+
 TEST_F(FailoverRecents, TheTableIsBoundedAndCountsWhatItForgets) {
   recents table(6);
   const timestamp now = clock->now();
