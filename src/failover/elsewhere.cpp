@@ -33,7 +33,8 @@ void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<cal
       const std::scoped_lock lock(meeting.mutex);
       return meeting.at == rendezvous::state::left;
     };
-    if (!left() && !engine.closed.load(std::memory_order_relaxed)) {
+    const bool refused = point->breaker && point->breaker->state(engine.clock->steady()) == breaker_state::open;
+    if (!refused && !left() && !engine.closed.load(std::memory_order_relaxed)) {
       const auto next = point->retry->again(call->attempt);
       if (next.why == retry_plan::refusal::budget) point->count(tally::no_budget);
       // Not within this thread: it is needed by others meanwhile.

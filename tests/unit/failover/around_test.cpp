@@ -123,6 +123,24 @@ TEST_F(FailoverBreaker, AnOpenBreakerAnswersFromTheStoreWithoutACall) {
   EXPECT_EQ(status().breaker, breaker_state::closed);
 }
 
+TEST_F(FailoverBreaker, NothingIsTriedAgainWhileItIsOpen) {
+  for (const bool timed : {false, true}) {
+    point_options options{.retry = retry_options{.attempts = 3, .backoff = 0ms}, .breaker = breaker_options{.window = 1, .minimum = 1}};
+    if (timed) options.deadline = 20s;
+    const auto point = protect(timed ? "timed" : "plain", options);
+    script = [&](const std::string&) -> country {
+      auto other = point.begin("DE");
+      if (other.allowed()) {
+        EXPECT_THROW((void)other.fail(std::make_exception_ptr(outage("down"))), outage);
+      }
+      throw outage("down");
+    };
+    calls = 0;
+    EXPECT_THROW((void)point("FR"), outage);
+    EXPECT_EQ(calls, 1) << (timed ? "with" : "without") << " a deadline";
+  }
+}
+
 TEST_F(FailoverBreaker, TheStoreIsNoPartOfWhatItSees) {
   const auto point = protect("country-by-code", {.breaker = breaker_options{.window = 1, .minimum = 1, .slow = 1s, .slow_rate = 1}});
   shaky->before = [this](faulty_store::operation, std::span<const entry>) {
