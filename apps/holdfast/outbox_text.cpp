@@ -145,11 +145,13 @@ std::string record_line(const outbox_record& record, timestamp now) {
 }
 
 std::string stats_json(const outbox_stats& stats) {
-  return "{" + numbers_json(of_stats(stats)) + ",\"paused\":" + (stats.paused ? "true" : "false") + "}\n";
+  return "{" + numbers_json(of_stats(stats)) + ",\"paused\":" + (stats.paused ? "true" : "false") +
+         ",\"at_least\":" + (stats.at_least ? "true" : "false") + "}\n";
 }
 
 std::string stats_text(const outbox_stats& stats) {
-  return numbers_text(of_stats(stats)) + column("paused", 15) + (stats.paused ? "yes" : "no") + "\n";
+  return numbers_text(of_stats(stats)) + column("paused", 15) + (stats.paused ? "yes" : "no") + "\n" +
+         (stats.at_least ? "parked and pending are at least these, following is the rest: not all were counted\n" : "");
 }
 
 std::string check_json(const check_report& report, bool repaired) {

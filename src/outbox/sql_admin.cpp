@@ -14,13 +14,10 @@ std::vector<bool> sql_backend::replay(std::size_t lane, std::span<const std::str
     const auto number = static_cast<std::int64_t>(lane);
     json_rows wanted;
     for (const auto& id : ids) wanted.row().add(id);
-    const auto list = wanted.text();
-    std::map<std::string, sql_row, std::less<>> rows;
+    auto rows = lock_rows(in, lane, wanted);
     std::vector<std::string> keys;
-    for (auto& one : rows_of(in, say_.by_id, {std::string_view(list), number})) {
+    for (const auto& [id, one] : rows) {
       if (one.place == place::parked) keys.push_back(one.key);
-      auto id = one.id;
-      rows.emplace(std::move(id), std::move(one));
     }
     // They come behind what their key has now: as if they were published again.
     lock_keys(in, std::vector<std::string_view>(keys.begin(), keys.end()));
@@ -62,12 +59,7 @@ std::vector<bool> sql_backend::discard(std::size_t lane, std::span<const std::st
   auto result = in_transaction([&](join::transaction& in) {
     json_rows wanted;
     for (const auto& id : ids) wanted.row().add(id);
-    const auto list = wanted.text();
-    std::map<std::string, sql_row, std::less<>> rows;
-    for (auto& one : rows_of(in, say_.by_id, {std::string_view(list), static_cast<std::int64_t>(lane)})) {
-      auto id = one.id;
-      rows.emplace(std::move(id), std::move(one));
-    }
+    auto rows = lock_rows(in, lane, wanted);
     std::vector<bool> done;
     json_rows gone;
     json_rows gone_ids;

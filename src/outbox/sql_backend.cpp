@@ -197,8 +197,9 @@ void sql_backend::repeat(const std::function<void()>& work, when_in_doubt in_dou
       return;
     } catch (const error& e) {
       // A duplicate is somebody who did the same at the same time. Waiting for the pool took its time already.
-      const bool passes =
-          (e.transient() && e.code() != errc::too_large && (e.code() != errc::timeout || e.in_doubt())) || e.code() == errc::duplicate;
+      // 1467 is what MariaDB calls a deadlock over the counter of a table.
+      const bool passes = (e.transient() && e.code() != errc::too_large && (e.code() != errc::timeout || e.in_doubt())) ||
+                          e.code() == errc::duplicate || e.backend_code() == "1467";
       const bool in_time = std::chrono::steady_clock::now() - start < on_->options.statement_timeout;
       if (!passes || tried == most_tries || !in_time || (e.in_doubt() && in_doubt == when_in_doubt::give_up)) {
         throw explained(e);

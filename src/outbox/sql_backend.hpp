@@ -181,6 +181,8 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
 
   // deliver
   std::vector<sql_row> rows_of(join::transaction& in, const sql::statement& s, std::initializer_list<sql::parameter> parameters) const;
+  /// Those of the lane that are not only remembered, locked, by their ids.
+  std::map<std::string, sql_row, std::less<>> lock_rows(join::transaction& in, std::size_t lane, const json_rows& ids) const;
   [[nodiscard]] fence new_token(join::transaction& in, std::size_t lane, lane_row& from, fence last) const;
   void take(join::transaction& in, std::size_t lane, lane_row& now, std::vector<sql_row> heads, std::size_t run,
             std::chrono::milliseconds lease, room& left, claimed& into, tally_sheet& counts) const;

@@ -29,6 +29,16 @@ std::vector<sql_row> sql_backend::rows_of(join::transaction& in, const sql::stat
   return rows;
 }
 
+std::map<std::string, sql_row, std::less<>> sql_backend::lock_rows(join::transaction& in, std::size_t lane, const json_rows& ids) const {
+  const auto list = ids.text();
+  std::map<std::string, sql_row, std::less<>> rows;
+  for (auto& one : rows_of(in, say_.by_id, {std::string_view(list), static_cast<std::int64_t>(lane)})) {
+    auto id = one.id;
+    rows.emplace(std::move(id), std::move(one));
+  }
+  return rows;
+}
+
 std::map<std::string, std::string, std::less<>> sql_backend::entries_of(join::transaction& in, std::span<const std::string> ids) const {
   std::map<std::string, std::string, std::less<>> result;
   if (ids.empty()) return result;

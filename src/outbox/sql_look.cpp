@@ -15,19 +15,27 @@ outbox_stats sql_backend::stats(std::size_t lane) {
     const auto now = look_at(in, lane);
     fold(in, lane);
     const auto sums = read_tallies(in, lane);
-    const auto found = ask(in, say_.count, {number, number});
-    const auto at = [&](std::size_t column) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, number_in(found, 0, column))); };
     const auto made_of = [](std::int64_t sum) { return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum)); };
+    const auto found = ask(in, say_.waiting, {number, number, number, number});
     outbox_stats made;
-    made.events = at(0);
-    made.bytes = at(1);
-    made.parked = at(2);
-    made.remembered = at(3);
+    const auto at = [&](std::size_t column) { return made_of(number_in(found, 0, column)); };
+    const auto blocking = at(1);
+    const auto keyed = at(3);
+    const auto keys = at(4);
+    constexpr auto most = static_cast<std::uint64_t>(sql_words::most_counted);
+    made.at_least = at(0) > most || blocking > most || keyed > most;
+    made.events = made_of(sums.events);
+    made.bytes = made_of(sums.bytes);
+    made.tickets = made_of(sums.tickets);
+    made.parked = std::min(at(0) + blocking, made.events);
+    made.remembered = at(2);
     // Of each key one event is in front; where it blocks, none is to be delivered.
-    const auto fronts = at(7) - std::min(at(7), at(4));
-    made.pending = at(5) + fronts;
-    made.following = at(6) - std::min(at(6), fronts);
-    made.tickets = at(8);
+    const auto fronts = keys - std::min(keys, blocking);
+    const auto left = made.events - made.parked;
+    const auto behind = keyed - std::min(keyed, blocking + fronts);
+    // Where not all of them were counted, those in front are at least these, and the rest is taken to be behind.
+    made.following = keyed > most ? left - std::min(left, fronts) : std::min(behind, left);
+    made.pending = left - made.following;
     made.paused = now.paused;
     const auto first = ask(in, say_.overdue, {number, now.now});
     if (!first.empty()) made.overdue = std::chrono::milliseconds(now.now - number_in(first, 0, 0, now.now));
@@ -179,7 +187,7 @@ check_report sql_backend::check(std::size_t lane, bool repair) {
     if (repair) {
       counts.events = number_in(found, 0, 0) - sums.events;
       counts.bytes = -report.bytes_off;
-      counts.tickets = number_in(found, 0, 8) - sums.tickets;
+      counts.tickets = number_in(found, 0, 2) - sums.tickets;
       write_tally(in, lane, counts);
     }
     return report;

@@ -72,12 +72,7 @@ settled sql_backend::settle(std::size_t lane, fence token, std::span<const settl
     made.next.now = timestamp(std::chrono::milliseconds(now.now));
     json_rows ids;
     for (const auto& one : what) ids.row().add(one.id);
-    const auto list = ids.text();
-    std::map<std::string, sql_row, std::less<>> rows;
-    for (auto& one : rows_of(in, say_.by_id, {std::string_view(list), number})) {
-      auto id = one.id;
-      rows.emplace(std::move(id), std::move(one));
-    }
+    auto rows = lock_rows(in, lane, ids);
     // Where each key stands: its first event, and what covers it.
     struct standing {
       std::int64_t head = 0, token = 0, run = 0, due = 0;

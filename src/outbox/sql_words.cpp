@@ -268,12 +268,14 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   add_again = s.say(
       "INSERT INTO " + e + " (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, CREATED, BYTES, REPLAYS, NUMBER) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       {i, t, t, t, i, i, i, i, i, i});
-  const std::string oldest = e + " WHERE LANE = ? AND PLACE = 4 AND AT <= ? ORDER BY AT LIMIT ?";
+  // The index of what is not queued is a partial one. SQLite uses it only where its condition is said, too.
+  const std::string oldest = e + " WHERE LANE = ? AND PLACE = 4 AND PLACE <> 0 AND AT <= ? ORDER BY AT LIMIT ?";
   trim = s.say(
       s.mysql() ? "DELETE FROM " + oldest
                 : "DELETE FROM " + e + " WHERE SEQ IN (SELECT SEQ FROM " + oldest + (s.postgres() ? " FOR UPDATE SKIP LOCKED" : "") + ")",
       {i, i, i});
-  surplus = s.say("SELECT o.AT" + from + " WHERE o.LANE = ? AND o.PLACE = 4 ORDER BY o.AT DESC LIMIT 1 OFFSET ?", {i, i}, {i});
+  surplus =
+      s.say("SELECT o.AT" + from + " WHERE o.LANE = ? AND o.PLACE = 4 AND o.PLACE <> 0 ORDER BY o.AT DESC LIMIT 1 OFFSET ?", {i, i}, {i});
   renew_lease = s.say(s.update(e, s.rows({{"a"}, {"due"}}), "o.SEQ = g.a", "@DUE = g.due"), {t});
 
   const std::string in_lane = " FROM " + of.tickets + " o WHERE o.LANE = ?";
@@ -317,11 +319,18 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   if (s.mysql()) all_columns.push_back(s.say("SELECT COUNT(*) FROM (SELECT o.N FROM " + of.stripes + " o WHERE 1 = 0) a", {}, {i}));
 
   const auto those = [](const std::string& which) { return "COUNT(CASE WHEN " + which + " THEN 1 END)"; };
-  count = s.say("SELECT " + those("o.PLACE <> 4") + ", " + s.sum("CASE WHEN o.PLACE <> 4 THEN o.BYTES END") + ", " +
-                    those("o.PLACE IN (2, 3)") + ", " + those("o.PLACE = 4") + ", " + those("o.PLACE = 3") + ", " +
-                    those("o.PLACE = 0 AND o.QUEUE IS NULL") + ", " + those("o.PLACE = 0 AND o.QUEUE IS NOT NULL") +
-                    ", COUNT(DISTINCT o.QUEUE), (SELECT COUNT(*) FROM " + of.tickets + " k WHERE k.LANE = ?)" + from + " WHERE o.LANE = ?",
-                {i, i}, {i, i, i, i, i, i, i, i, i});
+  count = s.say("SELECT " + those("o.PLACE <> 4") + ", " + s.sum("CASE WHEN o.PLACE <> 4 THEN o.BYTES END") + ", (SELECT COUNT(*) FROM " +
+                    of.tickets + " k WHERE k.LANE = ?)" + from + " WHERE o.LANE = ?",
+                {i, i}, {i, i, i});
+  const std::string bound = " LIMIT " + std::to_string(most_counted + 1);
+  const auto placed = [&](const char* where, const std::string& most) {
+    return "(SELECT COUNT(*) FROM (SELECT o.SEQ" + from + s.force("IDX_" + e + "_AT") +
+           " WHERE o.LANE = ? AND o.PLACE <> 0 AND o.PLACE = " + where + most + ") a), ";
+  };
+  waiting = s.say("SELECT " + placed("2", bound) + placed("3", bound) + placed("4", " LIMIT " + std::to_string(10 * most_counted)) +
+                      "COUNT(*), COUNT(DISTINCT b.QUEUE) FROM (SELECT o.QUEUE" + from + s.force("IDX_" + e + "_KEY") +
+                      " WHERE o.LANE = ? AND o.QUEUE IS NOT NULL" + bound + ") b",
+                  {i, i, i, i}, {i, i, i, i, i});
   overdue =
       s.say("SELECT o.DUE" + from + " WHERE o.LANE = ? AND o.DUE < ? AND (o.QUEUE IS NULL OR o.SEQ = " + head + ") ORDER BY o.DUE LIMIT 1",
             {i, i}, {i});
@@ -331,7 +340,7 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   const std::string look = "SELECT " + event + of_head + from + " WHERE o.LANE = ? AND ";
   find = s.say(look + "o.ID = ? AND o.PLACE <> 4", {i, t}, look_types);
   scan = s.say(look + "o.ID > ? AND o.PLACE <> 4 ORDER BY o.ID LIMIT ?", {i, t, i}, look_types);
-  scan_parked = s.say(look + "o.ID > ? AND o.PLACE IN (2, 3) ORDER BY o.ID LIMIT ?", {i, t, i}, look_types);
+  scan_parked = s.say(look + "o.ID > ? AND o.PLACE IN (2, 3) AND o.PLACE <> 0 ORDER BY o.ID LIMIT ?", {i, t, i}, look_types);
   without_entry = s.say("SELECT o.SEQ, o.ID, o.QUEUE" + from + " WHERE o.LANE = ? AND o.PLACE <> 4 AND NOT EXISTS (SELECT 1 FROM " +
                             of.entries + " x WHERE x.ID = o.ID)",
                         {i}, {i, t, t});

@@ -39,6 +39,9 @@ inline constexpr std::int64_t stripes = 256;
 [[nodiscard]] std::int64_t stripe_of(std::string_view key) noexcept;
 
 struct sql_words {
+  /// So many rows of a kind are counted; more are not looked at, so that nobody waits for it.
+  static constexpr std::int64_t most_counted = 10'000;
+
   /// Throws errc::unsupported_type for a dialect that has no outbox.
   sql_words(sql::dialect_id spoken, const sql_tables& t);
 
@@ -107,7 +110,8 @@ struct sql_words {
   sql::statement fold_erase{};  ///< [n] -> nothing
   sql::statement fold_sum{};    ///< [n] -> the sums
 
-  sql::statement count{};          ///< lane -> events, bytes, parked, remembered, blocking, free, keyed, keys
+  sql::statement count{};          ///< lane, lane -> events, bytes, tickets; reads every row
+  sql::statement waiting{};        ///< lane, four times -> parked, blocking, remembered, with a key, their keys; of each at most so many
   sql::statement overdue{};        ///< lane, now -> the due of the longest waiting head
   sql::statement find{};           ///< lane, id -> event columns, id of the head
   sql::statement scan{};           ///< lane, after, limit -> the same

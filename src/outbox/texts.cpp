@@ -52,6 +52,7 @@ outbox_stats& outbox_stats::operator+=(const outbox_stats& other) noexcept {
   remembered += other.remembered;
   bytes += other.bytes;
   paused = paused || other.paused;
+  at_least = at_least || other.at_least;
   overdue = std::max(overdue, other.overdue);
   published += other.published;
   duplicates += other.duplicates;

@@ -368,7 +368,7 @@ TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
           start.arrive_and_wait();
           const auto receipts = box.publish_all(mine);
           if (receipts.front().status == publish_status::added) ++added;
-          EXPECT_TRUE(receipts.back().safe());
+          EXPECT_TRUE(receipts.back().safe()) << (receipts.back().problem ? receipts.back().problem->what() : "");
         });
       }
       threads.emplace_back([&] {

@@ -4,11 +4,14 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/memory.hpp>
 
+#include "outbox/sql_words.hpp"
+#include "sql/database.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -228,6 +231,54 @@ TEST_P(OutboxSqlDifferential, AnswersLikeTheModel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, OutboxSqlDifferential, testing::Values(1U, 2U, 3U));
+
+/// However many events there are: no statement of publishing, delivering and looking reads the table of events from end to end.
+TEST(OutboxSqlPlans, NoStatementReadsEveryEvent) {
+  const temporary_directory directory("outbox", "", medium::memory);
+  const auto database = open("sqlite://" + (directory.path() / "o.db").string());
+  const auto box = database.outbox({.create_schema = true});
+  const auto on = database.shared()->pool->writer();
+  const outboxes::sql_words say(sql::dialect_id::sqlite, outboxes::tables_of(box.options().prefix));
+  const sql::statement* const all[]{
+      &say.known,     &say.forget_ids,  &say.remembered,    &say.first_due,     &say.candidates,   &say.lock_heads, &say.demote,
+      &say.followers, &say.take,        &say.entries_of,    &say.by_id,         &say.heads,        &say.by_seq,     &say.place_events,
+      &say.promote,   &say.finish,      &say.erase_events,  &say.erase_entries, &say.trim,         &say.surplus,    &say.renew_lease,
+      &say.ticket,    &say.due_tickets, &say.erase_tickets, &say.first_ticket,  &say.scan_tickets, &say.waiting,    &say.overdue,
+      &say.find,      &say.scan,        &say.scan_parked};
+  for (const auto* one : all) {
+    std::string text = "EXPLAIN QUERY PLAN " + one->text;
+    std::replace(text.begin(), text.end(), '?', '1');
+    const auto plan =
+        on->execute({.text = text, .results = {sql::type::integer, sql::type::integer, sql::type::integer, sql::type::text}}, {}).rows;
+    ASSERT_FALSE(plan.empty());
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const auto& step = std::get<std::string>(plan.at(i, 3));
+      // A scan of rows that were given (g), of what was counted (a, b), or of an index in its order.
+      const bool small = step.find("VIRTUAL TABLE") != std::string::npos || step == "SCAN g" || step == "SCAN a" || step == "SCAN b";
+      EXPECT_TRUE(!step.starts_with("SCAN ") || small || step.find("CONSTANT ROW") != std::string::npos) << step << " in " << one->text;
+    }
+  }
+}
+
+/// Above a bound not all are counted, and that is said.
+TEST(OutboxSqlStats, AreBounded) {
+  const temporary_directory directory("outbox", "", medium::memory);
+  const auto box = open("sqlite://" + (directory.path() / "o.db").string() + "?synchronous=off").outbox({.create_schema = true});
+  constexpr std::size_t keys = 20;
+  std::vector<event> many;
+  for (std::size_t i = 0; i < 10'000; ++i) many.push_back({.type = "t", .key = "k" + std::to_string(i % keys)});
+  (void)box.publish_all(many);
+  auto seen = box.stats();
+  EXPECT_FALSE(seen.at_least);
+  EXPECT_EQ(seen.pending, keys);
+  EXPECT_EQ(seen.following, 10'000 - keys);
+  (void)box.publish_all(std::vector<event>{{.type = "t", .key = "z"}, {.type = "t"}, {.type = "t"}});
+  seen = box.stats();
+  EXPECT_TRUE(seen.at_least);
+  EXPECT_EQ(seen.events, 10'003U);
+  EXPECT_GE(seen.pending, keys);
+  EXPECT_EQ(seen.pending + seen.following, 10'003U);
+}
 
 }  // namespace
 }  // namespace holdfast::test

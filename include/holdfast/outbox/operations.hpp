@@ -202,9 +202,11 @@ struct outbox_stats {
   std::uint64_t following = 0;  ///< behind another one of their key
   std::uint64_t parked = 0;
   std::uint64_t tickets = 0;     ///< that have not expired
-  std::uint64_t remembered = 0;  ///< ids in the dedup window
+  std::uint64_t remembered = 0;  ///< ids in the dedup window; SQL counts up to 100,000 in a lane
   std::uint64_t bytes = 0;       ///< of the entries
   bool paused = false;
+  /// SQL: more than 10,000 in a lane are parked or have a key. `parked` and `pending` are at least these, `following` is the rest.
+  bool at_least = false;
   std::chrono::milliseconds overdue{};  ///< how long the longest waiting event has been due; 0: none is
   // Since the outbox was made:
   std::uint64_t published = 0;
