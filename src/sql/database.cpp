@@ -1,6 +1,7 @@
 #include "sql/database.hpp"
 
 #include "sql/connect.hpp"
+#include "sql/within_reach.hpp"
 
 #include <string>
 #include <utility>
@@ -64,6 +65,8 @@ std::shared_ptr<executor> database::state::executor() {
 
 database::state::state(database_options how) : options(std::move(how)) {
   if (!options.clock) options.clock = system_clock();
+  options.connect_timeout = sql::within_reach(options.connect_timeout);
+  options.statement_timeout = sql::within_reach(options.statement_timeout);
   log = std::make_shared<const logger>(options.log, log_limiter::options{.clock = options.clock});
   metrics = isolate(options.metrics);
 }

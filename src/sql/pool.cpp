@@ -1,5 +1,8 @@
 #include "sql/pool.hpp"
 
+#include "sql/within_reach.hpp"
+
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -7,8 +10,17 @@ namespace HOLDFAST_NAMESPACE::sql {
 
 using steady = std::chrono::steady_clock;
 
+namespace {
+
+pool_options bounded(pool_options options) {
+  for (auto* const each : {&options.acquire_timeout, &options.max_lifetime, &options.leak_detection}) *each = within_reach(*each);
+  return options;
+}
+
+}  // namespace
+
 pool::pool(connection_factory connect, pool_options options, std::shared_ptr<const logger> log)
-    : connect_(std::move(connect)), options_(options), log_(std::move(log)) {
+    : connect_(std::move(connect)), options_(bounded(options)), log_(std::move(log)) {
   if (options_.maximum < 2) throw error(errc::invalid_argument, "a pool needs room for at least 2 connections: one to write, one to read");
   if (options_.acquire_timeout.count() <= 0) throw error(errc::invalid_argument, "the pool's acquire timeout must be more than nothing");
   readers_.reserve(options_.maximum);  // giving a connection back must not fail for want of memory
@@ -49,6 +61,7 @@ pool::lease pool::reader() {
 /// Writers come in the order in which they asked: a cleaner that asks again and again must not keep a caller waiting.
 pool::lease pool::writer() {
   std::vector<idle> dropped;
+  dropped.reserve(1);  // nothing may fail between taking the place of the writer and giving it back
   std::unique_lock lock(mutex_);
   const auto deadline = steady::now() + options_.acquire_timeout;
   const auto mine = ++tickets_;
@@ -57,7 +70,8 @@ pool::lease pool::writer() {
     if (late) {
       std::erase(waiting_writers_, mine);
       changed_.notify_all();
-      fail_waiting("the connection that writes; look for slow writes, or put more entries into one put");
+      fail_waiting(refusal_.empty() ? "the connection that writes; look for slow writes, or put more entries into one put"
+                                    : "the connection that writes, which cannot be made: " + refusal_);
     }
     late = changed_.wait_until(lock, deadline) == std::cv_status::timeout;
   }
@@ -93,14 +107,31 @@ pool::lease pool::connect_now(std::unique_lock<std::mutex>& lock, bool writer) {
     if (!made) throw error(errc::internal, "the connection factory gave nothing");
     lock.lock();
     ++numbers_.made;
+    refusal_.clear();
     return lease(*this, std::move(made), writer, steady::now());
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
+    note_refusal();
     --numbers_.open;
     --numbers_.taken;
     if (writer) writer_taken_ = false;
     changed_.notify_all();
     throw;
+  }
+}
+
+/// Why nobody can connect, for those who wait behind the one that tries. Within a catch.
+void pool::note_refusal() noexcept {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    try {
+      refusal_ = e.what();
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+      // No memory for a reason: they are told without.
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // It has no words.
   }
 }
 
@@ -120,11 +151,14 @@ void pool::take_back(lease& done) noexcept {
     else --numbers_.open;
   }
   changed_.notify_all();
-  if (leaked && log_ && log_->listened()) {
+  if (!leaked || !log_ || !log_->listened()) return;
+  try {
     const auto held_ms = std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held_for).count());
     log_->write_limited("pool.leak", log_level::warning,
                         "a database connection was held for " + held_ms + " ms; look for a slow statement, or raise pool.leak_detection",
                         {{.name = "held_ms", .value = held_ms}});
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // No memory for words: the number above tells of it.
   }
 }
 

@@ -74,6 +74,7 @@ class HOLDFAST_API pool {
   };
 
   lease connect_now(std::unique_lock<std::mutex>& lock, bool writer);
+  void note_refusal() noexcept;
   void take_back(lease& done) noexcept;
   std::optional<idle> take_idle(std::vector<idle>& from, std::vector<idle>& dropped);
   [[noreturn]] void fail_waiting(const std::string& what);
@@ -91,6 +92,7 @@ class HOLDFAST_API pool {
   std::uint64_t tickets_ = 0;
   std::deque<std::uint64_t> waiting_writers_{};           // their tickets, the first to come in front
   std::chrono::steady_clock::time_point broken_until_{};  // when a broken connection last came back
+  std::string refusal_{};                                 // why the last try to connect failed; empty when it did not
   numbers numbers_;
 };
 

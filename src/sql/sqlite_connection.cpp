@@ -1,6 +1,7 @@
 #include "sql/sqlite_connection.hpp"
 
 #include "sql/sqlite_errors.hpp"
+#include "sql/within_reach.hpp"
 
 #include <sqlite3.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@ using prepared = std::unique_ptr<sqlite3_stmt, finalize>;
 
 class sqlite_connection final : public connection {
  public:
-  explicit sqlite_connection(const sqlite_options& options) : longest_(options.statement_timeout), owner_(getpid()) {
+  explicit sqlite_connection(const sqlite_options& options) : longest_(within_reach(options.statement_timeout)), owner_(getpid()) {
     const int opened =
         sqlite3_open_v2(options.file.c_str(), &db_,
                         SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -113,7 +114,7 @@ class sqlite_connection final : public connection {
     }
   }
 
-  void limit(std::chrono::milliseconds longest) override { longest_ = longest; }
+  void limit(std::chrono::milliseconds longest) override { longest_ = within_reach(longest); }
   [[nodiscard]] bool broken() const noexcept override { return broken_; }
 
  private:

@@ -103,6 +103,42 @@ TEST_F(Pool, WritersComeInTheOrderInWhichTheyAsked) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
 }
 
+TEST_F(Pool, WhoWaitsForAWriterThatCannotConnectIsToldWhy) {
+  std::atomic<int> tries{0};
+  std::atomic<bool> give_up{false};
+  sql::pool pool(
+      [&]() -> std::unique_ptr<sql::connection> {
+        if (++tries > 1) give_up.wait(false);
+        throw error(errc::unavailable, "nobody answers there", {.transient = true});
+      },
+      {.acquire_timeout = 50ms}, nullptr);
+  EXPECT_THROW((void)pool.writer(), error);
+  std::jthread connecting([&] { EXPECT_THROW((void)pool.writer(), error); });
+  while (tries < 2) std::this_thread::sleep_for(1ms);
+  try {
+    (void)pool.writer();
+    ADD_FAILURE() << "it got in";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::timeout);
+    EXPECT_NE(e.message().find("nobody answers there"), std::string::npos) << e.what();
+    EXPECT_EQ(e.message().find("slow writes"), std::string::npos) << e.what();
+  }
+  give_up = true;
+  give_up.notify_all();
+}
+
+TEST_F(Pool, TheLongestTimeThatThereIsIsLong) {
+  constexpr auto for_ever = std::chrono::milliseconds::max();
+  auto pool = make({.maximum = 2, .acquire_timeout = for_ever, .leak_detection = for_ever, .max_lifetime = for_ever});
+  std::optional<sql::pool::lease> held(pool.writer());
+  std::jthread waiting([&] { EXPECT_NO_THROW((void)pool.writer()); });
+  std::this_thread::sleep_for(20ms);
+  held.reset();
+  waiting.join();
+  EXPECT_EQ(pool.count().made, 1U);
+  EXPECT_EQ(pool.count().leaks, 0U);
+}
+
 TEST_F(Pool, ABrokenConnectionTakesTheOthersOfItsTimeWithIt) {
   auto pool = make({});
   {
