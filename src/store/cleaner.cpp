@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/thread.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -92,9 +94,20 @@ void cleaner::arm() {
   const bool taken = parts_.on->post_at(parts_.clock->steady() + wait, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->tick();
   });
+  const bool said = std::exchange(refused_, !taken);
   if (taken) return;
   state_.next.reset();
-  parts_.log->write(log_level::error, "the executor has no room for the timer of the cleanup; the store is only cleaned on demand");
+  if (said) return;
+  parts_.log->write(
+      log_level::error,
+      "the executor has no room for the timer of the cleanup; it is tried again when somebody asks for its state or for a run");
+}
+
+/// Nothing else would: there is no timer that could. Needs the lock.
+void cleaner::arm_again() {
+  if (!refused_ || closing_) return;
+  plan(parts_.clock->now());
+  arm();
 }
 
 void cleaner::tick() {
@@ -148,6 +161,7 @@ cleanup_report cleaner::run_now() {
   {
     const std::scoped_lock lock(mutex_);
     if (closing_) return {.result = cleanup_result::stopped, .started = parts_.clock->now()};
+    arm_again();
     if (phase_ != phase::idle) return {.result = cleanup_result::running, .started = run_.report.started};
     phase_ = phase::stepping;
     begin_run();
@@ -265,8 +279,9 @@ bool cleaner::closing() const {
   return closing_;
 }
 
-cleanup_state cleaner::state() const {
+cleanup_state cleaner::state() {
   const std::scoped_lock lock(mutex_);
+  arm_again();
   cleanup_state result = state_;
   result.running = phase_ != phase::idle;
   return result;
@@ -278,15 +293,26 @@ bool cleaner::close(steady::time_point deadline) {
   state_.next.reset();
   if (!changed_.wait_until(lock, deadline, [&] { return phase_ != phase::stepping; })) return false;
   if (phase_ == phase::idle) return true;
-  // Between two batches: the task that would do the next one may never run, so the run is ended here.
+  // Between two batches: the task that would do the next one may never run, so the run is ended now. On a thread of its own, since the
+  // database may hang while the lease is given back.
   phase_ = phase::stepping;
   lock.unlock();
-  while (step()) {
+  const auto finish = [self = shared_from_this()] {
+    while (self->step()) {
+    }
+    {
+      const std::scoped_lock ended(self->mutex_);
+      self->phase_ = phase::idle;
+    }
+    self->changed_.notify_all();
+  };
+  try {
+    start_quiet_thread("cleanup", finish).detach();
+  } catch (const std::exception&) {
+    finish();  // no thread to be had
   }
   lock.lock();
-  phase_ = phase::idle;
-  changed_.notify_all();
-  return true;
+  return changed_.wait_until(lock, deadline, [&] { return phase_ == phase::idle; });
 }
 
 void cleaner::abandon() noexcept {

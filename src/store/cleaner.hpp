@@ -38,7 +38,7 @@ class HOLDFAST_API cleaner : public std::enable_shared_from_this<cleaner> {
   /// Begins the schedule.
   void start();
   cleanup_report run_now();
-  [[nodiscard]] cleanup_state state() const;
+  [[nodiscard]] cleanup_state state();
   bool close(std::chrono::steady_clock::time_point deadline);
   /// No more, and no waiting.
   void abandon() noexcept;
@@ -54,6 +54,7 @@ class HOLDFAST_API cleaner : public std::enable_shared_from_this<cleaner> {
 
   void plan(timestamp now);
   void arm();
+  void arm_again();
   void tick();
   void begin_run();
   void post_step();
@@ -79,7 +80,8 @@ class HOLDFAST_API cleaner : public std::enable_shared_from_this<cleaner> {
   cleanup_state state_{};
   phase phase_ = phase::idle;
   bool closing_ = false;
-  timestamp ticked_{};  // to see the wall clock being set back
+  bool refused_ = false;  // the executor had no room for the timer
+  timestamp ticked_{};    // to see the wall clock being set back
   std::minstd_rand random_{std::random_device{}()};
   run_state run_{};  // of whoever made the phase `stepping`
 };

@@ -3,12 +3,14 @@
 #include <holdfast/store/cleanup.hpp>
 
 #include "store/cleaner.hpp"
+#include "support/gate.hpp"
 #include "support/manual_executor.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -27,6 +29,7 @@ struct lease_row {
   std::string owner{};
   timestamp until{};
   std::uint64_t fence = 0;
+  std::function<void()> before_release = [] {};
 };
 
 class row_lease final : public lease {
@@ -34,7 +37,9 @@ class row_lease final : public lease {
   row_lease(std::shared_ptr<lease_row> row, std::shared_ptr<virtual_clock> clock) : row_(std::move(row)), clock_(std::move(clock)) {}
   attempt acquire(std::string_view owner, std::chrono::microseconds length) override {
     if (row_->until > clock_->now() && row_->owner != owner) return {.holder = row_->owner};
-    *row_ = {.owner = std::string(owner), .until = clock_->now() + length, .fence = row_->fence + 1};
+    row_->owner = owner;
+    row_->until = clock_->now() + length;
+    ++row_->fence;
     return {.fence = row_->fence, .holder = row_->owner};
   }
   bool renew(std::string_view owner, std::uint64_t fence, std::chrono::microseconds length) override {
@@ -43,6 +48,7 @@ class row_lease final : public lease {
     return true;
   }
   void release(std::string_view owner, std::uint64_t fence) override {
+    row_->before_release();
     if (row_->owner == owner && row_->fence == fence) row_->until = {};
   }
 
@@ -232,7 +238,9 @@ TEST_F(Cleanup, AHolderThatWasTooSlowStopsWhenAnotherTookOver) {
   store->before_batch = [&] {
     if (std::exchange(stalled, true)) return;
     clock->advance(61s);
-    *row = {.owner = "another", .until = clock->now() + 1h, .fence = row->fence + 1};
+    row->owner = "another";
+    row->until = clock->now() + 1h;
+    ++row->fence;
   };
   const auto second = slow->run_now();
   EXPECT_EQ(second.result, cleanup_result::lost);
@@ -268,13 +276,29 @@ TEST_F(Cleanup, CloseEndsARunBetweenTwoBatchesAndGivesTheLeaseBack) {
   clock->advance(1h);
   for (int i = 0; i < 3; ++i) executor->run_one();
   EXPECT_TRUE(cleaner->state().running);
-  EXPECT_TRUE(cleaner->close(std::chrono::steady_clock::now()));
+  EXPECT_TRUE(cleaner->close(std::chrono::steady_clock::now() + 20s));
   EXPECT_EQ(cleaner->state().last->result, cleanup_result::stopped);
   EXPECT_EQ(row->until, timestamp{});
   EXPECT_FALSE(cleaner->state().next);
   executor->run_all();
   EXPECT_EQ(store->expired, 4U) << "nothing more";
   EXPECT_EQ(cleaner->run_now().result, cleanup_result::stopped);
+}
+
+TEST_F(Cleanup, CloseDoesNotWaitLongerThanItsDeadlineForTheLease) {
+  const auto hung = std::make_shared<gate>();
+  const auto cleaner = make({.batch = 1});
+  store->expired = 5;
+  row->before_release = [hung] { hung->wait(); };
+  clock->advance(1h);
+  for (int i = 0; i < 3; ++i) executor->run_one();
+  auto closed = std::async(std::launch::async, [&] { return cleaner->close(std::chrono::steady_clock::now() + 50ms); });
+  const bool in_time = closed.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  hung->open();
+  EXPECT_EQ(closed.get(), !in_time);
+  EXPECT_TRUE(cleaner->close(std::chrono::steady_clock::now() + 20s)) << "it ended by itself";
+  EXPECT_EQ(row->until, timestamp{});
 }
 
 TEST_F(Cleanup, DoesNotRunTwiceAtOnce) {
@@ -326,6 +350,35 @@ TEST_F(Cleanup, AFullExecutorIsSaidAndOnDemandStillWorks) {
   EXPECT_FALSE(cleaner->state().next);
   store->expired = 3;
   EXPECT_EQ(cleaner->run_now().removed, 3U);
+}
+
+TEST_F(Cleanup, GoesOnWhenTheExecutorHasRoomAgain) {
+  struct sometimes final : executor {
+    explicit sometimes(std::shared_ptr<executor> behind) : to(std::move(behind)) {}
+    bool post(task what) override { return to->post(std::move(what)); }
+    bool post_at(std::chrono::steady_clock::time_point when, task what) override { return !full && to->post_at(when, std::move(what)); }
+    std::shared_ptr<executor> to;
+    bool full = false;
+  };
+  const auto limited = std::make_shared<sometimes>(executor);
+  auto parts = cleaner_parts{.what = store,
+                             .on = limited,
+                             .clock = clock,
+                             .log = std::make_shared<const logger>([this](const log_record& r) { lines.emplace_back(r.message); }),
+                             .metrics = isolate(nullptr)};
+  const auto cleaner = std::make_shared<holdfast::cleaner>(std::move(parts), cleanup_options{.jitter = 0ms});
+  cleaner->start();
+  limited->full = true;
+  executor->advance(2h);
+  EXPECT_FALSE(cleaner->state().next);
+  EXPECT_EQ(lines.size(), 1U) << "said once";
+  limited->full = false;
+  EXPECT_TRUE(cleaner->state().next) << "whoever asks starts it again";
+  store->expired = 3;
+  executor->advance(1h);
+  EXPECT_EQ(store->expired, 0U);
+  ASSERT_TRUE(cleaner->close(std::chrono::steady_clock::now()));
+  EXPECT_FALSE(cleaner->state().next) << "but not what was closed";
 }
 
 TEST_F(Cleanup, RefusesOptionsThatCannotHold) {
