@@ -70,6 +70,7 @@ class sql_store final : public store, public rewritable_store {
           refuse_native(e);
         }
       }
+      // Not one transaction: where an insert meets a row that is there, PostgreSQL and its like end the transaction.
       for (const entry* each : entries) put_plainly(*lease, *each, horizon);
     });
   }
@@ -136,7 +137,19 @@ class sql_store final : public store, public rewritable_store {
 
   std::size_t expire(timestamp before, std::size_t limit) override {
     std::size_t removed = 0;
-    for (const auto& realm : say_.realms()) removed += expire_in(say_.in(realm), before, limit - removed);
+    std::optional<error> first;
+    for (const auto& realm : say_.realms()) {
+      if (removed == limit) break;
+      try {
+        removed += expire_in(say_.in(realm), before, limit - removed);
+      } catch (const error& e) {
+        // What passes is the database's trouble, and would be met in every table. One table's own must not keep the others from being cleaned.
+        if (e.transient() || e.in_doubt()) throw;
+        if (!first) first = about(realm, e);
+      }
+    }
+    // What was removed is told first: whoever comes again for the rest meets the failure again.
+    if (first && removed == 0) throw error(*first);
     return removed;
   }
 
@@ -191,9 +204,7 @@ class sql_store final : public store, public rewritable_store {
       result.abandoned = abandoned_.load();
       result.unreadable = unreadable_.load();
       result.retried = retried_.load();
-      const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
-      (void)on_->pool->reader()->execute(say_.in(say_.realms().front()).find, parameters);
-      result.available = true;
+      ask_for_health(result);
     } catch (const std::exception& e) {
       try {
         result.problem = e.what();
@@ -205,6 +216,34 @@ class sql_store final : public store, public rewritable_store {
   }
 
  private:
+  /// A failure in the table of one tenant says whose it is.
+  static error about(const std::string& realm, const error& e) {
+    if (realm.empty()) return e;
+    return {e.code(),
+            "tenant " + realm + ": " + e.message(),
+            {.path = e.path(), .backend_code = e.backend_code(), .transient = e.transient(), .in_doubt = e.in_doubt()}};
+  }
+
+  /// One tenant's table each time, since there may be hundreds; one that is broken is asked again until it is mended. The others are
+  /// available meanwhile, if the next of them is.
+  void ask_for_health(store_health& result) {
+    const auto ask = [this](const std::string& realm) {
+      const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
+      (void)on_->pool->reader()->execute(say_.in(realm).find, parameters);
+    };
+    const auto realms = say_.realms();
+    const auto turn = health_turn_.load();
+    try {
+      ask(realms[turn % realms.size()]);
+      ++health_turn_;
+    } catch (const error& e) {
+      result.problem = about(realms[turn % realms.size()], e).what();
+      if (realms.size() == 1 || e.transient()) return;
+      ask(realms[(turn + 1) % realms.size()]);
+    }
+    result.available = true;
+  }
+
   std::size_t expire_in(const store_statements& say, timestamp before, std::size_t limit) {
     std::size_t removed = 0;
     while (removed < limit) {
@@ -412,6 +451,7 @@ class sql_store final : public store, public rewritable_store {
   realm_statements say_;
   std::atomic<std::int64_t> native_again_{0};  // steady time
   std::atomic<std::size_t> expire_step_{100};  // rows
+  std::atomic<std::size_t> health_turn_{0};    // whose table is asked next
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
   std::atomic<std::uint64_t> retried_{0};

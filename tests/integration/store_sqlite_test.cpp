@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "sql/sqlite_connection.hpp"
 #include "support/failure_of.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 namespace holdfast::test {
 namespace {
@@ -35,6 +37,51 @@ TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
   EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
   EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
   EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(), errc::not_found);
+}
+
+TEST(SqliteFile, MayBeWaitedForAsLongAsThereIsTime) {
+  const temporary_directory directory;
+  const auto file = (directory.path() / "x.db").string();
+  const auto store = open("sqlite://" + file, {.statement_timeout = std::chrono::milliseconds::max()}).store({.create_schema = true});
+  const auto other = sql::connect_sqlite({.file = file});
+  other->begin();
+  const std::jthread writing([&] {
+    std::this_thread::sleep_for(100ms);
+    other->commit();
+  });
+  EXPECT_NO_THROW(store->put(one_entry("k")));
+}
+
+TEST(SqliteTenants, OneBrokenTableIsToldAndTheOthersAreCleaned) {
+  const temporary_directory directory;
+  const auto file = (directory.path() / "x.db").string();
+  const auto store =
+      open("sqlite://" + file).store({.create_schema = true, .realms = {{"acme", "ACME_"}, {"best", "BEST_"}, {"cool", "COOL_"}}});
+  for (const char* tenant : {"acme", "cool"}) {
+    for (const char* key : {"a", "b"}) {
+      auto one = one_entry(key);
+      one.realm = tenant;
+      store->put(one);
+    }
+  }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(store->health().problem, "");
+  const auto other = sql::connect_sqlite({.file = file});
+  other->run("ALTER TABLE BEST_FAILOVER_STORE RENAME TO AWAY");
+  const auto later = system_clock()->now() + 2h;
+  EXPECT_EQ(store->expire(later, 3), 3U);
+  EXPECT_EQ(store->expire(later, 3), 1U) << "what is behind the broken one";
+  const auto e = failure_of([&] { (void)store->expire(later, 3); });
+  EXPECT_EQ(e.code(), errc::missing_object) << e.what();
+  EXPECT_NE(e.message().find("best"), std::string::npos) << e.what();
+  for (int i = 0; i < 2; ++i) (void)store->health();
+  for (int i = 0; i < 3; ++i) {
+    const auto health = store->health();
+    EXPECT_NE(health.problem.find("best"), std::string::npos) << "until it is mended: " << health.problem;
+    EXPECT_TRUE(health.available) << "the others are served";
+  }
+  other->run("ALTER TABLE AWAY RENAME TO BEST_FAILOVER_STORE");
+  EXPECT_EQ(store->expire(later, 3), 0U);
+  EXPECT_EQ(store->health().problem, "");
 }
 
 /// Runs in a child process; what it returns is its exit code.
