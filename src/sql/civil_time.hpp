@@ -3,10 +3,15 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 /// Dates for databases that want them taken apart. std::chrono::year ends at 32767, a timestamp does not.
 namespace HOLDFAST_NAMESPACE::sql {
+
+/// The last moment of year 9999, where the dates of most databases end. What is later means "for ever", and is sent as this.
+inline constexpr timestamp last_date =
+    std::chrono::sys_days(std::chrono::year(9999) / 12 / 31) + std::chrono::days(1) - std::chrono::microseconds(1);
 
 struct civil_time {
   std::int64_t year = 1970;

@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "sql/civil_time.hpp"
+
 #include <mysql.h>
 
 #include <algorithm>
@@ -20,8 +22,8 @@ namespace {
 MYSQL_TIME to_date(timestamp moment) {
   using namespace std::chrono;
   constexpr timestamp first = sys_days(year(1) / 1 / 1);
-  constexpr timestamp last = sys_days(year(9999) / 12 / 31) + days(1) - microseconds(1);
-  if (moment < first || moment > last) throw error(errc::out_of_range, "a moment outside the years 1 to 9999 has no DATETIME");
+  if (moment < first) throw error(errc::out_of_range, "a moment before the year 1 has no DATETIME");
+  moment = std::min(moment, last_date);
   const auto day = floor<days>(moment);
   const year_month_day date(day);
   const hh_mm_ss time(moment - day);

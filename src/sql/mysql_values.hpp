@@ -23,7 +23,7 @@ class bound_parameters {
 
   /// Forgets the last execution; `count` parameters will be added.
   void start(std::size_t count);
-  /// Throws errc::invalid_argument when the value is not of its type, errc::out_of_range when a moment has no date in the years 1 to 9999.
+  /// Throws errc::invalid_argument when the value is not of its type, errc::out_of_range for a moment before the year 1.
   void add(type declared, const parameter& value);
   /// To the statement, which must have as many.
   void bind_to(st_mysql_stmt& statement);

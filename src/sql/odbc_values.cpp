@@ -32,8 +32,8 @@ bool is_null(const parameter& p) { return std::holds_alternative<std::monostate>
 civil_time civil_of(const parameter& p) {
   const auto* when = std::get_if<timestamp>(&p);
   if (when == nullptr) fail_type();
-  const auto t = to_civil(*when);
-  if (t.year < 1 || t.year > 9999) throw error(errc::out_of_range, "a moment outside the years 1 to 9999 cannot be sent through ODBC");
+  const auto t = to_civil(std::min(*when, last_date));
+  if (t.year < 1) throw error(errc::out_of_range, "a moment before the year 1 cannot be sent through ODBC");
   return t;
 }
 

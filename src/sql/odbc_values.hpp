@@ -32,7 +32,7 @@ struct habits {
 /// may look at it long after its caller has gone.
 class column {
  public:
-  /// Throws errc::invalid_argument (a value of another type), errc::out_of_range (a time outside the years 1 to 9999), errc::ill_formed_text.
+  /// Throws errc::invalid_argument (a value of another type), errc::out_of_range (a time before the year 1), errc::ill_formed_text.
   column(type declared, std::span<const parameter> values, const habits& how);
 
   /// In pieces, at execution: one row with a large value.

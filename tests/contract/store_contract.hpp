@@ -253,6 +253,10 @@ TYPED_TEST_P(StoreContract, KeepsMomentsExactly) {
   e.expire_on = timestamp(sys_days{9999y / December / 31} + 23h + 59min + 59s + 999'999us);
   this->put(e);
   EXPECT_EQ(this->store_->find("n", "k")->expire_on, e.expire_on);
+  auto for_ever = this->make("for ever");
+  for_ever.expire_on = timestamp::max();
+  this->put(for_ever);
+  EXPECT_GE(this->store_->find("n", "for ever")->expire_on, e.expire_on) << "at least as far as every database can count";
 }
 
 TYPED_TEST_P(StoreContract, ManyThreadsOnTheSameKeysLeaveTheNewest) {
