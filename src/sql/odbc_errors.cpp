@@ -24,8 +24,9 @@ constexpr kind refused{errc::permission, false, "grant it to the user of the con
 constexpr kind grammar{errc::grammar};
 constexpr kind read_only{errc::unavailable, true, "the database is read-only; connect to the primary"};
 constexpr kind full{errc::unavailable, true, "the server has no room left; nothing was written"};
-constexpr kind not_this{errc::invalid_argument, false,
-                        "=the database refused a row: a rule of the table, or a value that must not be NULL"};
+constexpr kind not_this{errc::invalid_argument, false, "=the database refused a row: a rule of the table"};
+constexpr kind not_filled{errc::missing_object, false,
+                          "=a column that is not ours must be filled; give the column a default, or let it be NULL"};
 
 struct by_number {
   dialect_id dialect;
@@ -43,7 +44,7 @@ constexpr std::array numbers{
     by_number{maria, 1146, no_table},   by_number{maria, 1054, no_table},
     by_number{maria, 1049, no_table},   by_number{maria, 1142, refused},
     by_number{maria, 1064, grammar},    by_number{maria, 1290, read_only},
-    by_number{maria, 1114, full},       by_number{maria, 1048, not_this},
+    by_number{maria, 1114, full},       by_number{maria, 1048, not_filled},
     by_number{server, 2627, duplicate}, by_number{server, 2601, duplicate},
     by_number{server, 1205, busy},      by_number{server, 1222, busy},
     by_number{server, 3960, busy},      by_number{server, 2628, too_long},
@@ -52,17 +53,17 @@ constexpr std::array numbers{
     by_number{server, 102, grammar},    by_number{server, 156, grammar},
     by_number{server, 10713, grammar},  by_number{server, 3906, read_only},
     by_number{server, 1105, full},      by_number{server, 9002, full},
-    by_number{server, 515, not_this},   by_number{oracle, 1, duplicate},
+    by_number{server, 515, not_filled}, by_number{oracle, 1, duplicate},
     by_number{oracle, 60, busy},        by_number{oracle, 54, busy},
     by_number{oracle, 8177, busy},      by_number{oracle, 12899, too_long},
     by_number{oracle, 1461, too_long},  by_number{oracle, 942, no_table},
     by_number{oracle, 904, no_table},   by_number{oracle, 1031, refused},
     by_number{oracle, 900, grammar},    by_number{oracle, 933, grammar},
     by_number{oracle, 907, grammar},    by_number{oracle, 16000, read_only},
-    by_number{oracle, 1653, full},      by_number{oracle, 1400, not_this},
+    by_number{oracle, 1653, full},      by_number{oracle, 1400, not_filled},
     by_number{lite, 5, busy},           by_number{lite, 6, busy},
     by_number{lite, 8, read_only},      by_number{lite, 13, full},
-    by_number{server, 2714, there},
+    by_number{server, 2714, there},     by_number{maria, 1364, not_filled},
 };
 
 struct by_state {
@@ -76,7 +77,7 @@ constexpr std::array states{
     by_state{"22",
              {errc::invalid_argument, false, "=the database refused a value (what it said is left out, since it may repeat the value)"}},
     by_state{"23505", duplicate},
-    by_state{"23502", not_this},
+    by_state{"23502", not_filled},
     by_state{"23503", not_this},
     by_state{"23514", not_this},
     by_state{"23", duplicate},  // most drivers know only this one
@@ -104,8 +105,9 @@ constexpr std::array states{
 
 /// SQLite's driver has one SQLSTATE, and one number for very different things.
 const kind* by_words(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, kind>, 6> words{{{"UNIQUE constraint", duplicate},
+  static constexpr std::array<std::pair<std::string_view, kind>, 7> words{{{"UNIQUE constraint", duplicate},
                                                                            {"PRIMARY KEY", duplicate},
+                                                                           {"NOT NULL constraint", not_filled},
                                                                            {"constraint failed", not_this},
                                                                            {"no such table", no_table},
                                                                            {"no such column", no_table},
@@ -185,7 +187,7 @@ error could_not_connect(const std::vector<diagnostic>& said, const std::string& 
   const bool hidden = !secret.empty() && one.text.find(secret) != std::string::npos;
   const std::string text = hidden ? "the driver's words are not shown: they contain the password" : tidy(one.text);
   if (one.state == "IM002" || one.state == "01000" || one.state == "IM003") {
-    return {errc::invalid_argument,
+    return {errc::missing_object,
             "no such ODBC driver or data source: " + text + "; odbcinst -q -d lists the drivers, odbcinst -q -s the sources", more};
   }
   if (one.state.starts_with("28") || one.native == 18456 || one.native == 1045 || one.native == 1017 ||

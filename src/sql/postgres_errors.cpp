@@ -29,6 +29,8 @@ constexpr std::array meanings{
     meaning{"22P05", errc::invalid_argument, false,
             "=text has a character that the encoding of the database lacks; use a database in UTF8"},
     meaning{"22", errc::invalid_argument, false, "=the server refused a value (what it said is left out, since it may repeat the value)"},
+    // No value of an entry is at fault, but the table: its own columns are never left empty.
+    meaning{"23502", errc::missing_object, false, "a column that is not ours must be filled; give the column a default, or let it be NULL"},
     meaning{"23505", errc::duplicate, false, ""},
     meaning{"23", errc::invalid_argument, false, ""},
     meaning{"25006", errc::unavailable, true, "the server is read-only; connect to the primary (target_session_attrs=read-write)"},
@@ -105,10 +107,10 @@ error from_server(const server_message& from) {
     more.transient = true;
     return {errc::unavailable, "the table has changed since the statement was prepared; try again", more};
   }
-  // PgBouncer's own words, in the one code that it has for everything: this one does not pass by itself.
+  // PgBouncer's own words, in the one code that it has for everything: this one does not pass by itself, and is nobody's argument.
   if (from.sqlstate == "08P01" && from.text.starts_with("unsupported startup parameter")) {
-    return {errc::invalid_argument,
-            tidy(from.text) + "; if this is PgBouncer, set ignore_startup_parameters = options in its configuration", more};
+    return {errc::permission, tidy(from.text) + "; if this is PgBouncer, set ignore_startup_parameters = options in its configuration",
+            more};
   }
   more.in_doubt = from.sqlstate == "08007" || from.sqlstate == "40003";
   const auto found = std::find_if(meanings.begin(), meanings.end(), [&](const meaning& m) { return from.sqlstate.starts_with(m.state); });

@@ -20,6 +20,7 @@ enum result_code : int {
   constraint = 19,
   no_authority = 23,
   not_a_database = 26,
+  not_null_constraint = 1299,
   primary_key_constraint = 1555,
   unique_constraint = 2067,
 };
@@ -57,6 +58,10 @@ error sqlite_error(int extended, const std::string& message) {
       return {errc::too_large, "the value is larger than SQLite can hold", more};
     case constraint:
       if (extended == primary_key_constraint || extended == unique_constraint) return {errc::duplicate, "the key is there already", more};
+      if (extended == not_null_constraint) {
+        return {errc::missing_object, message + "; a column that is not ours must be filled; give the column a default, or let it be NULL",
+                more};
+      }
       return {errc::invalid_argument, message, more};
     case any_error:
       if (message.starts_with("no such table")) {

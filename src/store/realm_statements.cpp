@@ -87,7 +87,8 @@ std::vector<std::string> realm_statements::realms() const {
 void realm_statements::look_at(table& one) {
   const std::string& name = one.standard.table;
   const auto count = [](const sql::outcome& from, std::size_t column) { return std::get<std::int64_t>(from.rows.at(0, column)); };
-  const auto fail = [&](const std::string& why) { throw error(errc::invalid_argument, why, {.path = name}); };
+  // The table is at fault, and no entry: what is queued waits until somebody has mended it.
+  const auto fail = [&](const std::string& why) { throw error(errc::missing_object, why, {.path = name}); };
   const sql::parameter table_name[]{std::string_view(name)};
   sql::outcome columns;
   try {
@@ -117,7 +118,7 @@ void realm_statements::look_at(table& one) {
   if (!is_offset(options_.zone)) {
     const sql::parameter zone[]{std::string_view(options_.zone)};
     if (count(ask_(ask_for_zone(), zone), 0) == 0)
-      throw error(errc::invalid_argument, "the database does not know the zone " + options_.zone + "; write it like Europe/Paris",
+      throw error(errc::missing_object, "the database does not know the zone " + options_.zone + "; write it like Europe/Paris",
                   {.path = "zone"});
   }
   const std::scoped_lock lock(mutex_);

@@ -388,7 +388,7 @@ TEST(PostgresErrors, EveryClassIsToldApart) {
       {"57P03", errc::unavailable, true},       {"53000", errc::unavailable, true},       {"53100", errc::unavailable, true},
       {"53200", errc::unavailable, true},       {"53300", errc::unavailable, true},       {"08000", errc::unavailable, true},
       {"08006", errc::unavailable, true},       {"25006", errc::unavailable, true},       {"23505", errc::duplicate, false},
-      {"23502", errc::invalid_argument, false}, {"22001", errc::too_large, false},        {"54000", errc::too_large, false},
+      {"23502", errc::missing_object, false},   {"22001", errc::too_large, false},        {"54000", errc::too_large, false},
       {"42601", errc::grammar, false},          {"42883", errc::grammar, false},          {"42704", errc::grammar, false},
       {"0A000", errc::grammar, false},          {"42P01", errc::missing_object, false},   {"42703", errc::missing_object, false},
       {"3F000", errc::missing_object, false},   {"3D000", errc::missing_object, false},   {"42501", errc::permission, false},

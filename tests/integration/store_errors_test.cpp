@@ -1,8 +1,10 @@
 // Mistakes that people make with databases: each is one clear error, and nothing is lost.
 
 #include <holdfast/database.hpp>
+#include <holdfast/store/write_behind.hpp>
 
 #include "sql/sqlite_connection.hpp"
+#include "support/eventually.hpp"
 #include "support/failure_of.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
@@ -103,6 +105,32 @@ TYPED_TEST(StoreErrors, APayloadAboveTheColumnIsRefusedAndNothingIsLost) {
   const auto fits = make_entry(std::string(4000, 'y'));
   store->put({&fits, 1});
   EXPECT_EQ(store->find("n", "k")->payload->size(), 4000U) << "the published column works";
+}
+
+TYPED_TEST(StoreErrors, AColumnThatAMigrationAddedIsMendedAndNothingIsLost) {
+  const auto store = make_write_behind(open(this->url).store({.create_schema = true}), {.retry_longest = 50ms});
+  this->server.run("ALTER TABLE FAILOVER_STORE ADD COLUMN EXTRA INT NOT NULL", this->database);
+  for (const char* key : {"a", "b", "c"}) {
+    auto one = make_entry();
+    one.key = key;
+    store->put({&one, 1});
+  }
+  EXPECT_TRUE(eventually([&] { return store->numbers().retried > 1; }));
+  EXPECT_EQ(store->numbers().failed, 0U);
+  EXPECT_EQ(store->numbers().pending, 3U);
+  this->server.run("ALTER TABLE FAILOVER_STORE ALTER COLUMN EXTRA SET DEFAULT 0", this->database);
+  EXPECT_TRUE(eventually([&] { return store->numbers().written == 3; }));
+  EXPECT_EQ(store->count("n"), 3U);
+}
+
+TYPED_TEST(StoreErrors, AnySkewMayBeAllowed) {
+  const auto store = open(this->url).store({.create_schema = true, .max_skew = std::chrono::microseconds::max()});
+  auto one = make_entry("new");
+  store->put({&one, 1});
+  one.as_of -= 1us;
+  one.payload = "old";
+  store->put({&one, 1});
+  EXPECT_EQ(*store->find("n", "k")->payload, "new");
 }
 
 TYPED_TEST(StoreErrors, ANulByteNeedsAColumnOfBytes) {

@@ -17,6 +17,7 @@ namespace {
 struct columns {
   std::atomic<std::int64_t> without = 0;
   std::atomic<std::int64_t> with = 0;
+  std::atomic<std::int64_t> zones = 1;  // that it knows by the name that is asked for
   std::atomic<int> asked = 0;
   std::optional<error> fails{};
 
@@ -25,7 +26,7 @@ struct columns {
       ++asked;
       if (fails) throw error(*fails);
       sql::outcome result{.rows = sql::rows(s.results.size())};
-      result.rows.add(s.results.size() == 2 ? without.load() : 1);
+      result.rows.add(s.results.size() == 2 ? without.load() : zones.load());
       if (s.results.size() == 2) result.rows.add(with.load());
       return result;
     };
@@ -69,7 +70,14 @@ TEST(RealmStatements, AZoneStandsInEveryStatementThatHasATime) {
   columns table;
   table.without = 2;
   realm_statements refused(postgresql, {}, table.how());
-  EXPECT_EQ(code_of([&] { (void)refused.in(""); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { (void)refused.in(""); }), errc::missing_object) << "the table's fault, not that of an entry";
+  table.with = 1;
+  EXPECT_EQ(code_of([&] { (void)refused.in(""); }), errc::missing_object) << "one of each";
+  table.with = 0;
+  table.zones = 0;
+  realm_statements nowhere(postgresql, {.zone = "Europe/Nowhere"}, table.how());
+  EXPECT_EQ(code_of([&] { (void)nowhere.in(""); }), errc::missing_object);
+  table.zones = 1;
   for (const auto& [zone, words] :
        {std::pair("Europe/Paris", "AT TIME ZONE 'Europe/Paris'"), std::pair("-03:30", "AT TIME ZONE INTERVAL '-03:30'")}) {
     realm_statements say(postgresql, {.zone = zone}, table.how());
