@@ -110,6 +110,7 @@ class core : public std::enable_shared_from_this<core> {
   template <class Condition>
   bool wait(guard& lock, std::condition_variable& on, time deadline, Condition condition);
   [[nodiscard]] bool saved(std::uint64_t before) const noexcept;
+  void drain_apart(std::uint64_t before, time deadline);
   bool settle(guard& lock, std::uint64_t before, time deadline);
   write_behind_report settle_and_report(guard& lock, time deadline);
 
@@ -120,6 +121,7 @@ class core : public std::enable_shared_from_this<core> {
   [[nodiscard]] bool may_hold(std::size_t at, timestamp now, time steady) const noexcept;
   void hold(std::size_t at, time due);
   void reorder();
+  [[nodiscard]] bool stopped() const;
   bool write_flight();
   bool write_run(std::size_t first, std::size_t last);
   void written(std::size_t first, std::size_t last);

@@ -1,3 +1,4 @@
+#include "base/thread.hpp"
 #include "store/checks.hpp"
 #include "store/write_behind_core.hpp"
 
@@ -336,6 +337,23 @@ bool core::saved(std::uint64_t before) const noexcept {
   return std::none_of(flights_.begin(), flights_.end(), [before](const flight& each) { return !each.done && each.sequence < before; });
 }
 
+/// Nobody runs our tasks: then a thread of our own writes. Not the caller's, since a store that hangs would keep him beyond his deadline; so
+/// nobody waits for its end, either. It keeps us alive meanwhile.
+void core::drain_apart(std::uint64_t before, time deadline) {
+  auto write = [self = shared_from_this(), before, deadline] {
+    while (self->options_.clock->steady() < deadline) {
+      self->drain();
+      const guard look(self->mutex_);
+      if (self->saved(before) || self->stopped_ || self->writing_ || self->not_before_ > self->options_.clock->steady()) break;
+    }
+  };
+  try {
+    start_quiet_thread("write-behind", write).detach();
+  } catch (const std::exception&) {
+    write();  // no thread to be had: late is better than lost
+  }
+}
+
 bool core::settle(guard& lock, std::uint64_t before, time deadline) {
   flush_target_ = std::max(flush_target_, before);
   if (saved(before)) return true;
@@ -348,14 +366,7 @@ bool core::settle(guard& lock, std::uint64_t before, time deadline) {
   if (pausing) not_before_ = {};
   if (!std::exchange(awake_, true) || pausing) {
     lock.unlock();
-    if (!wake()) {
-      // Nobody runs our tasks: then we write ourselves.
-      while (options_.clock->steady() < deadline) {
-        drain();
-        const guard look(mutex_);
-        if (saved(before) || stopped_ || writing_ || not_before_ > options_.clock->steady()) break;
-      }
-    }
+    if (!wake()) drain_apart(before, deadline);
     lock.lock();
   }
   wait(lock, saved_, deadline, over);

@@ -251,8 +251,15 @@ bool core::write_flight() {
   return true;
 }
 
+/// After close() returned nothing is begun any more: what is left of a batch counts as unsaved.
+bool core::stopped() const {
+  const guard lock(mutex_);
+  return stopped_;
+}
+
 /// Writes some puts at once. When an entry among them is refused for good, halves find it.
 bool core::write_run(std::size_t first, std::size_t last) {
+  if (stopped()) return false;
   try {
     next_->put(std::span(entries_).subspan(first, last - first));
     written(first, last);
@@ -308,6 +315,7 @@ void core::written(std::size_t first, std::size_t last) {
 }
 
 bool core::carry_out(std::size_t at) {
+  if (stopped()) return false;
   flight& one = flights_[at];
   const entry& what = entries_[at];
   try {

@@ -1,6 +1,8 @@
 // What must not hold up all the rest, or wait for what will not come.
 
+#include "support/eventually.hpp"
 #include "support/failure_of.hpp"
+#include "support/gate.hpp"
 #include "unit/store/write_behind_fixture.hpp"
 
 #include <future>
@@ -107,6 +109,44 @@ TEST_F(WriteBehindStuck, AfterClosingNobodyWaitsForWhatIsNotWritten) {
   EXPECT_EQ(asked.wait_for(10s), std::future_status::ready);
   clock_->advance(2h);
   EXPECT_EQ(asked.get().unsaved, 1U);
+}
+
+TEST_F(WriteBehindStuck, ClosingEndsABatchBetweenTwoStatements) {
+  const auto one = make("k");
+  put(one);
+  EXPECT_TRUE(store().erase("n", "k", one.as_of));
+  write_behind_report report;
+  before_ = [&](operation what, auto) {
+    if (what == operation::put) report = store().close(now());
+  };
+  executor_->run_all();
+  EXPECT_EQ(report.in_flight, 2U);
+  EXPECT_EQ(stored("k"), "{}") << "what was on its way arrived";
+  EXPECT_EQ(erases_, 0U) << "nothing is sent after closing returned";
+  EXPECT_EQ(numbers().pending, 1U);
+}
+
+TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
+  struct refusing final : executor {
+    bool post(task) override { return false; }
+    bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+  };
+  const auto door = std::make_shared<gate>();
+  options_.executor = std::make_shared<refusing>();
+  before_ = [door](operation what, auto) {
+    if (what == operation::put) door->wait();
+  };
+  put(make("k", 0ms, "v"));
+  auto asked = std::async(std::launch::async, [this] { return store_->close(now() + 50ms); });
+  EXPECT_TRUE(eventually([&] { return door->waiting() == 1; }));
+  clock_->advance(100ms);
+  const bool in_time = asked.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  door->open();
+  EXPECT_EQ(asked.get().in_flight, in_time ? 1U : 0U);
+  store_.reset();
+  EXPECT_TRUE(eventually([this] { return below_.use_count() == 1; })) << "it ended by itself, and let go of everything";
+  EXPECT_EQ(stored("k"), "v");
 }
 
 TEST_F(WriteBehindStuck, TheLongestTimeThatThereIsIsLong) {
