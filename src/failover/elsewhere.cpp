@@ -12,7 +12,20 @@ std::exception_ptr late_error(const point_core& point) {
 
 namespace {
 
-/// On the executor. The value belongs to this thread until the caller is told.
+/// Who waits at the deadline for nothing but the store gets its answer then.
+void keep_elsewhere(const point_core& point, call_base& call) noexcept {
+  if (call.gather() != nullptr) return keep(point, call);
+  const auto kept = keep_later(point, call);
+  if (!kept) return;
+  {
+    auto& meeting = *call.meeting;
+    const std::scoped_lock lock(meeting.mutex);
+    if (meeting.at == rendezvous::state::running) meeting.at = rendezvous::state::answered;
+  }
+  put(point, *kept);
+}
+
+/// On the executor. The value belongs to this thread until the caller is told, or finds it answered.
 void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<call_base>& call) {
   auto& engine = point->engine;
   auto& meeting = *call->meeting;
@@ -47,10 +60,10 @@ void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<cal
   }
 
   told(*point, *call, result);
-  if (!error) keep(*point, *call);
+  if (!error) keep_elsewhere(*point, *call);
   const std::scoped_lock lock(meeting.mutex);
-  if (meeting.at == rendezvous::state::left) {
-    if (!error) point->count(tally::late_stored);
+  if (meeting.at == rendezvous::state::left || meeting.at == rendezvous::state::taken) {
+    if (!error && meeting.at == rendezvous::state::left) point->count(tally::late_stored);
     point->late_running.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
@@ -83,18 +96,24 @@ void run_elsewhere(const std::shared_ptr<point_core>& point, const std::shared_p
   auto& meeting = *call->meeting;
   std::exception_ptr error;
   bool ended = false;
+  bool taken = false;
   {
     std::unique_lock lock(meeting.mutex);
     ended = engine.wait(lock, meeting.ended, call->started + point->deadline, [&] { return meeting.at == rendezvous::state::ended; });
     if (!ended) {
-      meeting.at = rendezvous::state::left;
+      taken = meeting.at == rendezvous::state::answered;
+      meeting.at = taken ? rendezvous::state::taken : rendezvous::state::left;
       point->late_running.fetch_add(1, std::memory_order_relaxed);
     } else {
       error = meeting.error;
     }
   }
-  // From here the call is ours alone if it has ended, and never ours again if it has not.
-  if (!ended) {
+  // From here the call is ours alone if it has ended or was answered, and never ours again if not.
+  if (taken) {
+    point->warn("store_late",
+                "the store did not take an answer within the deadline of its call; the caller has it, the store may get it yet");
+    engine.note(point->id_of(mine), mine.from.as_of);  // given before it is there
+  } else if (!ended) {
     told_late(*point, *call);
     point->count(tally::late);
     if (point->options.late == late_call::cancel) meeting.stop.request_stop();

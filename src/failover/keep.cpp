@@ -114,24 +114,15 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
   return made;
 }
 
-void keep(const point_core& point, call_base& call) noexcept {
-  call.from.from = origin::live;
-  call.from.complete = completeness::yes;
-  if (auto* many = call.gather()) return keep_slices(point, *many);
-  if (call.key.empty()) return;
-  const auto began = point.meters ? point.engine.clock->steady() : std::chrono::steady_clock::time_point{};
-  scratch_entry row;
-  if (!fill(*row, point, call)) return;
-  const auto id = point.id_of(call);
-  row->key = std::move(call.key);  // nobody needs it afterwards
-  row->realm = std::move(call.realm);
+namespace {
+
+void put_row(const point_core& point, const entry& row, std::uint64_t id, std::chrono::steady_clock::time_point began) noexcept {
   try {
-    point.writes->put(std::span<const entry>(&*row, 1));
+    point.writes->put(std::span<const entry>(&row, 1));
     point.count(tally::stored);
-    if (row->tombstone()) point.count(tally::absent);
+    if (row.tombstone()) point.count(tally::absent);
     if (point.meters) {
-      const entry& made = *row;
-      point.meters->payload(made.payload ? made.payload->size() : 0);
+      point.meters->payload(row.payload ? row.payload->size() : 0);
       point.meters->store(point.engine.clock->steady() - began);
     }
   } catch (...) {
@@ -139,7 +130,39 @@ void keep(const point_core& point, call_base& call) noexcept {
     point.warn("store", "an answer could not be stored", std::current_exception());
   }
   // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
-  point.engine.note(id, call.from.as_of);
+  point.engine.note(id, row.as_of);
+}
+
+std::chrono::steady_clock::time_point began_now(const point_core& point) noexcept {
+  return point.meters ? point.engine.clock->steady() : std::chrono::steady_clock::time_point{};
+}
+
+}  // namespace
+
+std::optional<unput> keep_later(const point_core& point, call_base& call) noexcept {
+  call.from.from = origin::live;
+  call.from.complete = completeness::yes;
+  if (call.key.empty()) return std::nullopt;
+  const auto began = began_now(point);
+  auto row = row_of(point, call);
+  if (!row) return std::nullopt;
+  return unput{.row = *std::move(row), .id = point.id_of(call), .began = began};
+}
+
+void put(const point_core& point, const unput& what) noexcept { put_row(point, what.row, what.id, what.began); }
+
+void keep(const point_core& point, call_base& call) noexcept {
+  call.from.from = origin::live;
+  call.from.complete = completeness::yes;
+  if (auto* many = call.gather()) return keep_slices(point, *many);
+  if (call.key.empty()) return;
+  const auto began = began_now(point);
+  scratch_entry row;
+  if (!fill(*row, point, call)) return;
+  const auto id = point.id_of(call);
+  row->key = std::move(call.key);  // nobody needs it afterwards
+  row->realm = std::move(call.realm);
+  put_row(point, *row, id, began);
 }
 
 void answered(const point_core& point, call_base& call) noexcept {

@@ -24,7 +24,13 @@ namespace HOLDFAST_NAMESPACE::detail {
 struct rendezvous {
   std::mutex mutex{};
   std::condition_variable ended{};
-  enum class state : std::uint8_t { running, ended, left } at = state::running;
+  enum class state : std::uint8_t {
+    running,
+    answered,  ///< the value is there and encoded, and being put: only the row is used from here on
+    ended,
+    left,  ///< by its caller, before there was an answer
+    taken  ///< by its caller, while it was being put
+  } at = state::running;
   std::exception_ptr error{};
   std::stop_source stop{};
   std::atomic<bool> told{false};  ///< the breaker knows how it ended: from the caller who left, or from the thread that made the call
@@ -117,6 +123,16 @@ void serve(const point_core& point, call_base& call, const entry& what, timestam
 
 /// The row of a live value; nothing when it is not to be stored, which is counted. Who puts the row then notes it as recent. Never throws.
 [[nodiscard]] std::optional<entry> row_of(const point_core& point, call_base& call) noexcept;
+/// A live value that is encoded and not yet put.
+struct unput {
+  entry row{};
+  std::uint64_t id = 0;
+  std::chrono::steady_clock::time_point began{};
+};
+/// Encodes a live value, and says so in the call's provenance; nothing when it is not to be put. Never throws.
+[[nodiscard]] std::optional<unput> keep_later(const point_core& point, call_base& call) noexcept;
+/// Puts it, and notes it as recent. Does not use the call. Never throws.
+void put(const point_core& point, const unput& what) noexcept;
 /// Encodes and puts a live value, and says so in the call's provenance. Never throws.
 void keep(const point_core& point, call_base& call) noexcept;
 /// A kept call: hooks, numbers.

@@ -160,10 +160,22 @@ void store_live(const point_core& point, gather_base& all, std::chrono::steady_c
 
 }  // namespace
 
+namespace {
+
+/// Until when a live answer waits for the store: one whose caller has a deadline gets half of what is left of it.
+std::chrono::steady_clock::time_point store_deadline(const point_core& point, const gather_base& all) {
+  const auto deadline = gather_deadline(point);
+  if (!all.meeting) return deadline;
+  const auto now = point.engine.clock->steady();
+  const auto left = all.started + point.deadline - now;
+  return left.count() > 0 ? std::min<std::chrono::steady_clock::time_point>(deadline, now + left / 2) : deadline;
+}
+
+}  // namespace
+
 void keep_slices(const point_core& point, gather_base& all) noexcept {
   auto& engine = point.engine;
   const auto began = engine.clock->steady();
-  const auto deadline = gather_deadline(point);
   all.refused = nullptr;
   all.missing_unnamed = 0;
   try {
@@ -187,12 +199,12 @@ void keep_slices(const point_core& point, gather_base& all) noexcept {
   try {
     if (!all.key.empty()) {
       check_symmetry(point, all);
-      store_live(point, all, deadline);
+      store_live(point, all, store_deadline(point, all));
       if (point.meters) point.meters->store(engine.clock->steady() - began);
     }
     if (first) {  // the upstream answered, and left something out
       const std::shared_ptr<point_core> owning(engine.shared_from_this(), const_cast<point_core*>(&point));
-      if (!recover_open(owning, all, cause(cause_code::failed, first), deadline, {})) all.refused = first;
+      if (!recover_open(owning, all, cause(cause_code::failed, first), store_deadline(point, all), {})) all.refused = first;
     }
   } catch (...) {
     point.count(tally::store_failed);

@@ -4,10 +4,17 @@
 #include "support/gate.hpp"
 #include "unit/failover/fixture.hpp"
 
+#include <future>
 #include <latch>
 
 namespace holdfast::test {
 namespace {
+
+/// Opens it when a test ends, however it ends: an engine on a clock that stands still would wait for ever for what stands at it.
+struct open_in_the_end {
+  ~open_in_the_end() { held->open(); }
+  std::shared_ptr<gate> held;
+};
 
 class FailoverDeadline : public failover_test {};
 
@@ -149,6 +156,37 @@ TEST_F(FailoverDeadline, RetriesHappenWithinTheDeadline) {
   EXPECT_EQ(numbers().retries, 2U);
 }
 
+TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
+  const auto held = std::make_shared<gate>();
+  make({.write_behind = false, .linger = 10ms}, true);
+  const open_in_the_end release{held};
+  const auto point = protect("country-by-code", {.deadline = 20s, .single_flight = true});
+  (void)point("FR");
+  clock->advance(1s);
+  answer_text = "newer";
+  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
+    if (what == faulty_store::operation::put) held->wait();
+  };
+  auto got = std::async(std::launch::async, [&] { return point("FR"); });
+  EXPECT_TRUE(eventually([&] { return held->waiting() == 1; }));
+  clock->advance(20s);
+  const auto a = got.get();
+  EXPECT_TRUE(a.live()) << "the upstream was in time";
+  EXPECT_EQ(a->name, "newer");
+  EXPECT_EQ(numbers().late, 0U);
+  EXPECT_EQ(numbers().live, 2U);
+  EXPECT_EQ(status().running, 1U) << "it is being written";
+  EXPECT_TRUE(logged("the store did not take an answer within the deadline"));
+  down = true;
+  EXPECT_THROW((void)point("FR"), outage) << "what is stored is older than what was given";
+  held->open();
+  EXPECT_TRUE(eventually([&] { return status().running == 0; }));
+  EXPECT_EQ(row("FR")->payload, "FR|newer");
+  EXPECT_EQ(numbers().stored, 2U);
+  EXPECT_EQ(numbers().late_stored, 0U);
+  EXPECT_EQ(point("FR")->name, "newer");
+}
+
 class FailoverFlight : public failover_test {};
 
 TEST_F(FailoverFlight, CallersWithTheSameKeyShareOneCall) {
@@ -243,12 +281,6 @@ TEST_F(FailoverFlight, FollowersNeverShareAnObject) {
   (*a)->name = "edited";
   EXPECT_EQ((*b)->name, "same");
 }
-
-/// Opens it when a test ends, however it ends: an engine on a clock that stands still would wait for ever for what stands at it.
-struct open_in_the_end {
-  ~open_in_the_end() { held->open(); }
-  std::shared_ptr<gate> held;
-};
 
 class FailoverReads : public failover_test {};
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 
 namespace holdfast::test {
 namespace {
@@ -277,6 +278,23 @@ TEST_F(ScatterThreads, ManyCallersAtOnce) {
   }
   for (auto& each : threads) each.join();
   EXPECT_EQ(status("countries").running, 0U);
+}
+
+TEST_F(ScatterThreads, AStoreThatHangsTakesNoLiveAnswerAway) {
+  slow();
+  const auto many =
+      each({.domain = "country", .expiry = 24h, .deadline = 20s, .write_behind = false, .scatter = scatter_options{.timeout = 60s}});
+  hang(faulty_store::operation::put);
+  auto got = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
+  EXPECT_TRUE(eventually([&] { return held.waiting() == 1; }));
+  clock->advance(11s);
+  try {
+    EXPECT_TRUE(got.get().live()) << "the upstream was in time";
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << e.what();
+  }
+  held.open();
+  EXPECT_TRUE(eventually([&] { return row("FR", "country").has_value(); })) << "what had begun goes on";
 }
 
 }  // namespace
