@@ -319,9 +319,12 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   if (s.mysql()) all_columns.push_back(s.say("SELECT COUNT(*) FROM (SELECT o.N FROM " + of.stripes + " o WHERE 1 = 0) a", {}, {i}));
 
   const auto those = [](const std::string& which) { return "COUNT(CASE WHEN " + which + " THEN 1 END)"; };
-  count = s.say("SELECT " + those("o.PLACE <> 4") + ", " + s.sum("CASE WHEN o.PLACE <> 4 THEN o.BYTES END") + ", (SELECT COUNT(*) FROM " +
-                    of.tickets + " k WHERE k.LANE = ?)" + from + " WHERE o.LANE = ?",
-                {i, i}, {i, i, i});
+  count = s.say("SELECT c.events, c.bytes, (SELECT COUNT(*) FROM " + of.tickets +
+                    " k WHERE k.LANE = ?), d.events, d.bytes, d.tickets FROM (SELECT " + those("o.PLACE <> 4") + " AS events, " +
+                    s.sum("CASE WHEN o.PLACE <> 4 THEN o.BYTES END") + " AS bytes" + from + " WHERE o.LANE = ?) c, (SELECT " +
+                    s.sum("o.EVENTS") + " AS events, " + s.sum("o.BYTES") + " AS bytes, " + s.sum("o.TICKETS") + " AS tickets FROM " +
+                    of.tallies + " o WHERE o.LANE = ?) d",
+                {i, i, i}, {i, i, i, i, i, i});
   const std::string bound = " LIMIT " + std::to_string(most_counted + 1);
   const auto placed = [&](const char* where, const std::string& most) {
     return "(SELECT COUNT(*) FROM (SELECT o.SEQ" + from + s.force("IDX_" + e + "_AT") +

@@ -110,7 +110,7 @@ struct sql_words {
   sql::statement fold_erase{};  ///< [n] -> nothing
   sql::statement fold_sum{};    ///< [n] -> the sums
 
-  sql::statement count{};          ///< lane, lane -> events, bytes, tickets; reads every row
+  sql::statement count{};          ///< lane, three times -> events, bytes, tickets, and the same by the tallies; reads every row
   sql::statement waiting{};        ///< lane, four times -> parked, blocking, remembered, with a key, their keys; of each at most so many
   sql::statement overdue{};        ///< lane, now -> the due of the longest waiting head
   sql::statement find{};           ///< lane, id -> event columns, id of the head
