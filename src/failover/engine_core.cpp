@@ -5,6 +5,8 @@
 #include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <ranges>
 #include <thread>
@@ -159,13 +161,45 @@ executor& engine_core::reads() {
   return *known;
 }
 
+namespace {
+
+/// Work that is run once, whatever a propagator does with it.
+struct once {
+  executor::task work{};
+  std::atomic<bool> ran{false};
+
+  void run() {
+    if (ran.exchange(true)) return;
+    const auto mine = std::move(work);
+    mine();
+  }
+};
+
+}  // namespace
+
 executor::task engine_core::in_this_context(executor::task work) const {
   // The first is the outermost, so the last is put around the work first.
   for (const auto& each : options.propagate | std::views::reverse) {
     try {
       auto within = each();
       if (!within) continue;
-      work = [within = std::move(within), inner = std::move(work)] { within(inner); };
+      const auto inner = std::make_shared<once>();
+      executor::task wrapped = [within = std::move(within), inner, engine = weak_from_this()] {
+        const char* problem = nullptr;
+        try {
+          within([inner] { inner->run(); });
+          if (!inner->ran) problem = "a context propagator did not run the work; it is run without that context";
+        } catch (const abi::__forced_unwind&) {  // the thread is being cancelled: this must go on
+          throw;
+        } catch (...) {
+          problem = "a context propagator threw around the work; it goes on without that context";
+        }
+        if (problem == nullptr) return;
+        if (const auto core = engine.lock()) core->log.write_limited("propagate", log_level::error, problem);
+        inner->run();
+      };
+      inner->work = std::move(work);
+      work = std::move(wrapped);
     } catch (...) {
       log.write_limited("propagate", log_level::error, "a context propagator threw; work goes on without that context");
     }

@@ -200,8 +200,9 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served, std::s
       point->late_running.fetch_sub(1, std::memory_order_relaxed);
       point->engine.flights.land(id, on, {});
     };
+    auto task = engine.in_this_context(work);
     point->late_running.fetch_add(1, std::memory_order_relaxed);
-    if (engine.calls().post(engine.in_this_context(work))) return;
+    if (engine.calls().post(std::move(task))) return;
     point->late_running.fetch_sub(1, std::memory_order_relaxed);
   } catch (...) {
     point->warn("refresh", "a refresh could not be started", std::current_exception());

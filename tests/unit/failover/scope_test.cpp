@@ -144,6 +144,53 @@ TEST_F(FailoverScope, APropagatorThatThrowsCostsItsContextOnly) {
   EXPECT_TRUE(logged("propagator"));
 }
 
+TEST_F(FailoverScope, APropagatorThatFailsOnTheOtherThreadCostsItsContextOnly) {
+  using work_type = std::function<void()>;
+  work_type kept;
+  std::mutex mutex;
+  const std::vector<std::pair<std::string, std::function<void(const work_type&)>>> bad{
+      {"throws before", [](const work_type&) { throw std::runtime_error("before"); }},
+      {"throws after",
+       [](const work_type& work) {
+         work();
+         throw std::runtime_error("after");
+       }},
+      {"does nothing", [](const work_type&) {}},
+      {"runs it twice",
+       [](const work_type& work) {
+         work();
+         work();
+       }},
+      {"keeps it", [&](const work_type& work) {
+         const std::scoped_lock lock(mutex);
+         kept = work;
+       }}};
+  for (const auto& each : bad) {
+    SCOPED_TRACE(each.first);
+    {
+      const std::scoped_lock lock(log_mutex);
+      log.clear();
+    }
+    make({.write_behind = false, .propagate = {[&each] { return each.second; }}}, true);
+    const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min, .deadline = 20s, .concurrency_limit = 1});
+    down = false;
+    calls = 0;
+    memory->erase("country-by-code", key::failover({.name = "country-by-code"}, "FR"), row("FR") ? row("FR")->as_of : timestamp{});
+    EXPECT_TRUE(point("FR").live());
+    EXPECT_EQ(calls, 1);
+    clock->advance(2min);
+    EXPECT_EQ(point("FR").cause().code(), cause_code::refreshing) << "read, served, refreshed";
+    EXPECT_TRUE(eventually([&] { return numbers().refreshed == 1 && status().running == 0; }));
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(numbers().limit_refused, 0U);
+    EXPECT_EQ(logged("a context propagator"), each.first != "runs it twice");
+    const std::scoped_lock lock(mutex);
+    if (kept) kept();
+    EXPECT_EQ(calls, 2) << "never run again";
+  }
+  finish();
+}
+
 class FailoverRecents : public failover_test {};
 
 TEST_F(FailoverRecents, NoCallerSeesTimeGoBackwards) {
