@@ -48,6 +48,7 @@ void start(const point_core& point, call_base& call) {
     point.count(tally::abandoned);
     throw error(errc::unavailable, "the engine is closed; '" + point.name + "' takes no more calls");
   }
+  if (engine.report_refused.load(std::memory_order_relaxed) && engine.report_refused.exchange(false)) engine.report_later();
   if (engine.options.tenant && !call.key.empty()) {
     try {
       call.realm = engine.options.tenant();

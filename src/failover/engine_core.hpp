@@ -86,7 +86,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// How many entries each effective name has, expired ones included: what the store knows, or says within the read deadline. Nothing where
   /// tenants have a part each, and where counting takes a query that nobody asked for. Never called by a call.
   [[nodiscard]] std::map<std::string, std::uint64_t, std::less<>> count_entries() noexcept;
-  void report_later();
+  /// Arms the timer of the next report, if there are to be any.
+  void report_later() noexcept;
   [[nodiscard]] engine_health health() noexcept;
   close_report close(std::chrono::steady_clock::time_point deadline);
 
@@ -105,6 +106,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   holdfast::recents recents;
   holdfast::flights flights;
   std::atomic<bool> closed{false};
+  std::atomic<bool> report_refused{false};  ///< nobody took the timer of the next report: the next call arms it
   std::stop_source stop{};
 
   mutable std::shared_mutex points_mutex{};

@@ -154,26 +154,33 @@ void engine_core::report() {
       ->set(static_cast<double>(how.sink_failures));
 }
 
-void engine_core::report_later() {
+void engine_core::report_later() noexcept {
   if (closed.load(std::memory_order_acquire)) return;
-  std::chrono::steady_clock::duration pause = options.report_every;
-  if (!options.report_cron.empty()) {
-    const auto now = clock->now();
-    const auto next = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
-    if (!next) return;
-    pause = *next - now;
-  }
-  if (pause.count() == 0) return;
-  (void)calls().post_at(clock->steady() + pause, [self = weak_from_this()] {
-    const auto core = self.lock();
-    if (!core || core->closed.load(std::memory_order_acquire)) return;
-    try {
-      core->report();
-    } catch (...) {  // NOLINT(bugprone-empty-catch)
-      // The next one may do better.
+  try {
+    std::chrono::steady_clock::duration pause = options.report_every;
+    if (!options.report_cron.empty()) {
+      const auto now = clock->now();
+      const auto next = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
+      if (!next) return;
+      pause = *next - now;
     }
-    core->report_later();
-  });
+    if (pause.count() == 0) return;
+    const bool taken = calls().post_at(clock->steady() + pause, [self = weak_from_this()] {
+      const auto core = self.lock();
+      if (!core || core->closed.load(std::memory_order_acquire)) return;
+      try {
+        core->report();
+      } catch (...) {  // NOLINT(bugprone-empty-catch)
+        // The next one may do better.
+      }
+      core->report_later();
+    });
+    if (taken) return;
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // No memory, no thread: as if it had been refused.
+  }
+  log.write_limited("report", log_level::warning, "the executor has no room for the next report; the next call asks it again");
+  report_refused.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail

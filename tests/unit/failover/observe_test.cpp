@@ -169,6 +169,34 @@ TEST_F(FailoverObserved, AReportIsSaidByItselfAndNamesThePoint) {
   EXPECT_TRUE(logged("failover report"));
 }
 
+TEST_F(FailoverObserved, ReportsGoOnAfterATimerWasRefused) {
+  struct full_now_and_then final : executor {
+    explicit full_now_and_then(std::shared_ptr<manual_executor> behind) : run(std::move(behind)) {}
+    bool post(task what) override { return run->post(std::move(what)); }
+    bool post_at(std::chrono::steady_clock::time_point when, task what) override { return !full && run->post_at(when, std::move(what)); }
+    std::shared_ptr<manual_executor> run;
+    bool full = true;
+  };
+  const auto run = std::make_shared<manual_executor>(clock);
+  const auto full = std::make_shared<full_now_and_then>(run);
+  make({.executor = full, .report_every = 60s});
+  EXPECT_TRUE(logged("no room for the next report"));
+  const auto point = protect();
+  (void)point("FR");
+  EXPECT_EQ(run->size(), 0U) << "refused again";
+  for (int i = 0; i < 2; ++i) {
+    full->full = false;
+    (void)point("FR");
+    (void)point("FR");
+    EXPECT_EQ(run->size(), 1U) << "armed once";
+    log.clear();
+    full->full = true;  // for the one after this
+    run->advance(60s);
+    EXPECT_TRUE(logged("failover report"));
+    EXPECT_EQ(run->size(), 0U);
+  }
+}
+
 TEST_F(FailoverObserved, LogLinesAreLimited) {
   const auto point = protect();
   down = true;
