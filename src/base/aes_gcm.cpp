@@ -2,21 +2,18 @@
 
 #include <holdfast/error.hpp>
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
 
-#include <algorithm>
 #include <array>
-#include <atomic>
-#include <utility>
+#include <cstring>
 
 namespace HOLDFAST_NAMESPACE {
 
 namespace {
-
-constexpr std::size_t usual_nonce = 12;
-constexpr std::size_t most_spares = 8;  // what more run at once is made anew, and freed
 
 const unsigned char* octets(std::span<const std::byte> bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
 unsigned char* octets(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
@@ -41,99 +38,67 @@ const EVP_CIPHER* cipher_of(std::size_t key_size) {
 /// GCM holds no bytes back: the last step writes none, but wants somewhere to write them.
 bool finished(EVP_CIPHER_CTX* with) {
   int written = 0;
-  std::array<unsigned char, 16> nothing{};
+  std::array<unsigned char, 16> nothing;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   return EVP_CipherFinal_ex(with, nothing.data(), &written) == 1;
 }
 
+/// A tag as OpenSSL is given or asked for one. EVP_CIPHER_CTX_ctrl would make the same of it, and take longer.
+class tag_parameter {
+ public:
+  explicit tag_parameter(std::byte* tag)
+      : all_{OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag, aes_gcm::tag_size), OSSL_PARAM_construct_end()} {}
+  [[nodiscard]] OSSL_PARAM* data() noexcept { return all_.data(); }
+
+ private:
+  std::array<OSSL_PARAM, 2> all_;
+};
+
 }  // namespace
 
-struct aes_gcm::context {
-  context() : with(EVP_CIPHER_CTX_new()) { require(with != nullptr); }
-  context(const context&) = delete;
-  context& operator=(const context&) = delete;
-  ~context() { EVP_CIPHER_CTX_free(with); }  // wipes the key's schedule
+aes_gcm::aes_gcm(std::span<const std::byte> key) : with_(EVP_CIPHER_CTX_new()) {
+  require(with_ != nullptr);
+  require(EVP_CipherInit_ex(with_.get(), cipher_of(key.size()), nullptr, octets(key), nullptr, 1) == 1);
+}
 
-  EVP_CIPHER_CTX* const with;
-  std::size_t nonce_size = usual_nonce;
-};
-
-/// To look a cipher up and to schedule a key takes longer than to encrypt a small payload: contexts are kept and used again. Each place holds
-/// one or none, and is emptied and filled by an exchange: nobody waits, not even for a thread that a fork left behind.
-struct aes_gcm::spares {
-  spares() = default;
-  spares(const spares&) = delete;
-  spares& operator=(const spares&) = delete;
-  ~spares() {
-    for (auto& each : places) delete each.load();
-  }
-
-  context first{};  // copied, never run
-  std::array<std::atomic<context*>, most_spares> places{};
-};
-
-aes_gcm::aes_gcm(std::span<const std::byte> key) : spares_(std::make_unique<spares>()) {
-  require(EVP_CipherInit_ex(spares_->first.with, cipher_of(key.size()), nullptr, octets(key), nullptr, 1) == 1);
+aes_gcm::aes_gcm(const aes_gcm& ready) : with_(EVP_CIPHER_CTX_new()), nonce_size_(ready.nonce_size_) {
+  require(with_ != nullptr && EVP_CIPHER_CTX_copy(with_.get(), ready.with_.get()) == 1);
 }
 
 aes_gcm::~aes_gcm() = default;
 
-aes_gcm::run aes_gcm::start(std::span<const std::byte> nonce, std::span<const std::byte> associated, bool seals) const {
-  std::unique_ptr<context> taken;
-  for (auto& each : spares_->places) {
-    taken.reset(each.exchange(nullptr, std::memory_order_acquire));
-    if (taken) break;
+void aes_gcm::forget::operator()(evp_cipher_ctx_st* context) const noexcept { EVP_CIPHER_CTX_free(context); }
+
+void aes_gcm::begin(bool seals, std::span<const std::byte> nonce, std::span<const std::byte> associated) {
+  if (nonce_size_ != nonce.size()) {
+    require(EVP_CIPHER_CTX_ctrl(with_.get(), EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(nonce.size()), nullptr) == 1);
+    nonce_size_ = nonce.size();
   }
-  if (!taken) {
-    taken = std::make_unique<context>();
-    require(EVP_CIPHER_CTX_copy(taken->with, spares_->first.with) == 1);
-  }
-  if (taken->nonce_size != nonce.size()) {
-    require(EVP_CIPHER_CTX_ctrl(taken->with, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(nonce.size()), nullptr) == 1);
-    taken->nonce_size = nonce.size();
-  }
-  require(EVP_CipherInit_ex(taken->with, nullptr, nullptr, nullptr, octets(nonce), seals ? 1 : 0) == 1);
+  require(EVP_CipherInit_ex2(with_.get(), nullptr, nullptr, octets(nonce), seals ? 1 : 0, nullptr) == 1);
+  if (associated.empty()) return;
   int written = 0;
-  if (!associated.empty()) {
-    require(EVP_CipherUpdate(taken->with, nullptr, &written, octets(associated), static_cast<int>(associated.size())) == 1);
-  }
-  return run(*this, std::move(taken));
+  require(EVP_CipherUpdate(with_.get(), nullptr, &written, octets(associated), static_cast<int>(associated.size())) == 1);
 }
 
-aes_gcm::run aes_gcm::seal(std::span<const std::byte> nonce, std::span<const std::byte> associated) const {
-  return start(nonce, associated, true);
-}
-aes_gcm::run aes_gcm::open(std::span<const std::byte> nonce, std::span<const std::byte> associated) const {
-  return start(nonce, associated, false);
-}
+void aes_gcm::seal(std::span<const std::byte> nonce, std::span<const std::byte> associated) { begin(true, nonce, associated); }
 
-void aes_gcm::give_back(std::unique_ptr<context> spare) const noexcept {
-  for (auto& each : spares_->places) {
-    context* none = nullptr;
-    if (!each.compare_exchange_strong(none, spare.get(), std::memory_order_release, std::memory_order_relaxed)) continue;
-    [[maybe_unused]] const context* const kept = spare.release();
-    return;
-  }
-}
+void aes_gcm::open(std::span<const std::byte> nonce, std::span<const std::byte> associated) { begin(false, nonce, associated); }
 
-aes_gcm::run::run(const aes_gcm& of, std::unique_ptr<context> taken) : of_(of), held_(std::move(taken)) {}
-aes_gcm::run::~run() { of_.give_back(std::move(held_)); }
-
-void aes_gcm::run::update(std::span<const std::byte> from, std::byte* to) {
+void aes_gcm::update(std::span<const std::byte> from, std::byte* to) {
   if (from.empty()) return;
   int written = 0;
-  require(EVP_CipherUpdate(held_->with, octets(to), &written, octets(from), static_cast<int>(from.size())) == 1);
+  require(EVP_CipherUpdate(with_.get(), octets(to), &written, octets(from), static_cast<int>(from.size())) == 1);
 }
 
-void aes_gcm::run::finish(std::span<std::byte, tag_size> tag) {
-  require(finished(held_->with));
-  require(EVP_CIPHER_CTX_ctrl(held_->with, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(tag_size), octets(tag.data())) == 1);
+void aes_gcm::finish(std::span<std::byte, tag_size> tag) {
+  require(finished(with_.get()));
+  require(EVP_CIPHER_CTX_get_params(with_.get(), tag_parameter(tag.data()).data()) == 1);
 }
 
-bool aes_gcm::run::verify(std::span<const std::byte, tag_size> tag) {
-  std::array<std::byte, tag_size> expected{};  // OpenSSL's parameter is not const, although it only reads it
-  std::copy(tag.begin(), tag.end(), expected.begin());
-  require(EVP_CIPHER_CTX_ctrl(held_->with, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(tag_size), octets(expected.data())) == 1);
-  return finished(held_->with);
+bool aes_gcm::verify(tag_span tag) {
+  std::array<std::byte, tag_size> expected;            // NOLINT(cppcoreguidelines-pro-type-member-init): filled at once
+  std::memcpy(expected.data(), tag.data(), tag_size);  // OpenSSL's parameter is not const, although it only reads it
+  require(EVP_CIPHER_CTX_set_params(with_.get(), tag_parameter(expected.data()).data()) == 1);
+  return finished(with_.get());
 }
 
 void fill_randomly(std::span<std::byte> bytes) {

@@ -9,54 +9,45 @@
 #include <memory>
 #include <span>
 
+struct evp_cipher_ctx_st;  // OpenSSL's EVP_CIPHER_CTX
+
 namespace HOLDFAST_NAMESPACE {
 
-/// The key's schedule is computed once and wiped at the end; it cannot be copied.
-/// Thread-safety: every function may be called from any thread, and none blocks: a run has a context of its own.
+/// A key, ready for use, and the message that it is at: begin one with `seal` or `open`, go on with `update`, end with `finish` or `verify`.
+/// What went wrong, or was never ended, is forgotten when the next one begins. The key's schedule is computed once and wiped at the end.
+/// Thread-safety: one thread at a time; but any number may copy from one that nobody runs.
 class HOLDFAST_API aes_gcm {
  public:
   static constexpr std::size_t tag_size = 16;
   /// Beyond this the sizes that OpenSSL counts with would not do; the callers check.
   static constexpr std::size_t max_size = std::size_t{1} << 30U;
+  using tag_span = std::span<const std::byte, tag_size>;
 
   /// 16, 24 or 32 bytes. Throws errc::internal when OpenSSL cannot.
   explicit aes_gcm(std::span<const std::byte> key);
-  aes_gcm(const aes_gcm&) = delete;
+  /// The same key once more, for another thread: to look a cipher up and to schedule a key takes longer.
+  aes_gcm(const aes_gcm& ready);
   aes_gcm& operator=(const aes_gcm&) = delete;
   ~aes_gcm();
 
-  struct context;
-
-  /// One message, in as many pieces as one likes. It must not outlive its key.
-  class HOLDFAST_API run {
-   public:
-    run(const run&) = delete;
-    run& operator=(const run&) = delete;
-    ~run();
-    /// In place, or to where there is as much room.
-    void update(std::span<const std::byte> from, std::byte* to);
-    /// After the last piece of a message that was sealed.
-    void finish(std::span<std::byte, tag_size> tag);
-    /// After the last piece of a message that was opened: whether it is what was sealed. If not, forget all of it.
-    [[nodiscard]] bool verify(std::span<const std::byte, tag_size> tag);
-
-   private:
-    friend class aes_gcm;
-    run(const aes_gcm& of, std::unique_ptr<context> taken);
-    const aes_gcm& of_;
-    std::unique_ptr<context> held_;
-  };
-
   /// Never seal twice with one nonce.
-  [[nodiscard]] run seal(std::span<const std::byte> nonce, std::span<const std::byte> associated) const;
-  [[nodiscard]] run open(std::span<const std::byte> nonce, std::span<const std::byte> associated) const;
+  void seal(std::span<const std::byte> nonce, std::span<const std::byte> associated);
+  void open(std::span<const std::byte> nonce, std::span<const std::byte> associated);
+  /// A piece of the message, in place or to where there is as much room.
+  void update(std::span<const std::byte> from, std::byte* to);
+  /// After the last piece of a message that was sealed.
+  void finish(std::span<std::byte, tag_size> tag);
+  /// After the last piece of a message that was opened: whether it is what was sealed. If not, forget all of it.
+  [[nodiscard]] bool verify(tag_span tag);
 
  private:
-  [[nodiscard]] run start(std::span<const std::byte> nonce, std::span<const std::byte> associated, bool seals) const;
-  void give_back(std::unique_ptr<context> spare) const noexcept;
+  struct forget {
+    void operator()(evp_cipher_ctx_st* context) const noexcept;  // wipes the key's schedule
+  };
+  void begin(bool seals, std::span<const std::byte> nonce, std::span<const std::byte> associated);
 
-  struct spares;
-  std::unique_ptr<spares> spares_;
+  std::unique_ptr<evp_cipher_ctx_st, forget> with_;
+  std::size_t nonce_size_ = 12;  // as OpenSSL begins
 };
 
 /// Throws errc::unavailable when the system has none.

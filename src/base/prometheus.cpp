@@ -2,6 +2,7 @@
 #include <holdfast/metrics.hpp>
 
 #include "base/prometheus_text.hpp"
+#include "base/thread_number.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -20,12 +21,7 @@ namespace {
 /// Threads add to different cache lines, so that two of them scale; a reader sums them up.
 constexpr std::size_t shards = 4;
 
-/// Threads take turns: no more is kept of them than their count.
-std::size_t my_shard() noexcept {
-  static std::atomic<std::size_t> threads{0};
-  thread_local const std::size_t mine = threads.fetch_add(1, std::memory_order_relaxed) % shards;
-  return mine;
-}
+std::size_t my_shard() noexcept { return thread_number() % shards; }
 
 class sharded_counter final : public metrics::counter {
  public:

@@ -13,7 +13,7 @@ constexpr int most_tries = 3;
 
 class rekeying {
  public:
-  rekeying(store& raw, rewritable_store& rewrites, const sealer& with, const rekey_options& options)
+  rekeying(store& raw, rewritable_store& rewrites, sealer& with, const rekey_options& options)
       : raw_(raw), rewrites_(rewrites), with_(with), options_(options) {}
 
   rekey_report run() {
@@ -126,14 +126,14 @@ class rekeying {
 
   store& raw_;
   rewritable_store& rewrites_;
-  const sealer& with_;
+  sealer& with_;
   const rekey_options& options_;
   rekey_report report_{};
 };
 
 }  // namespace
 
-rekey_report rekey_entries(store& raw, rewritable_store& rewrites, const sealer& with, const rekey_options& options) {
+rekey_report rekey_entries(store& raw, rewritable_store& rewrites, sealer& with, const rekey_options& options) {
   return rekeying(raw, rewrites, with, options).run();
 }
 

@@ -2,14 +2,13 @@
 
 #include "base/aes_gcm.hpp"
 #include "base/nonce_source.hpp"
+#include "store/sealed_desks.hpp"
 #include "store/sealed_envelope.hpp"
 #include "store/sealed_rekey.hpp"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -33,30 +32,6 @@ std::uint32_t random_start() {
   return start;
 }
 
-/// An entry whose memory is used again by the next one: to allocate for a small payload takes half as long as to encrypt it. Only what is sealed
-/// goes into it. Whoever comes while another has it gets one of its own.
-class spare_entry {
- public:
-  explicit spare_entry(std::atomic<entry*>& from) : from_(from), held_(from.exchange(nullptr, std::memory_order_acquire)) {
-    if (!held_) held_ = std::make_unique<entry>();
-  }
-  spare_entry(const spare_entry&) = delete;
-  spare_entry& operator=(const spare_entry&) = delete;
-  ~spare_entry() {
-    constexpr std::size_t most = 65'536;  // what a large payload needed is given back
-    const auto& payload = held_->payload;
-    if (payload && payload->capacity() > most) return;
-    entry* none = nullptr;
-    if (!from_.compare_exchange_strong(none, held_.get(), std::memory_order_release, std::memory_order_relaxed)) return;
-    [[maybe_unused]] const entry* const kept = held_.release();
-  }
-  [[nodiscard]] entry& operator*() const noexcept { return *held_; }
-
- private:
-  std::atomic<entry*>& from_;
-  std::unique_ptr<entry> held_;
-};
-
 class sealing_store final : public sealed_store {
  public:
   sealing_store(std::shared_ptr<store> next, sealed_options options) : next_(std::move(next)), options_(std::move(options)) {
@@ -66,42 +41,37 @@ class sealing_store final : public sealed_store {
 
   sealing_store(const sealing_store&) = delete;
   sealing_store& operator=(const sealing_store&) = delete;
-  ~sealing_store() override { delete spare_.load(); }
+  ~sealing_store() override = default;
 
-  void use(sealing_ring keys) override {
-    auto fresh = std::make_shared<const sealer>(keys, options_, next_->peer(), nonces_);
-    const std::scoped_lock lock(mutex_);
-    sealer_ = std::move(fresh);
-  }
+  void use(sealing_ring keys) override { desks_.use(std::make_shared<const sealer>(keys, options_, next_->peer(), nonces_)); }
 
   void put(std::span<const entry> entries) override {
+    const auto at = desks_.take();
     if (entries.size() == 1) {
-      spare_entry sealed(spare_);
-      seal(*current(), entries.front(), *sealed);
-      next_->put(*sealed);
+      seal(*at->with, entries.front(), at->sealed);
+      next_->put(at->sealed);
     } else {
-      const auto with = current();
       std::vector<entry> sealed;
       sealed.reserve(entries.size());
-      for (const entry& each : entries) seal(*with, each, sealed.emplace_back());
+      for (const entry& each : entries) seal(*at->with, each, sealed.emplace_back());
       next_->put(sealed);
     }
     const auto payloads = std::ranges::count_if(entries, [](const entry& each) { return !each.tombstone(); });
-    sealed_.fetch_add(static_cast<std::uint64_t>(payloads), std::memory_order_relaxed);
+    at->seals.add(static_cast<std::uint64_t>(payloads));
   }
 
   std::optional<entry> find(place where, std::string_view key) override {
     auto found = next_->find(where, key);
-    if (found && !found->tombstone()) open(*current(), *found);
+    if (found && !found->tombstone()) open(*desks_.take(), *found);
     return found;
   }
 
   entry_page find_all(place where, std::size_t limit, std::string_view after) override {
     auto page = next_->find_all(where, limit, after);
-    const auto with = current();
+    const auto at = desks_.take();
     const auto unreadable = std::erase_if(page.entries, [&](entry& each) {
       try {
-        if (!each.tombstone()) open(*with, each);
+        if (!each.tombstone()) open(*at, each);
         return false;
       } catch (const error&) {
         return true;
@@ -120,7 +90,7 @@ class sealing_store final : public sealed_store {
 
   store_health health() noexcept override {
     auto result = next_->health();
-    result.unreadable += refused_.load(std::memory_order_relaxed);
+    result.unreadable += desks_.numbers().refused;
     return result;
   }
 
@@ -129,20 +99,14 @@ class sealing_store final : public sealed_store {
     if (below == nullptr) {
       throw error(errc::invalid_argument, "the store below cannot replace a payload where it is; rekey the store of the database itself");
     }
-    return rekey_entries(*next_, *below, *current(), options);
+    sealer with(*desks_.current());
+    return rekey_entries(*next_, *below, with, options);
   }
 
-  sealed_numbers numbers() const noexcept override {
-    return {.sealed = sealed_.load(), .opened = opened_.load(), .opened_old = opened_old_.load(), .refused = refused_.load()};
-  }
+  sealed_numbers numbers() const noexcept override { return desks_.numbers(); }
 
  private:
-  std::shared_ptr<const sealer> current() const {
-    const std::scoped_lock lock(mutex_);
-    return sealer_;
-  }
-
-  static void seal(const sealer& with, const entry& plain, entry& into) {
+  static void seal(sealer& with, const entry& plain, entry& into) {
     into.name = plain.name;
     into.key = plain.key;
     into.as_of = plain.as_of;
@@ -153,27 +117,21 @@ class sealing_store final : public sealed_store {
     else with.seal(plain, into.payload ? *into.payload : into.payload.emplace());
   }
 
-  void open(const sealer& with, entry& e) {
+  static void open(sealing_desk& at, entry& e) {
     try {
-      if (!with.open(e)) opened_old_.fetch_add(1, std::memory_order_relaxed);
-      opened_.fetch_add(1, std::memory_order_relaxed);
+      if (!at.with->open(e)) at.opens_of_old.add(1);
+      at.opens.add(1);
     } catch (const error&) {
-      refused_.fetch_add(1, std::memory_order_relaxed);
+      at.refusals.add(1);
       throw;
     }
   }
 
   std::shared_ptr<store> next_;
-  sealed_options options_;  // without its keys: they are in the sealer, ready for use
+  sealed_options options_;  // without its keys: they are at the desks, ready for use
   // 2^32 payloads may be few for a process that lives long: it goes on with an instance of its own.
   nonce_source nonces_{&random_instance, random_start(), nonce_source::at_the_end::renew};
-  mutable std::mutex mutex_;
-  std::shared_ptr<const sealer> sealer_;
-  std::atomic<entry*> spare_{nullptr};
-  std::atomic<std::uint64_t> sealed_{0};
-  std::atomic<std::uint64_t> opened_{0};
-  std::atomic<std::uint64_t> opened_old_{0};
-  std::atomic<std::uint64_t> refused_{0};
+  sealing_desks desks_{};
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <set>
 #include <string>
 #include <thread>
@@ -23,7 +24,13 @@ class raw_store final : public store {
  public:
   explicit raw_store(holdfast::peer with = holdfast::peer::none) : with_(with) {}
   using store::put;
-  void put(std::span<const entry> entries) override { model_.put(entries); }
+  void put(std::span<const entry> entries) override {
+    if (at_the_gate != nullptr) {
+      at_the_gate->arrive_and_wait();
+      at_the_gate->arrive_and_wait();
+    }
+    model_.put(entries);
+  }
   std::optional<entry> find(place where, std::string_view key) override { return model_.find(where, key); }
   entry_page find_all(place where, std::size_t limit, std::string_view after) override { return model_.find_all(where, limit, after); }
   bool erase(place where, std::string_view key, timestamp as_of) override { return model_.erase(where, key, as_of); }
@@ -31,6 +38,8 @@ class raw_store final : public store {
   std::uint64_t count(place where) override { return model_.count(where); }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return with_; }
   store_health health() noexcept override { return model_.health(); }
+
+  std::barrier<>* at_the_gate = nullptr;  ///< who puts waits there, if it is given
 
  private:
   model_store model_{};
@@ -265,6 +274,33 @@ TEST_F(Sealed, ThreadsSealAndOpenWhileKeysChange) {
   for (int i = 0; i < 50; ++i) sealed_->use(i % 2 == 0 ? ring("k2:" + b_key + ",k1:" + a_key) : ring("k1:" + a_key + ",k2:" + b_key));
   threads.clear();
   EXPECT_EQ(sealed_->numbers().refused, 0U);
+}
+
+TEST_F(Sealed, NobodyKeepsTheKeysBeforeHoweverManyAreBusyWithThem) {
+  constexpr int many = 20;  // more than are kept ready
+  std::barrier gate(many + 1);
+  const auto all_put = [&](const std::string& what) {
+    std::vector<std::jthread> threads;
+    threads.reserve(many);
+    for (int i = 0; i < many; ++i) threads.emplace_back([this, key = what + std::to_string(i)] { sealed_->put(make(key)); });
+    gate.arrive_and_wait();  // all have sealed, and none has put
+    if (what == "before") sealed_->use(ring("k2:" + b_key + ",k1:" + a_key));
+    gate.arrive_and_wait();
+  };
+  raw_->at_the_gate = &gate;
+  all_put("before");
+  all_put("after");
+  raw_->at_the_gate = nullptr;
+  for (int i = 0; i < many; ++i) {
+    EXPECT_TRUE(raw("before" + std::to_string(i)).starts_with("ENC(k1:"));
+    EXPECT_TRUE(raw("after" + std::to_string(i)).starts_with("ENC(k2:"));
+  }
+  sealed_->use(ring("k2:" + b_key));
+  EXPECT_EQ(failure("before0").code(), errc::not_found);
+  EXPECT_EQ(sealed_->find("country", "after0").value().payload, make("after0").payload);
+  EXPECT_EQ(sealed_->numbers().sealed, 2U * many);
+  EXPECT_EQ(sealed_->numbers().opened, 1U);
+  EXPECT_EQ(sealed_->numbers().refused, 1U);
 }
 
 // ---- the Java library's forms; tests/integration/store_sealed_test.cpp asks Java itself
