@@ -59,6 +59,9 @@ engine_options checked(const std::shared_ptr<store>& on, engine_options options)
     }
     throw error(errc::invalid_argument, all, {.path = "engine"});
   }
+  options.read_deadline = std::min<std::chrono::microseconds>(options.read_deadline, longest_wait);
+  options.report_every = std::min<std::chrono::milliseconds>(options.report_every, longest_wait);
+  options.linger = std::min<std::chrono::milliseconds>(options.linger, longest_wait);
   return options;
 }
 
@@ -75,7 +78,10 @@ engine_options gated(engine_options options, const std::shared_ptr<log_gate>& ga
 
 /// The queue that a store has already.
 std::shared_ptr<write_behind> queue_in(const std::shared_ptr<store>& on) {
-  if (const auto composed = std::dynamic_pointer_cast<composed_store>(on)) return composed->parts().write_behind;
+  if (const auto composed = std::dynamic_pointer_cast<composed_store>(on)) {
+    const auto& parts = composed->parts();
+    return parts.write_behind ? parts.write_behind : queue_in(parts.base);
+  }
   return std::dynamic_pointer_cast<write_behind>(on);
 }
 
@@ -235,7 +241,8 @@ close_report engine_core::close(std::chrono::steady_clock::time_point deadline) 
   closed.store(true, std::memory_order_release);
   stop.request_stop();
   // The deadline is the clock's; a clock that stands still must not make us wait for ever.
-  const auto time = std::max(deadline - clock->steady(), steady_clock::duration::zero());
+  const auto now = clock->steady();
+  const auto time = deadline <= now ? steady_clock::duration::zero() : std::min<steady_clock::duration>(deadline - now, longest_wait);
   const auto real_deadline = steady_clock::now() + time;
   // Calls get three quarters of the time, so that hung ones leave some for writing.
   const auto calls_until = real_deadline - time / 4;

@@ -14,6 +14,7 @@
 #include "failover/recents.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -28,6 +29,9 @@
 namespace HOLDFAST_NAMESPACE::detail {
 
 class point_core;
+
+/// Longer waits are waits for ever; a deadline made of one of those would overflow, into the past.
+constexpr std::chrono::hours longest_wait{24 * 366};
 
 /// Shut when the engine is gone: nobody is told anything after that.
 struct log_gate {

@@ -25,6 +25,12 @@ std::shared_ptr<store> store_for(const engine_core& engine, const point_options&
   return options.write_behind.value_or(true) ? engine.front : engine.through;
 }
 
+scatter_options scatter_of(const engine_core& engine, const point_options& options) {
+  auto how = options.scatter ? *options.scatter : engine.options.scatter;
+  how.timeout = std::min<std::chrono::microseconds>(how.timeout, longest_wait);
+  return how;
+}
+
 std::string manifest_name_of(std::string_view name, const point_type& type) {
   return type.listed ? std::string(name).append(manifest_suffix) : std::string();
 }
@@ -113,7 +119,7 @@ class inspection {
     if (options_.soft_expiry) {
       if (options_.soft_expiry->count() <= 0) add("its soft_expiry must be more than nothing");
       const timestamp now = engine_.clock->now();
-      if (policy.empty() && options_.expiry.positive() && now + *options_.soft_expiry >= options_.expiry.after(now))
+      if (policy.empty() && options_.expiry.positive() && *options_.soft_expiry >= options_.expiry.after(now) - now)
         add("its soft_expiry must be shorter than its expiry");
       if (!type_.ownable) add("a soft_expiry needs arguments that can be copied");
     }
@@ -237,10 +243,10 @@ point_core::point_core(engine_core& of, std::string its_name, point_options give
       seed(std::hash<std::string>{}(effective_name)),
       policy(options.exception_policy.value_or(of.options.exception_policy)),
       max_payload(options.max_payload != 0 ? options.max_payload : of.options.max_payload),
-      scatter(options.scatter ? *options.scatter : of.options.scatter),
+      scatter(scatter_of(of, options)),
       writes(store_for(of, options)),
       guarded(options.breaker || options.concurrency_limit != 0),
-      deadline(options.deadline.value_or(std::chrono::microseconds::zero())),
+      deadline(std::min<std::chrono::microseconds>(options.deadline.value_or(std::chrono::microseconds::zero()), longest_wait)),
       soft_expiry(options.soft_expiry.value_or(std::chrono::microseconds::zero())),
       timed(guarded || options.deadline || of.options.metrics),
       how(way_for(options)),

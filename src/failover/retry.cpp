@@ -4,7 +4,20 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-retry_plan::retry_plan(const retry_options& options, std::uint64_t seed) : options_(options), tokens_(options.reserve), random_(seed) {}
+namespace {
+
+/// A pause is doubled, and added to the time: a year is for ever.
+retry_options bounded(retry_options options) {
+  constexpr std::chrono::hours longest{24 * 366};
+  options.backoff = std::min<std::chrono::microseconds>(options.backoff, longest);
+  options.max_backoff = std::min<std::chrono::microseconds>(options.max_backoff, longest);
+  return options;
+}
+
+}  // namespace
+
+retry_plan::retry_plan(const retry_options& options, std::uint64_t seed)
+    : options_(bounded(options)), tokens_(options.reserve), random_(seed) {}
 
 std::string retry_plan::problem_of(const retry_options& options) {
   if (options.attempts == 0 || options.attempts > 100) return "retry.attempts must be from 1 to 100";

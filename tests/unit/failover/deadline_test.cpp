@@ -1,5 +1,6 @@
 // Calls with a deadline: the caller leaves in time, the call owns what it needs, its answer is kept all the same.
 
+#include "failover/retry.hpp"
 #include "support/eventually.hpp"
 #include "support/gate.hpp"
 #include "unit/failover/fixture.hpp"
@@ -315,6 +316,27 @@ TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
   held->open();
   EXPECT_TRUE(with().flush(clock->steady() + 20s));
   EXPECT_TRUE(row("FR"));
+}
+
+TEST_F(FailoverReads, TheLongestTimesAreForEverAndNotThePast) {
+  using std::chrono::microseconds;
+  using std::chrono::milliseconds;
+  make({.read_deadline = microseconds::max(), .report_every = milliseconds::max(), .linger = milliseconds::max()}, true);
+  const auto point = protect("country-by-code", {.expiry = microseconds::max(),
+                                                 .soft_expiry = microseconds::max() / 2,
+                                                 .deadline = microseconds::max(),
+                                                 .retry = retry_options{.attempts = 1, .max_backoff = microseconds::max()}});
+  EXPECT_TRUE(point("FR").live());
+  EXPECT_EQ(point("FR").cause().code(), cause_code::fresh);
+  const auto many = with().protect_each(
+      "many", {.domain = "country-by-code", .expiry = microseconds::max(), .scatter = scatter_options{.timeout = microseconds::max()}},
+      [](std::span<const std::string>) -> std::vector<std::optional<country>> { throw outage("down"); });
+  EXPECT_EQ(many(std::vector<std::string>{"FR"}).complete(), completeness::yes);
+  EXPECT_TRUE(with().health().healthy);
+  EXPECT_TRUE(with().close(std::chrono::steady_clock::time_point::max()).clean());
+
+  retry_plan plan({.attempts = 100, .backoff = 1s, .max_backoff = microseconds::max(), .budget = 100, .reserve = 1000}, 7);
+  for (unsigned made = 1; made < 100; ++made) EXPECT_GE(plan.again(made).pause, 0us);
 }
 
 TEST_F(FailoverReads, APointMayWriteThrough) {

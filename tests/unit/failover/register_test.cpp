@@ -83,8 +83,9 @@ TEST_F(FailoverRegistration, APeerDecidesTheKeys) {
 TEST_F(FailoverRegistration, APointCannotWritePastTheQueueOfTheGivenStore) {
   const std::shared_ptr<store> bare = make_write_behind(memory);
   const std::shared_ptr<store> composed = compose(memory).write_behind().tiered().build();
+  const std::shared_ptr<store> at_the_bottom = compose(make_write_behind(memory)).tiered().build();
   const auto call = [](const std::string& code) { return code; };
-  for (const auto& given : {bare, composed}) {
+  for (const auto& given : {bare, composed, at_the_bottom}) {
     engine queued(given);
     const auto problem = failure_of([&] { (void)queued.protect("durable", {.write_behind = false}, call); });
     EXPECT_NE(problem.message().find("give the engine the store below the queue"), std::string::npos) << problem.message();
