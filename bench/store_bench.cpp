@@ -39,6 +39,18 @@ work finds(const std::shared_ptr<store>& in, std::uint64_t rows, timestamp start
   };
 }
 
+work raw_puts(store_floor& into, std::uint64_t rows, timestamp start) {
+  return [&into, made = std::make_shared<traffic>(rows, start)](std::uint64_t times) {
+    for (std::uint64_t i = 0; i < times; ++i) into.put(made->next_batch());
+  };
+}
+
+work raw_finds(store_floor& in, std::uint64_t rows, timestamp start) {
+  return [&in, made = std::make_shared<traffic>(rows, start)](std::uint64_t times) {
+    for (std::uint64_t i = 0; i < times; ++i) keep(in.find(name, made->next_key()));
+  };
+}
+
 /// The longest that one entry had to wait to be written while a tenth of the rows was removed, step by step.
 row expire_stall(store& in, timestamp start) {
   std::atomic<bool> over = false;
@@ -179,37 +191,42 @@ std::vector<row> measure_store(const store_bench& what) {
   fill(*on.store({.prefix = raw_prefix}), few, start, {});
   floor->prepare(raw_table, our_table);
 
-  const auto raw_traffic = std::make_shared<traffic>(few, start);
+  constexpr double put_bar = 1 / 0.85;
+  constexpr double find_bar = 1.25;
   std::vector<row> rows;
-  rows.push_back(measure(versus("store.put100", 1 / 0.85, puts(ours, few, start),
-                                [&](std::uint64_t times) {
-                                  for (std::uint64_t i = 0; i < times; ++i) floor->put(raw_traffic->next_batch());
-                                }),
-                         what.how));
+  rows.push_back(measure(versus("store.put100", put_bar, puts(ours, few, start), raw_puts(*floor, few, start)), what.how));
   if (dialect != sql::dialect_id::sqlite) {
     settings fewer = what.how;
     // A hundred commits a round, and a bar far away.
     fewer.rounds = std::min<std::size_t>(fewer.rounds, 21);
+    const auto raw_traffic = std::make_shared<traffic>(few, start);
     rows.push_back(measure(versus("store.put100_vs_single", 0.1, puts(ours, few, start + 1s),
                                   [&](std::uint64_t times) {
                                     for (std::uint64_t i = 0; i < times; ++i) floor->put_singly(raw_traffic->next_batch());
                                   }),
                            fewer));
   }
-  const contest find =
-      versus("store.find", 1.25, finds(ours, few, start), [&, keys = std::make_shared<traffic>(few, start)](std::uint64_t times) {
-        for (std::uint64_t i = 0; i < times; ++i) keep(floor->find(name, keys->next_key()));
-      });
-  rows.push_back(dialect == sql::dialect_id::sqlite ? measure(find, what.how) : measure_from_everywhere(find, what.how));
+  const auto measure_find = [&](const contest& find) {
+    return dialect == sql::dialect_id::sqlite ? measure(find, what.how) : measure_from_everywhere(find, what.how);
+  };
+  rows.push_back(measure_find(versus("store.find", find_bar, finds(ours, few, start), raw_finds(*floor, few, start))));
   if (!what.large) return rows;
 
   const std::string large_prefix = prefix + "LARGE_";
-  made.add(large_prefix);
+  const std::string large_table = made.add(large_prefix);
   const auto large = on.store({.prefix = large_prefix, .create_schema = true});
   fill(*large, many, start, what.progress);
   rows.push_back(measure(versus("store.find_million", 2, finds(large, many, start), finds(ours, few, start)), what.how));
+  // What of that is the database's own: the client library, with the same rows.
+  const std::unique_ptr<store_floor> beside = connect_floor(place);
+  beside->prepare(large_table, large_table);
+  const contest find_beside = versus("store.find_million_vs_raw", find_bar, finds(large, many, start), raw_finds(*beside, many, start));
+  rows.push_back(measure_find(find_beside));
   rows.push_back(measure(versus("store.put_million", 2, puts(large, many, start), puts(ours, few, start + 2s)), what.how));
-  rows.push_back(expire_stall(*large, start + 3s));
+  // Apart in time, so that none of them finds a row as it wants to write it.
+  rows.push_back(
+      measure(versus("store.put_million_vs_raw", put_bar, puts(large, many, start + 5s), raw_puts(*beside, many, start + 4s)), what.how));
+  rows.push_back(expire_stall(*large, start + 6s));
   return rows;
 }
 
