@@ -37,7 +37,7 @@ class sqlite_connection final : public connection {
       if (opened != SQLITE_OK) fail(opened);
       sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
       sqlite3_progress_handler(db_, 10'000, &sqlite_connection::out_of_time, this);
-      run("PRAGMA journal_mode=WAL");
+      use_write_ahead_log();
       // Room for the upper pages of a table of some million entries; with SQLite's own 2 MB they push each other out.
       run("PRAGMA cache_size=-16384");
       if (options.mapped_mebibytes != 0) run("PRAGMA mmap_size=" + std::to_string(std::uint64_t{options.mapped_mebibytes} << 20U));
@@ -151,6 +151,16 @@ class sqlite_connection final : public connection {
     return 1;
   }
   static int out_of_time(void* self) noexcept { return steady::now() > static_cast<sqlite_connection*>(self)->deadline_ ? 1 : 0; }
+
+  /// Two who turn it on in a new file at once each hold what the other needs. SQLite then asks nobody to wait, so it is tried again here.
+  void use_write_ahead_log() {
+    start_clock();
+    for (int tries = 0;; ++tries) {
+      const int done = sqlite3_exec(db_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
+      if (done == SQLITE_OK) return;
+      if ((done & 0xFF) != SQLITE_BUSY || wait_for_lock(this, tries) == 0) fail(done);
+    }
+  }
 
   void simple(const char* text) {
     sqlite3_stmt* ready = prepare(text);

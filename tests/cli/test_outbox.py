@@ -195,8 +195,11 @@ class Outbox(CommandTest):
         out = self.path("out")
         words = [HOLDFAST, "outbox", "work", *self.at, "--file", out]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as worker:
-            self.addCleanup(worker.kill)
-            self.publish()
+            # At its end, `with` waits for the worker: nothing that fails before may leave it there.
+            with contextlib.ExitStack() as on_failure:
+                on_failure.callback(worker.kill)
+                self.publish()
+                on_failure.pop_all()
             end = time.monotonic() + 30
             while time.monotonic() < end and not (os.path.exists(out) and os.path.getsize(out) > 0):
                 time.sleep(0.02)

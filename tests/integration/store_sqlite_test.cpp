@@ -12,8 +12,10 @@
 
 #include <chrono>
 #include <filesystem>
+#include <latch>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -37,6 +39,23 @@ TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
   EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
   EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
   EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(), errc::not_found);
+}
+
+TEST(SqliteFile, ManyMakeItAtOnce) {
+  const temporary_directory directory;
+  for (int round = 0; round < 40; ++round) {
+    const auto file = (directory.path() / (std::to_string(round) + ".db")).string();
+    std::latch together(4);
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 4; ++i) {
+      all.emplace_back([&, i] {
+        together.arrive_and_wait();
+        EXPECT_NO_THROW(open("sqlite://" + file).store({.create_schema = true})->put(one_entry(std::to_string(i))));
+      });
+    }
+    all.clear();
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(open("sqlite://" + file).store()->find("n", std::to_string(i)));
+  }
 }
 
 TEST(SqliteFile, MayBeWaitedForAsLongAsThereIsTime) {
