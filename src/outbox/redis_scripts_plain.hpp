@@ -68,22 +68,23 @@ do
   local out = {'empty', '0', '', now}
   if plain and #due > 0 then
     plain = #due <= 1000
-    local texts = plain and call('HMGET', KEYS[1], unpack(due))
-    local claims = plain and call('HMGET', KEYS[5], unpack(due))
-    local left = tonumber(ARGV[3])
+    local left, full = tonumber(ARGV[3]), false
     local token = format('%d', math.max((facts[2] or 0) + 1, us))
     local claim, deadline = token .. ':1:0:0:0:1:', format('%d', now + ARGV[4])
     local claimed, pending, n = {}, {}, 0
-    if plain then
-      for i, id in ipairs(due) do
+    for from = 1, #due, 100 do
+      if full or not plain then break end
+      local ids = {unpack(due, from, math.min(from + 99, #due))}
+      local texts, claims = call('HMGET', KEYS[1], unpack(ids)), call('HMGET', KEYS[5], unpack(ids))
+      for i, id in ipairs(ids) do
         local text = texts[i]
         if not text or claims[i] then plain = false; break end
-        if i > 1 and #text > left then break end
+        if n > 0 and #text > left then full = true; break end
         left = left - #text
-        n = i
-        claimed[2 * i - 1] = id; claimed[2 * i] = claim
-        pending[2 * i - 1] = deadline; pending[2 * i] = id
-        out[3 * i + 2] = text; out[3 * i + 3] = '1:0:0:' .. id; out[3 * i + 4] = ''
+        n = n + 1
+        claimed[2 * n - 1] = id; claimed[2 * n] = claim
+        pending[2 * n - 1] = deadline; pending[2 * n] = id
+        out[3 * n + 2] = text; out[3 * n + 3] = '1:0:0:' .. id; out[3 * n + 4] = ''
       end
     end
     if plain then

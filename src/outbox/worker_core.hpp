@@ -129,11 +129,8 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   settlement settlement_of(const turn& which, std::size_t index, const outcome& how);
   std::chrono::milliseconds pause_of(const backoff_options& how, std::uint32_t attempts);
   void settle(turn& which, std::vector<settlement>& out, std::size_t upto, bool go_on, continuation& next);
-  bool try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into,
-                  bool& doubted);
-  void tell(turn& which, const std::vector<settlement>& out, const settled& what, bool doubted);
-
-  static void lose_run(turn& which, std::size_t from);
+  bool try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into);
+  void tell(const turn& which, const std::vector<settlement>& out, const settled& what);
 
   // worker_leases.cpp
   void renew_turns(moment at);
@@ -155,7 +152,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void poll(const std::shared_ptr<poller>& which);
   bool look(const std::shared_ptr<poller>& shared);
   void wait_for_news(poller& which, std::chrono::milliseconds wait);
-  void give_back();
+  void give_back(moment until);
   void keep_leases();
   looked step_safely(std::size_t lane, poller& which);
   void sample_safely();

@@ -130,7 +130,8 @@ void worker::core::handle_events(turn& which, std::vector<settlement>& out, cont
     out.push_back(settlement_of(which, i, how));
     const auto& told = out.back();
     if (told.what == settlement::kind::retry || (told.what == settlement::kind::park && told.policy != park_policy::skip)) left = key;
-    const bool run_is_done = told.what == settlement::kind::ack && (i + 1 == events.size() || events[i + 1].event.key != key);
+    const bool gone = told.what == settlement::kind::ack || (told.what == settlement::kind::park && told.policy == park_policy::skip);
+    const bool run_is_done = gone && (i + 1 == events.size() || events[i + 1].event.key != key);
     if (run_is_done && !key.empty()) release_left_out(key);
     if (const moment at = now(); at - said > longest_unsaid && i + 1 < events.size()) {
       pace_.handled(handled, at - began);
@@ -212,17 +213,19 @@ settlement worker::core::settlement_of(const turn& which, std::size_t index, con
   return told;
 }
 
-bool worker::core::try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more, settled& into,
-                              bool& doubted) {
+bool worker::core::try_settle(const turn& which, const std::vector<settlement>& out, const std::optional<run_request>& more,
+                              settled& into) {
   milliseconds pause{20};
+  // What is only given back may as well come back by itself.
+  const bool matters = std::ranges::any_of(out, [](const settlement& one) { return one.what != settlement::kind::release; });
+  const unsigned most = matters ? settle_attempts : 1;
   for (unsigned tried = 1;; ++tried) {
     try {
       into = from_.settle(which.lane, which.token, out, more);
       return true;
     } catch (const error& wrong) {
       numbers_.errors.add();
-      doubted = doubted || wrong.in_doubt();
-      const bool again = (wrong.transient() || wrong.in_doubt()) && tried < settle_attempts;
+      const bool again = (wrong.transient() || wrong.in_doubt()) && tried < most;
       if (!again) {
         if (wrong.in_doubt()) numbers_.in_doubt.add(out.size());
         log_.write_limited("outbox.settle", log_level::warning,
@@ -252,9 +255,8 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
   }
   settled result;
   const moment asked = now();
-  bool doubted = false;
-  if (!out.empty() && try_settle(which, out, more, result, doubted)) {
-    tell(which, out, result, doubted);
+  if (!out.empty() && try_settle(which, out, more, result)) {
+    tell(which, out, result);
     if (result.next.status == claim_status::fenced) lose(which.lane, "another worker has it");
     next = {.what = std::move(result.next), .asked = asked};
   }
@@ -264,16 +266,7 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
   out.clear();
 }
 
-/// Somebody else has the key of this event: what is behind it in the run is not ours either.
-void worker::core::lose_run(turn& which, std::size_t from) {
-  const std::string& key = which.events[from].event.key;
-  if (key.empty()) return;
-  const std::scoped_lock lock(which.mutex);
-  for (std::size_t i = from; i < which.events.size() && which.events[i].event.key == key; ++i) which.lost[i] = true;
-}
-
-/// `doubted`: it was told twice, so what is stale may be what the first time did.
-void worker::core::tell(turn& which, const std::vector<settlement>& out, const settled& what, bool doubted) {
+void worker::core::tell(const turn& which, const std::vector<settlement>& out, const settled& what) {
   std::uint64_t done = 0;
   std::uint64_t stale = 0;
   auto next = which.events.begin();  // outcomes are in the order of their events
@@ -282,7 +275,6 @@ void worker::core::tell(turn& which, const std::vector<settlement>& out, const s
     if (about != which.events.end()) next = about;
     if (!what.done[i]) {
       ++stale;
-      if (!doubted && about != which.events.end()) lose_run(which, static_cast<std::size_t>(about - which.events.begin()));
       continue;
     }
     switch (out[i].what) {

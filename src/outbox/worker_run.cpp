@@ -34,14 +34,17 @@ void worker::core::sleep(milliseconds longest) {
   changed_.wait_for(lock, longest, [this] { return stopping_.load(); });
 }
 
-/// What waits for a handler does not wait for one that hangs.
-void worker::core::give_back() {
+/// What waits for a handler does not wait for one that hangs. What cannot be given back in time is left to its leases.
+void worker::core::give_back(moment until) {
   std::deque<std::shared_ptr<turn>> waiting;
   {
     const std::scoped_lock lock(mutex_);
     waiting.swap(ready_);
   }
-  for (const auto& each : waiting) (void)handle_one(each);
+  for (const auto& each : waiting) {
+    if (std::chrono::steady_clock::now() >= until) return;
+    (void)handle_one(each);
+  }
 }
 
 bool worker::core::wait_for_handlers(std::chrono::steady_clock::time_point deadline) {
@@ -193,7 +196,7 @@ worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
     this->stop();
     for (auto& each : others) each.join();
     others.clear();
-    give_back();
+    give_back(std::chrono::steady_clock::now() + options_.stop_within);
     // Those that wait in the outbox come back after `idle` at the latest.
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, std::chrono::steady_clock::now() + options_.idle + options_.stop_within, [this] { return pollers_ == 0; });

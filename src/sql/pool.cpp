@@ -111,7 +111,7 @@ pool::lease pool::connect_now(std::unique_lock<std::mutex>& lock, bool writer) {
     return lease(*this, std::move(made), writer, steady::now());
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
-    note_refusal();
+    if (writer) note_refusal();
     --numbers_.open;
     --numbers_.taken;
     if (writer) writer_taken_ = false;

@@ -123,6 +123,25 @@ TYPED_TEST(StoreErrors, AColumnThatAMigrationAddedIsMendedAndNothingIsLost) {
   EXPECT_EQ(store->count("n"), 3U);
 }
 
+TYPED_TEST(StoreErrors, ATableThatTakesNoTombstonesHoldsUpNothingElse) {
+  const std::shared_ptr<holdfast::store> below = open(this->url).store({.create_schema = true});
+  const auto store = make_write_behind(below, {.retry_longest = 50ms});
+  this->server.run("ALTER TABLE FAILOVER_STORE " + std::string(this->url.starts_with("mysql") ? "MODIFY PAYLOAD LONGTEXT NOT NULL"
+                                                                                              : "ALTER COLUMN PAYLOAD SET NOT NULL"),
+                   this->database);
+  auto one = make_entry();
+  one.key = "gone";
+  one.payload.reset();
+  one.payload_class.clear();
+  store->put({&one, 1});
+  const auto answer = make_entry();
+  store->put({&answer, 1});
+  EXPECT_TRUE(eventually([&] { return store->numbers().written == 1 && store->numbers().failed == 1; }));
+  EXPECT_TRUE(store->find("n", "k"));
+  const auto e = failure_of([&] { below->put({&one, 1}); });
+  EXPECT_NE(e.message().find("takes no tombstones"), std::string::npos) << e.what();
+}
+
 TYPED_TEST(StoreErrors, AnySkewMayBeAllowed) {
   const auto store = open(this->url).store({.create_schema = true, .max_skew = std::chrono::microseconds::max()});
   auto one = make_entry("new");

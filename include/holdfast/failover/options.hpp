@@ -101,7 +101,8 @@ struct engine_options {
   /// For exception_policy::custom: told what was not served. What it throws leaves; when it returns, the answer is empty.
   std::function<void(std::string_view point, const provenance& from)> unserved{};
   bool write_behind = true;  ///< write in the background where a store may wait, unless the store does so by itself
-  /// How writes wait; a caller never does unless it is told to. Its clock, log, metrics, max_skew and linger are the engine's.
+  /// How writes wait; a caller never does unless it is told to. Not looked at when the store writes behind by itself: then its own options
+  /// hold, by default a caller who finds the queue full waits 100 ms. Its clock, log, metrics, max_skew and linger are the engine's.
   write_behind_options queue_of_writes{.full = when_full::drop_oldest};
   std::chrono::microseconds read_deadline = std::chrono::seconds(1);  ///< of a read of the store; then there is nothing to serve
   payload_registry payloads{};                                        ///< the names of payload types, and what else may be decoded
