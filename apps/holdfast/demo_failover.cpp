@@ -9,15 +9,20 @@
 #include "scratch_directory.hpp"
 #include "stage.hpp"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace holdfast::cli {
 
@@ -102,33 +107,80 @@ void upstream_dies(stage& show) {
   show.good("live again, at once");
 }
 
-/// Calls and flushes in another process, which is killed the moment after.
-void call_and_die(const std::string& url, std::uint16_t port) {
-  const pid_t child = ::fork();
-  if (child < 0) throw error(errc::unavailable, "no second process can be started");
-  if (child == 0) {
+/// Another process, which calls and flushes when it is told where, and is killed the moment after. It is made before this one has threads: what
+/// they hold at that moment, a child would wait for in vain.
+class second_process {
+ public:
+  second_process() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail();
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::close(ends[1]);
+      live_and_die(ends[0]);
+    }
+    ::close(ends[0]);
+    told_ = ends[1];
+    if (child_ < 0) {
+      ::close(told_);
+      fail();
+    }
+  }
+  second_process(const second_process&) = delete;
+  second_process& operator=(const second_process&) = delete;
+  ~second_process() { (void)end(); }
+
+  void call_and_die(const std::string& url, std::uint16_t port) {
+    const std::string words = std::to_string(port) + ' ' + url;
+    if (::write(told_, words.data(), words.size()) != static_cast<ssize_t>(words.size())) fail();
+    if (!WIFSIGNALED(end())) throw error(errc::unavailable, "the second process got no answer");
+  }
+
+ private:
+  [[noreturn]] static void fail() { throw error(errc::unavailable, "no second process can be started"); }
+
+  [[noreturn]] static void live_and_die(int from) {
+    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the demonstration
     try {
-      rates rate(url, port);
-      const bool live = rate.outcome("EUR").ends_with("live");
-      rate.flush();
-      if (live) (void)::kill(::getpid(), SIGKILL);
+      std::array<char, 4096> words{};
+      const ssize_t got = ::read(from, words.data(), words.size());
+      if (got > 0) {
+        std::istringstream told(std::string(words.data(), static_cast<std::size_t>(got)));
+        std::uint16_t port = 0;
+        std::string url;
+        told >> port >> std::ws;
+        std::getline(told, url);
+        rates rate(url, port);
+        const bool live = rate.outcome("EUR").ends_with("live");
+        rate.flush();
+        if (live) (void)::kill(::getpid(), SIGKILL);
+      }
     } catch (...) {  // NOLINT(bugprone-empty-catch)
       // The parent sees that nobody was killed.
     }
     ::_exit(1);
   }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFSIGNALED(status)) throw error(errc::unavailable, "the second process got no answer");
-}
 
-void process_dies(stage& show) {
+  /// Without a word it ends by itself.
+  int end() noexcept {
+    int status = 0;
+    if (told_ < 0) return status;
+    ::close(std::exchange(told_, -1));
+    while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+  }
+
+  pid_t child_ = -1;
+  int told_ = -1;
+};
+
+void process_dies(stage& show, second_process& other) {
   show.say("Answers outlive the process. A second process makes a call, and is killed with -9. Then the upstream is killed, too.");
   show.gap();
   const scratch_directory place;
   upstream server("1.0911");
-  call_and_die(place.url(), server.port());
+  other.call_and_die(place.url(), server.port());
   server.kill();
   rates rate(place.url(), server.port());
   rate.ask(show, "EUR", "1.0911   stale");
@@ -137,6 +189,9 @@ void process_dies(stage& show) {
 
 }  // namespace
 
-std::vector<chapter> failover_chapters() { return {{"The upstream dies", upstream_dies}, {"The process dies, too", process_dies}}; }
+std::vector<chapter> failover_chapters() {
+  const auto other = std::make_shared<second_process>();
+  return {{"The upstream dies", upstream_dies}, {"The process dies, too", [other](stage& show) { process_dies(show, *other); }}};
+}
 
 }  // namespace holdfast::cli
