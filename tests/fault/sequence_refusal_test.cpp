@@ -1,4 +1,4 @@
-// Databases that are there and do not grant: no room on the disk, no connection left, a table that somebody locks or alters. Callers are told in
+// Databases that are there and do not grant: a server that only reads, no room on the disk, no connection left, a table that somebody locks or alters. Callers are told in
 // time, no id comes twice, and it goes on by itself.
 
 #include <holdfast/database.hpp>
@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <latch>
 #include <mutex>
 #include <stdexcept>
@@ -50,6 +51,33 @@ std::string refusal_of(sequence& ids, std::vector<std::int64_t>& drawn) {
 }
 
 sequence one_by_one(const std::string& url) { return open(url).sequence("torture.id", {.blocks = fixed_blocks{.size = 1}}); }
+
+// ---- A server that does not write.
+
+void waits_until_it_writes(const std::string& url, const std::function<void(bool)>& make_read_only) {
+  prepare(url);
+  auto ids = one_by_one(url);
+  std::vector<std::int64_t> all{ids.next()};
+  make_read_only(true);
+  std::string why;
+  EXPECT_TRUE(eventually([&] { return (why = refusal_of(ids, all)).find("read-only") != std::string::npos; })) << why;
+  make_read_only(false);
+  for (int i = 0; i < 5; ++i) all.push_back(ids.next(steady::now() + 60s));
+  EXPECT_EQ(count_again(all), 0U);
+}
+
+TEST(SequenceReadOnly, PostgresSaysSoAndGoesOn) {
+  postgres_server server;
+  waits_until_it_writes(server.url(), [&](bool on) {
+    (void)server.run(std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (on ? "on" : "off"));
+    (void)server.run("SELECT pg_reload_conf()");
+  });
+}
+
+TEST(SequenceReadOnly, MariadbSaysSoAndGoesOn) {
+  mariadb_server server;
+  waits_until_it_writes(server.url(), [&](bool on) { (void)server.run(std::string("SET GLOBAL read_only = ") + (on ? "1" : "0")); });
+}
 
 // ---- No room on the disk.
 
