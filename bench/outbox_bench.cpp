@@ -67,7 +67,7 @@ class bench_place {
         client_(what.url),
         address_(client_.is_cluster() ? std::string() : client_.nodes().front().address),
         box_(holdfast::open(what.url).outbox({.prefix = prefix_, .lane_alarm = 2'000'000})),
-        raw_(watched()) {}
+        raw_(by_hand(batch)) {}
   bench_place(const bench_place&) = delete;
   bench_place& operator=(const bench_place&) = delete;
   ~bench_place() {
@@ -80,6 +80,27 @@ class bench_place {
 
   [[nodiscard]] const outbox& box() const { return box_; }
   raw_outbox& raw() { return raw_; }
+  /// The scripts as they are sent for so many events at once, on a connection of their own.
+  [[nodiscard]] raw_outbox by_hand(std::size_t events) const {
+    if (address_.empty()) throw error(errc::invalid_argument, "hiredis speaks to one server; give redis:// or redis+unix://");
+    claimed got;
+    const auto seen = watch(address_, [&] {
+      check(box_.publish_all(some_events(events)));
+      got = box_.claim({.most = events});
+      std::vector<settlement> acks;
+      for (const auto& each : got.events) acks.push_back({.id = each.event.id});
+      (void)box_.settle(0, got.fence, std::move(acks));
+    });
+    // Scripts travel whole the first time, and a first use may ask this and that: run it twice, take the last three.
+    std::vector<raw_redis::words> scripts;
+    for (const auto& each : seen) {
+      if (each.size() > 3 && each[0] == "EVALSHA") scripts.push_back(each);
+    }
+    if (scripts.size() < 3) return by_hand(events);
+    const auto last = scripts.end();
+    return {address_, *(last - 3), *(last - 2), *(last - 1)};
+  }
+  [[nodiscard]] std::string marker() const { return prefix_ + ":wake"; }
   void publish(std::size_t events, const std::string& key = {}) {
     for (std::size_t i = 0; i < events; i += batch) check(box_.publish_all(some_events(std::min(batch, events - i), key)));
   }
@@ -92,26 +113,6 @@ class bench_place {
   }
 
  private:
-  raw_outbox watched() {
-    if (address_.empty()) throw error(errc::invalid_argument, "hiredis speaks to one server; give redis:// or redis+unix://");
-    claimed got;
-    const auto seen = watch(address_, [&] {
-      check(box_.publish_all(some_events(batch)));
-      got = box_.claim({.most = batch});
-      std::vector<settlement> acks;
-      for (const auto& each : got.events) acks.push_back({.id = each.event.id});
-      (void)box_.settle(0, got.fence, std::move(acks));
-    });
-    // Scripts travel whole the first time, and a first use may ask this and that: run it twice, take the last three.
-    std::vector<raw_redis::words> scripts;
-    for (const auto& each : seen) {
-      if (each.size() > 3 && each[0] == "EVALSHA") scripts.push_back(each);
-    }
-    if (scripts.size() < 3) return watched();
-    const auto last = scripts.end();
-    return {address_, *(last - 3), *(last - 2), *(last - 1)};
-  }
-
   std::string tag_;
   std::string prefix_;
   redis::client client_;
@@ -244,6 +245,29 @@ void add_wake_up(bench_place& place, const outbox_bench& what, std::vector<row>&
   work.join();
   if (wakes.empty()) throw error(errc::internal, "no event woke the worker");
   rows.push_back(judged("outbox.wake_up_p50", median(wakes), median(pings), "us", 3, bar_is::at_most));
+
+  // The same scripts by hand: one publishes, one waits for the marker, claims and settles.
+  std::vector<double> by_hand;
+  {
+    auto publisher = place.by_hand(1);
+    auto taker = place.by_hand(1);
+    const std::jthread takes([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        if (!taker.wait(place.marker()) || taker.claim() == 0) continue;
+        const auto at = steady::now().time_since_epoch().count();
+        by_hand.push_back(std::chrono::duration<double, std::micro>(steady::duration(at - published)).count());
+        taker.settle();
+      }
+    });
+    next = steady::now() + milliseconds(50);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::this_thread::sleep_until(next += 2 * pace);
+      published = steady::now().time_since_epoch().count();
+      publisher.publish();
+    }
+  }
+  if (by_hand.empty()) throw error(errc::internal, "no event came by hand");
+  rows.push_back(judged("outbox.wake_up_vs_by_hand", median(wakes), median(by_hand), "us", 1.5, bar_is::at_most));
 }
 
 /// The same small work on an empty outbox, and on one with a million events.

@@ -135,6 +135,8 @@ void raw_outbox::settle() {
   redis_.call(command);
 }
 
+bool raw_outbox::wait(const std::string& list) { return redis_.call({"BLPOP", list, "1"})->type == REDIS_REPLY_ARRAY; }
+
 void raw_outbox::remove(const std::string& prefix) {
   std::string cursor = "0";
   do {

@@ -49,6 +49,8 @@ class raw_outbox {
   /// A batch; gives how many. `settle` is for these.
   std::size_t claim();
   void settle();
+  /// Until somebody who published pushed into this list, or a second is over: false.
+  bool wait(const std::string& list);
   /// Removes all keys that begin with this.
   void remove(const std::string& prefix);
   void ping() { redis_.call({"PING"}); }

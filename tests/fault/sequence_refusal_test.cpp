@@ -1,5 +1,5 @@
-// Databases that are there and do not grant: a server that only reads, no room on the disk, no connection left, a table that somebody locks or alters. Callers are told in
-// time, no id comes twice, and it goes on by itself.
+// Databases that are there and do not grant: a server that only reads, no room on the disk, no connection left, a table that somebody locks or
+// alters. Callers are told in time, no id comes twice, and it goes on by itself.
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
