@@ -87,6 +87,8 @@ struct Cleanup : ::testing::Test {
   std::shared_ptr<prometheus_registry> registry = make_prometheus_registry();
   std::vector<std::string> lines{};
 
+  void TearDown() override { executor->clear(); }  // a task that nobody ran holds its cleaner, which holds the executor
+
   std::shared_ptr<cleaner> make(cleanup_options how = {}) {
     if (how.jitter == cleanup_options{}.jitter) how.jitter = 0ms;
     auto log = std::make_shared<const logger>([this](const log_record& record) {
