@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "outbox/entry.hpp"
+#include "sql/unfilled_column.hpp"
 
 #include <algorithm>
 #include <random>
@@ -177,7 +178,7 @@ error sql_backend::explained(const error& problem) const {
     return {errc::permission,
             said + ": " + name + " needs SELECT, INSERT, UPDATE and DELETE on " + tables + ", and CREATE only to make them", what};
   }
-  if (problem.code() != errc::missing_object || said.find("must be filled") != std::string::npos) return problem;
+  if (problem.code() != errc::missing_object || sql::is_unfilled_column(problem)) return problem;
   if (said.find("column") != std::string::npos) {
     return {errc::missing_object,
             name + " was made by another version: a column of " + tables + " is missing; compare them with: " + schema, what};

@@ -1,5 +1,7 @@
 #include "sql/h2_errors.hpp"
 
+#include "sql/unfilled_column.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -21,8 +23,7 @@ constexpr std::array meanings{
     meaning{"22001", errc::too_large, false, "=a value is too long for its column; use a longer one, or CLOB"},
     meaning{"22003", errc::out_of_range, false, "=a number is outside the range of its column"},
     meaning{"22", errc::invalid_argument, false, "=H2 refused a value (what it said is left out, since it may repeat the value)"},
-    meaning{"23502", errc::missing_object, false,
-            "=a column that is not ours must be filled; give the column a default, or let it be NULL"},
+    meaning{"23502", errc::missing_object, false, unfilled_column_alone},
     meaning{"23505", errc::duplicate, false, "=the key is there already"},
     meaning{"23", errc::invalid_argument, false, "=H2 refused a row: a rule of the table"},
     meaning{"28000", errc::permission, false, "check the user and the password"},

@@ -1,5 +1,7 @@
 #include "sql/mysql_errors.hpp"
 
+#include "sql/unfilled_column.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -54,7 +56,6 @@ constexpr std::string_view killed = "the server killed the connection";
 constexpr std::string_view only_statements =
     "the server's binary log takes statements only (binlog_format = STATEMENT), so it refuses to write; set it to ROW or MIXED";
 constexpr std::string_view bad_text = "the text is not well-formed UTF-8, or has characters that the column cannot keep";
-constexpr std::string_view must_be_filled = "a column that is not ours must be filled; give the column a default, or let it be NULL";
 constexpr std::string_view refused_value = "a value does not fit its column";
 
 /// Sorted by number. What stands here has been seen to matter; the rest is judged by its SQLSTATE.
@@ -75,7 +76,7 @@ constexpr std::array table{
     known{1045, errc::permission, never, text::shown, no_login},
     known{1046, errc::missing_object, never, text::shown, "no database is selected; name one"},
     known{1047, errc::unavailable, again, text::blanked, "the node is not ready"},
-    known{1048, errc::missing_object, never, text::shown, must_be_filled},
+    known{1048, errc::missing_object, never, text::shown, unfilled_column},
     known{1049, errc::missing_object, never, text::shown, no_database},
     known{1050, errc::duplicate, never, text::shown, exists},
     known{1051, errc::missing_object, never, text::shown, no_table},
@@ -126,7 +127,7 @@ constexpr std::array table{
     known{1301, errc::too_large, never, text::blanked, too_big},
     known{1305, errc::grammar, never, text::shown, not_understood},
     known{1317, errc::timeout, again, text::blanked, "the statement was interrupted on the server"},
-    known{1364, errc::missing_object, never, text::shown, must_be_filled},
+    known{1364, errc::missing_object, never, text::shown, unfilled_column},
     known{1366, errc::invalid_argument, never, text::dropped, refused_value},
     known{1390, errc::too_large, never, text::blanked, "the statement has more parameters than the server takes"},
     known{1406, errc::too_large, never, text::shown, too_long},

@@ -1,5 +1,7 @@
 #include "sql/odbc_errors.hpp"
 
+#include "sql/unfilled_column.hpp"
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -25,8 +27,7 @@ constexpr kind grammar{errc::grammar};
 constexpr kind read_only{errc::unavailable, true, "the database is read-only; connect to the primary"};
 constexpr kind full{errc::unavailable, true, "the server has no room left; nothing was written"};
 constexpr kind not_this{errc::invalid_argument, false, "=the database refused a row: a rule of the table"};
-constexpr kind not_filled{errc::missing_object, false,
-                          "=a column that is not ours must be filled; give the column a default, or let it be NULL"};
+constexpr kind not_filled{errc::missing_object, false, unfilled_column_alone};
 
 struct by_number {
   dialect_id dialect;

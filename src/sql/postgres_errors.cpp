@@ -1,5 +1,7 @@
 #include "sql/postgres_errors.hpp"
 
+#include "sql/unfilled_column.hpp"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -29,8 +31,8 @@ constexpr std::array meanings{
     meaning{"22P05", errc::invalid_argument, false,
             "=text has a character that the encoding of the database lacks; use a database in UTF8"},
     meaning{"22", errc::invalid_argument, false, "=the server refused a value (what it said is left out, since it may repeat the value)"},
-    // No value of an entry is at fault, but the table: its own columns are never left empty.
-    meaning{"23502", errc::missing_object, false, "a column that is not ours must be filled; give the column a default, or let it be NULL"},
+    // No value of an entry is at fault, but the table. (A tombstone leaves two of our own columns empty: the store sees to that.)
+    meaning{"23502", errc::missing_object, false, unfilled_column},
     meaning{"23505", errc::duplicate, false, ""},
     meaning{"23", errc::invalid_argument, false, ""},
     meaning{"25006", errc::unavailable, true, "the server is read-only; connect to the primary (target_session_attrs=read-write)"},

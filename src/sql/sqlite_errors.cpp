@@ -1,5 +1,7 @@
 #include "sql/sqlite_errors.hpp"
 
+#include "sql/unfilled_column.hpp"
+
 namespace HOLDFAST_NAMESPACE::sql {
 
 namespace {
@@ -59,8 +61,7 @@ error sqlite_error(int extended, const std::string& message) {
     case constraint:
       if (extended == primary_key_constraint || extended == unique_constraint) return {errc::duplicate, "the key is there already", more};
       if (extended == not_null_constraint) {
-        return {errc::missing_object, message + "; a column that is not ours must be filled; give the column a default, or let it be NULL",
-                more};
+        return {errc::missing_object, message + "; " + std::string(unfilled_column), more};
       }
       return {errc::invalid_argument, message, more};
     case any_error:

@@ -3,6 +3,7 @@
 #include <holdfast/store/sealed.hpp>
 
 #include "sql/database.hpp"
+#include "sql/unfilled_column.hpp"
 #include "store/checks.hpp"
 #include "store/java_peer.hpp"
 #include "store/probe_start.hpp"
@@ -341,9 +342,8 @@ class sql_store final : public store, public rewritable_store {
   /// keep the server's words to themselves do not tell which column.
   static bool wants_a_payload(const error& e) {
     const auto& said = e.message();
-    if (e.code() != errc::missing_object || said.find("must be filled") == std::string::npos) return false;
-    return said.starts_with("a column that is not ours") || said.find("PAYLOAD") != std::string::npos ||
-           said.find("payload") != std::string::npos;
+    if (!sql::is_unfilled_column(e)) return false;
+    return said.starts_with(sql::unfilled_column) || said.find("PAYLOAD") != std::string::npos || said.find("payload") != std::string::npos;
   }
 
   static void refuse_binary(const std::string& name, const std::string& key, std::string_view payload) {

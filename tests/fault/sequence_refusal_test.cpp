@@ -11,6 +11,7 @@
 #include "support/mariadb_server.hpp"
 #include "support/own_handles.hpp"
 #include "support/postgres_server.hpp"
+#include "support/read_only.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -18,7 +19,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <latch>
 #include <mutex>
 #include <stdexcept>
@@ -54,30 +54,22 @@ sequence one_by_one(const std::string& url) { return open(url).sequence("torture
 
 // ---- A server that does not write.
 
-void waits_until_it_writes(const std::string& url, const std::function<void(bool)>& make_read_only) {
-  prepare(url);
-  auto ids = one_by_one(url);
+template <class Server>
+void waits_until_it_writes() {
+  const Server server;
+  prepare(server.url());
+  auto ids = one_by_one(server.url());
   std::vector<std::int64_t> all{ids.next()};
-  make_read_only(true);
+  make_read_only(server, true);
   std::string why;
   EXPECT_TRUE(eventually([&] { return (why = refusal_of(ids, all)).find("read-only") != std::string::npos; })) << why;
-  make_read_only(false);
+  make_read_only(server, false);
   for (int i = 0; i < 5; ++i) all.push_back(ids.next(steady::now() + 60s));
   EXPECT_EQ(count_again(all), 0U);
 }
 
-TEST(SequenceReadOnly, PostgresSaysSoAndGoesOn) {
-  postgres_server server;
-  waits_until_it_writes(server.url(), [&](bool on) {
-    (void)server.run(std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (on ? "on" : "off"));
-    (void)server.run("SELECT pg_reload_conf()");
-  });
-}
-
-TEST(SequenceReadOnly, MariadbSaysSoAndGoesOn) {
-  mariadb_server server;
-  waits_until_it_writes(server.url(), [&](bool on) { (void)server.run(std::string("SET GLOBAL read_only = ") + (on ? "1" : "0")); });
-}
+TEST(SequenceReadOnly, PostgresSaysSoAndGoesOn) { waits_until_it_writes<postgres_server>(); }
+TEST(SequenceReadOnly, MariadbSaysSoAndGoesOn) { waits_until_it_writes<mariadb_server>(); }
 
 // ---- No room on the disk.
 

@@ -6,6 +6,7 @@
 #include "support/limited_disk.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
+#include "support/read_only.hpp"
 
 #include <gtest/gtest.h>
 
@@ -21,12 +22,6 @@ template <class Server>
 class StoreRefusals : public ::testing::Test {};
 using servers = ::testing::Types<postgres_server, mariadb_server>;
 TYPED_TEST_SUITE(StoreRefusals, servers);
-
-void make_read_only(const postgres_server& server, bool on) {
-  (void)server.run(std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (on ? "on" : "off"));
-  (void)server.run("SELECT pg_reload_conf()");
-}
-void make_read_only(const mariadb_server& server, bool on) { (void)server.run(std::string("SET GLOBAL read_only = ") + (on ? "1" : "0")); }
 
 TYPED_TEST(StoreRefusals, AReadOnlyServerStillAnswersAndSaysWhyItDoesNotWrite) {
   TypeParam server;
