@@ -5,6 +5,7 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/redis.hpp>
 
+#include "fault/half_parked.hpp"
 #include "support/eventually.hpp"
 #include "support/kill_harness.hpp"
 #include "support/ledger.hpp"
@@ -163,32 +164,12 @@ TEST(OutboxFault, AWorkerThatSleptPastItsLeaseHasNoEffect) {
   EXPECT_TRUE(box.ack(got.fence, got.events[0]));
 }
 
-/// Parks the first event of a key, is to park those behind it, too, and does not live to do so.
-HOLDFAST_WORKER(outbox_parks_half) {
-  const auto box = open(arguments.at(0)).outbox(for_the_run());
-  const auto got = box.claim();
-  if (got.events.size() != 1) return 2;
-  const settlement park{
-      .id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park};
-  if (box.backend()->settle(0, got.fence, std::span(&park, 1), {}, {}).more.size() != 1) return 3;
-  return std::raise(SIGKILL);
-}
+HOLDFAST_WORKER(outbox_parks_half) { return park_half_and_die(open(arguments.at(0)).outbox(for_the_run())); }
 
 TEST(OutboxFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
   redis_server server({.durable = false});
-  const auto box = open(server.url()).outbox(for_the_run());
-  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
-  child_process half(worker_options("outbox_parks_half", {server.url()}));
-  EXPECT_TRUE(half.wait(20s).value_or(exit_status{}).signalled);
-  EXPECT_EQ(box.stats().parked, 1U);
-  (void)box.publish({.type = "t", .key = "other", .payload = "other"});
-  EXPECT_EQ(box.claim().events.size(), 1U) << "of the other key";
-  EXPECT_EQ(box.stats().parked, 3U);
-  (void)box.publish({.type = "t", .key = "k", .payload = "later"});
-  const auto got = box.claim();
-  ASSERT_EQ(got.events.size(), 1U) << "the key is free";
-  EXPECT_EQ(got.events[0].event.payload, "later");
-  EXPECT_TRUE(box.check().well());
+  whoever_claims_next_parks_the_rest(open(server.url()).outbox(for_the_run()),
+                                     [&] { return worker_options("outbox_parks_half", {server.url()}); });
 }
 
 /// Publishes without pause; knows what was confirmed.

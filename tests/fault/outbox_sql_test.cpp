@@ -4,6 +4,7 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/sql.hpp>
 
+#include "fault/half_parked.hpp"
 #include "outbox/sql_open.hpp"
 #include "support/eventually.hpp"
 #include "support/failure_of.hpp"
@@ -550,31 +551,10 @@ TYPED_TEST(OutboxSqlFault, AnUnreadableTicketBecomesAParkedEvent) {
   EXPECT_EQ(box.stats().parked, 2U);
 }
 
-/// Parks the first event of a key, is to park those behind it, too, and does not live to do so.
-HOLDFAST_WORKER(parks_half) {
-  const auto box = box_of(arguments.at(0));
-  const auto got = box.claim();
-  if (got.events.size() != 1) return 2;
-  const settlement park{
-      .id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park};
-  if (box.backend()->settle(0, got.fence, std::span(&park, 1), {}, {}).more.size() != 1) return 3;
-  return std::raise(SIGKILL);
-}
+HOLDFAST_WORKER(parks_half) { return park_half_and_die(box_of(arguments.at(0))); }
 
 TYPED_TEST(OutboxSqlFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
-  const auto box = box_of(this->url, true);
-  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
-  child_process half(worker_options("parks_half", {this->url}));
-  EXPECT_TRUE(half.wait(20s).value_or(exit_status{}).signalled);
-  EXPECT_EQ(box.stats().parked, 1U);
-  (void)box.publish({.type = "t", .key = "other"});
-  EXPECT_EQ(box.claim().events.size(), 1U) << "of the other key";
-  EXPECT_EQ(box.stats().parked, 3U);
-  (void)box.publish({.type = "t", .key = "k", .payload = "later"});
-  const auto got = box.claim();
-  ASSERT_EQ(got.events.size(), 1U) << "the key is free";
-  EXPECT_EQ(got.events[0].event.payload, "later");
-  EXPECT_TRUE(box.check().well());
+  whoever_claims_next_parks_the_rest(box_of(this->url, true), [&] { return worker_options("parks_half", {this->url}); });
 }
 
 /// What went wrong, and what to do: in one line, and about an outbox.
