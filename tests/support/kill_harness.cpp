@@ -26,6 +26,14 @@ std::uint64_t choose_seed(std::uint64_t asked) {
   return std::random_device{}();
 }
 
+// A worker that fails says why on its last line. Several share the log, so it may be another's word, which is more than none.
+std::string last_words(const std::filesystem::path& log) {
+  std::string last;
+  std::ifstream in(log);
+  for (std::string line; std::getline(in, line);) last = line;
+  return last.empty() ? "" : "; last in the log: " + last;
+}
+
 struct running_worker {
   std::optional<child_process> process{};
   std::filesystem::path alive{};
@@ -65,7 +73,8 @@ kill_report kill_harness::run(const std::string& worker,
     ++report.started;
   };
   const auto note_end = [&](std::size_t number, const exit_status& status) {
-    if (!status.success()) report.failures.push_back(worker + ' ' + std::to_string(number) + ": " + status.describe());
+    if (status.success()) return;
+    report.failures.push_back(worker + ' ' + std::to_string(number) + ": " + status.describe() + last_words(options_.log));
   };
 
   for (std::size_t i = 0; i < workers.size(); ++i) start(i);
