@@ -5,28 +5,22 @@
 #include <holdfast/outbox/sql.hpp>
 
 #include "fault/half_parked.hpp"
+#include "fault/outbox_sql_places.hpp"
 #include "outbox/sql_open.hpp"
 #include "support/eventually.hpp"
-#include "support/failure_of.hpp"
 #include "support/kill_harness.hpp"
 #include "support/ledger.hpp"
-#include "support/mariadb_server.hpp"
 #include "support/own_handles.hpp"
-#include "support/postgres_server.hpp"
-#include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/worker.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <map>
 #include <random>
 #include <set>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,52 +30,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto prefix = "{fault}";
-
 /// How often a process is killed; HOLDFAST_OUTBOX_KILLS for a long run.
 std::size_t kills() {
   const char* asked = std::getenv("HOLDFAST_OUTBOX_KILLS");
   return asked != nullptr ? static_cast<std::size_t>(std::atoi(asked)) : 50;
-}
-
-struct in_sqlite {
-  using handle = sqlite_handle;
-  static constexpr const char* name = "sqlite";
-  temporary_directory directory{"outbox", "", medium::memory};
-  [[nodiscard]] std::string url() const { return "sqlite://" + (directory.path() / "outbox.db").string(); }
-};
-template <class Server, class Handle>
-struct in_server {
-  using handle = Handle;
-  static constexpr const char* name = Server::endpoint::kind.data();
-  const std::string place = shared_server<Server>().url(shared_server<Server>().create_database("outbox"));
-  [[nodiscard]] std::string url() const { return place; }
-};
-using in_postgres = in_server<postgres_server, postgres_handle>;
-using in_mariadb = in_server<mariadb_server, mariadb_handle>;
-
-outbox box_of(const std::string& url, bool create = false) { return open(url).outbox({.prefix = prefix, .create_schema = create}); }
-
-std::vector<std::string> payloads(const outbox& box) {
-  std::vector<std::string> found;
-  std::string after;
-  do {
-    const auto page = box.scan(scan_what::all, after, 500);
-    for (const auto& one : page.records) found.push_back(one.what.event.payload);
-    after = page.after;
-  } while (!after.empty());
-  return found;
-}
-
-template <class Handle>
-std::vector<std::int64_t> numbers(Handle& mine, const std::string& question) {
-  mine.run(Handle::begin);
-  auto here = mine.joined();
-  const auto found = here.execute({.text = question, .results = {sql::type::integer}}, {}).rows;
-  mine.run("COMMIT");
-  std::vector<std::int64_t> result;
-  for (std::size_t i = 0; i < found.size(); ++i) result.push_back(std::get<std::int64_t>(found.at(i, 0)));
-  return result;
 }
 
 /// An application: an order and its event in one transaction, again and again; every fourth is rolled back.
@@ -136,14 +88,8 @@ HOLDFAST_WORKER(deliver_postgresql) { return deliver<postgres_handle>(arguments)
 HOLDFAST_WORKER(deliver_mysql) { return deliver<mariadb_handle>(arguments); }
 
 template <class Place>
-class OutboxSqlFault : public testing::Test {
- protected:
-  using handle = typename Place::handle;
-  Place place{};
-  const std::string url = place.url();
-};
-using places = testing::Types<in_sqlite, in_postgres, in_mariadb>;
-TYPED_TEST_SUITE(OutboxSqlFault, places);
+class OutboxSqlFault : public OnSqlDatabase<Place> {};
+TYPED_TEST_SUITE(OutboxSqlFault, sql_places);
 
 TYPED_TEST(OutboxSqlFault, RollbackLeavesNothingAndCommitLeavesBoth) {
   const auto box = box_of(this->url, true);
@@ -421,202 +367,10 @@ TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   first.run("COMMIT");
 }
 
-/// More than one step forgets, all the same.
-TYPED_TEST(OutboxSqlFault, WhatIsRememberedTooMuchIsForgotten) {
-  const auto box = open(this->url).outbox({.prefix = prefix, .dedup_limit = 100, .create_schema = true});
-  typename TestFixture::handle mine(this->url);
-  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::string rows = "INSERT INTO fault_OUTBOX (LANE, ID, EVENT_KEY, PLACE, AT) VALUES ";
-  for (int i = 0; i < 3500; ++i)
-    rows.append(i == 0 ? "" : ", ")
-        .append("(0, 'old")
-        .append(std::to_string(i))
-        .append("', '', 4, ")
-        .append(std::to_string(now + i % 500)) += ')';
-  mine.run(rows);
-  EXPECT_EQ(box.stats().remembered, 3500U);
-  for (int i = 0; i < 10; ++i) (void)box.publish({.type = "t"});
-  const auto got = box.claim();
-  std::vector<settlement> what;
-  for (const auto& one : got.events) what.push_back({.id = one.event.id, .key = one.event.key});
-  EXPECT_EQ(box.settle(0, got.fence, what).done, std::vector<bool>(10, true));
-  EXPECT_GE(box.stats().remembered, 100U);
-  EXPECT_LE(box.stats().remembered, 120U) << "some of the same moment";
-}
-
-/// Nobody delivers, and there is a quota: publishing does not get slower for it.
-TYPED_TEST(OutboxSqlFault, TalliesStayFew) {
-  const auto box = open(this->url).outbox({.prefix = prefix, .quota = {.events = 100'000}, .create_schema = true});
-  typename TestFixture::handle mine(this->url);
-  std::string rows =
-      "INSERT INTO fault_OUTBOX_TALLY (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, DUPLICATES, CLAIMS, ACKED, RETRIED, PARKINGS, STALE, "
-      "FIRED, "
-      "ORPHANS) VALUES ";
-  for (int i = 0; i < 4500; ++i) rows.append(i == 0 ? "" : ", ").append("(0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)");
-  mine.run(rows);
-  for (int i = 0; i < 130; ++i) (void)box.publish({.type = "t"});
-  EXPECT_LT(numbers(mine, "SELECT COUNT(*) FROM fault_OUTBOX_TALLY").at(0), 100);
-  EXPECT_EQ(box.stats().published, 130U);
-  EXPECT_EQ(box.stats().events, 130U);
-  EXPECT_EQ(box.stats().duplicates, 4500U);
-}
-
-/// The counters are compared with what is there while somebody publishes: neither a false alarm, nor a wrong repair.
-TYPED_TEST(OutboxSqlFault, ACheckSeesCountersAndEventsOfOneMoment) {
-  const auto database = open(this->url);
-  const auto box = database.outbox({.prefix = prefix, .create_schema = true});
-  std::atomic<bool> over{false};
-  {
-    const std::jthread publisher([&] {
-      while (!over) (void)box.publish({.type = "t", .payload = "12345"});
-    });
-    for (int i = 0; i < 150; ++i) {
-      const auto seen = box.check(i % 2 == 0);
-      EXPECT_EQ(seen.bytes_off, 0) << i;
-      if (seen.bytes_off != 0) break;
-    }
-    over = true;
-  }
-  EXPECT_TRUE(box.check().well());
-  EXPECT_EQ(box.stats().events, payloads(box).size());
-}
-
-/// Damaged, or written by a later version: it is kept aside with the reason, and the others are delivered.
-TYPED_TEST(OutboxSqlFault, AnUnreadableEntryIsParked) {
-  const auto box = box_of(this->url, true);
-  std::vector<event> events;
-  for (const char* key : {"", "k", "k", "", "m", "m", "m"}) events.push_back({.type = "t", .key = key, .id = new_event_id()});
-  (void)box.publish_all(events);
-  typename TestFixture::handle mine(this->url);
-  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = REPLACE(ENTRY, '\"v\":1', '\"v\":2') WHERE ID = '" + events[1].id + "'");
-  for (const std::size_t bad : {3U, 5U}) mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '{' WHERE ID = '" + events[bad].id + "'");
-  std::set<std::string> delivered;
-  for (int i = 0; i < 8; ++i) {
-    const auto got = box.claim({.run = 5});
-    for (const auto& one : got.events) {
-      if (box.ack(got.fence, one)) delivered.insert(one.event.id);
-    }
-  }
-  EXPECT_EQ(delivered, (std::set<std::string>{events[0].id, events[2].id, events[4].id, events[6].id}));
-  EXPECT_EQ(box.stats().parkings, 3U);
-  const auto parked = box.scan(scan_what::parked, "", 10).records;
-  ASSERT_EQ(parked.size(), 3U);
-  for (const auto& one : parked) EXPECT_NE(one.what.last_error.find("cannot be read"), std::string::npos) << one.what.last_error;
-  EXPECT_EQ(box.find(events[1].id)->what.event.key, "k");
-  EXPECT_TRUE(box.check().well());
-  EXPECT_EQ(box.discard(std::vector<std::string>{events[1].id, events[3].id, events[5].id}), 3U);
-  EXPECT_EQ(box.stats().events, 0U);
-  // What its key does is the policy for poison.
-  const auto careful = open(this->url).outbox({.prefix = prefix, .poison = park_policy::block});
-  const auto bad = careful.publish({.type = "t", .key = "k"}).id;
-  (void)careful.publish({.type = "t", .key = "k"});
-  mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '' WHERE ID = '" + bad + "'");
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(careful.claim({.run = 5}).events.empty());
-  EXPECT_EQ(careful.find(bad)->state, event_state::blocking);
-}
-
-/// So does a ticket: it fires, and becomes an event that is parked.
-TYPED_TEST(OutboxSqlFault, AnUnreadableTicketBecomesAParkedEvent) {
-  const auto box = box_of(this->url, true);
-  for (const auto* ticket : {"bad", "worse", "fine"}) (void)box.schedule(ticket, 1ms, {.type = "t", .key = "k", .payload = ticket});
-  typename TestFixture::handle mine(this->url);
-  mine.run("UPDATE fault_OUTBOX_TICKET SET BODY = '{{' WHERE TICKET = 'bad'");
-  mine.run("UPDATE fault_OUTBOX_TICKET SET BODY = '' WHERE TICKET = 'worse'");
-  std::map<std::string, outbox_record> seen;
-  for (const auto& one : box.scan(scan_what::tickets).records) seen.emplace(one.what.event.id, one);
-  ASSERT_EQ(seen.size(), 3U);
-  for (const auto* ticket : {"bad", "worse"}) {
-    EXPECT_NE(seen.at(ticket).what.last_error.find("cannot be read"), std::string::npos) << seen.at(ticket).what.last_error;
-    EXPECT_EQ(seen.at(ticket).what.event.key, "k");
-  }
-  EXPECT_EQ(seen.at("fine").what.event.payload, "fine");
-  std::size_t fired = 0;
-  EXPECT_TRUE(eventually([&] { return (fired += box.drain(0).tickets) == 3; }));
-  std::vector<std::string> delivered;
-  for (int i = 0; i < 6; ++i) {
-    const auto got = box.claim();
-    for (const auto& one : got.events) {
-      delivered.push_back(one.event.payload);
-      EXPECT_TRUE(box.ack(got.fence, one));
-    }
-  }
-  EXPECT_EQ(delivered, std::vector<std::string>{"fine"});
-  EXPECT_EQ(box.stats().parked, 2U);
-  EXPECT_TRUE(box.check().well());
-  // An entry that nothing leads to, and that cannot be read, stops no repair.
-  mine.run("DELETE FROM fault_OUTBOX");
-  EXPECT_EQ(box.check(true).without_place, 2U);
-  EXPECT_TRUE(box.check().well());
-  (void)box.claim();
-  EXPECT_EQ(box.stats().parked, 2U);
-}
-
 HOLDFAST_WORKER(parks_half) { return park_half_and_die(box_of(arguments.at(0))); }
 
 TYPED_TEST(OutboxSqlFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
   whoever_claims_next_parks_the_rest(box_of(this->url, true), [&] { return worker_options("parks_half", {this->url}); });
-}
-
-/// What went wrong, and what to do: in one line, and about an outbox.
-TYPED_TEST(OutboxSqlFault, MistakesSayWhatToDo) {
-  const auto told = [&](outbox_options options) {
-    const auto problem = failure_of([&] { (void)open(this->url).outbox(std::move(options)); });
-    EXPECT_EQ(std::string(problem.what()).find('\n'), std::string::npos);
-    EXPECT_EQ(std::string(problem.what()).find("store schema"), std::string::npos) << problem.what();
-    return std::string(problem.what());
-  };
-  const auto missing = told({.prefix = "{absent}"});
-  EXPECT_NE(missing.find("is not there"), std::string::npos) << missing;
-  const auto schema = missing.find("holdfast outbox schema --dialect ");
-  EXPECT_NE(schema, std::string::npos) << missing;
-  EXPECT_NE(missing.find(" --prefix '{absent}'", schema), std::string::npos) << missing;
-  // What is refused leaves nothing behind.
-  (void)told({.prefix = "absent", .create_schema = true});
-  (void)told({.prefix = "{absent}", .lanes = 3, .create_schema = true});
-  EXPECT_EQ(told({.prefix = "{absent}"}), missing);
-
-  const auto box = box_of(this->url, true);
-  EXPECT_NE(told({.prefix = prefix, .lanes = 4}).find("has 1 lanes, not 4"), std::string::npos);
-  typename TestFixture::handle mine(this->url);
-  mine.run("ALTER TABLE fault_OUTBOX_LANE DROP COLUMN UNTIL");
-  const auto other = told({.prefix = prefix});
-  EXPECT_NE(other.find("was made by another version"), std::string::npos) << other;
-  mine.run("DROP TABLE fault_OUTBOX_TALLY");
-  EXPECT_NE(told({.prefix = prefix}).find("outbox schema"), std::string::npos);
-  // Also when it happens to one that is open.
-  mine.run("DROP TABLE fault_OUTBOX_LANE");
-  EXPECT_NE(std::string(failure_of([&] { (void)box.claim(); }).what()).find("outbox schema"), std::string::npos);
-}
-
-TEST(OutboxSqlRights, ThoseThatAreMissingAreNamed) {
-  const auto& postgres = shared_server<postgres_server>();
-  const auto pg = postgres.create_database("rights");
-  (void)box_of(postgres.url(pg), true);
-  postgres.run("ALTER TABLE fault_OUTBOX OWNER TO postgres", pg);
-  const std::string from_postgres = failure_of([&] { (void)box_of(postgres.url(pg)); }).what();
-  EXPECT_NE(from_postgres.find("needs SELECT, INSERT, UPDATE and DELETE on fault_OUTBOX"), std::string::npos) << from_postgres;
-
-  const auto& mariadb = shared_server<mariadb_server>();
-  const auto my = mariadb.create_database("rights");
-  (void)box_of(mariadb.url(my), true);
-  const auto name = "guest" + std::to_string(::getpid());
-  const auto user = name + "@'127.0.0.1'";
-  mariadb.run("CREATE USER " + user + " IDENTIFIED BY 'secret'", "mysql");
-  mariadb.run("GRANT SELECT ON " + my + ".fault_OUTBOX_LANE TO " + user, "mysql");
-  const std::string from_mariadb = failure_of([&] { (void)open(mariadb.url(my), {.user = name}).outbox({.prefix = prefix}); }).what();
-  EXPECT_NE(from_mariadb.find("needs SELECT, INSERT, UPDATE and DELETE on fault_OUTBOX"), std::string::npos) << from_mariadb;
-  mariadb.run("DROP USER " + user, "mysql");
-}
-
-TEST(OutboxSqlNames, APrefixIsItsHashTag) {
-  using sql::dialect_id;
-  EXPECT_THROW((void)outbox_schema(dialect_id::sqlite, "{shop}:orders"), error);
-  EXPECT_THROW((void)outbox_schema(dialect_id::sqlite, "my{shop}"), error);
-  EXPECT_EQ(outbox_schema(dialect_id::sqlite, "{Shop}"), outbox_schema(dialect_id::sqlite, "{shop}"));
-  EXPECT_THROW((void)outbox_schema(dialect_id::mariadb, "{" + std::string(38, 'x') + "}"), error);
-  const in_mariadb place;
-  const auto box = open(place.url()).outbox({.prefix = "{" + std::string(37, 'X') + "}", .create_schema = true});
-  EXPECT_EQ(box.publish({.type = "t"}).status, publish_status::added);
 }
 
 TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
