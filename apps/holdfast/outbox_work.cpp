@@ -57,6 +57,10 @@ event_handler handler_of_url(const std::string& url, milliseconds timeout, std::
 }
 #endif
 
+void refuse_blank(const option& given, const char* why) {
+  if (given.given() && given.text().find_first_not_of(" \t\n\v\f\r") == std::string::npos) throw error(errc::invalid_argument, why);
+}
+
 /// Where events go.
 struct target_choice {
   option exec;
@@ -76,6 +80,11 @@ struct target_choice {
     const auto given = std::ranges::count_if(std::vector{exec, http, file, stream}, &option::given);
     if (given != 1) throw error(errc::invalid_argument, "say where events go: one of --exec CMD, --http URL, --file FILE, --stream KEY");
     if (timeout.given() && !http.given()) throw error(errc::invalid_argument, "--timeout is for --http; leave it out");
+    // A shell does nothing for no command, and says that all is well: every event would be acknowledged unseen.
+    refuse_blank(exec, "--exec names no program");
+    refuse_blank(http, "--http names no URL");
+    refuse_blank(file, "--file names no file");
+    refuse_blank(stream, "--stream names no key");
     if (exec.given()) return handler_of_program(exec.text());
     if (file.given()) return relay::json_lines(file.text());
     if (stream.given()) {

@@ -249,6 +249,12 @@ class Outbox(CommandTest):
         self.assertIn("--exec", self.refused("outbox", "work", *self.at))
         self.assertIn("--exec", self.refused("outbox", "work", *self.at, "--exec", "true", "--file", "x"))
         self.assertIn("--stream", self.refused("outbox", "work", *self.at, "--stream", "s"))
+        self.publish()
+        for blank in ("", " \t\n"):
+            for where in ("--exec", "--http", "--file", "--stream"):
+                told = self.refused("outbox", "work", *self.at, "--until-empty", where, blank)
+                self.assertIn(where + " names no ", told)
+        self.assertEqual(self.stats()["events"], 1, "nothing was acknowledged")
         self.assertIn("http://", self.refused("outbox", "work", *self.at, "--http", "ftp://x/"))
         self.assertIn("--payload", self.refused("outbox", "publish", *self.at, "--type", "t"))
         self.assertIn("JSON", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{"))
