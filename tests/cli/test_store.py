@@ -75,6 +75,12 @@ class Entries(StoreTest):
         self.assertEqual(self.fine("store", "export", "--store", other, "--name", "country"), text)
         self.assertIn("line 2", self.refused("store", "import", "--store", other, stdin=text.splitlines()[0] + "\nnonsense\n"))
 
+    def test_import_without_standard_input(self):
+        self.put()
+        script = f'"{HOLDFAST}" store import --store {self.url} <&-'
+        done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60)
+        self.assertIn("standard input", self.assert_complaint(done, 3))
+
 
 class MissingFile(StoreTest):
     def test_no_command_makes_one_unless_told(self):

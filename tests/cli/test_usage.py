@@ -1,9 +1,11 @@
 """Help, version, exit codes, what is said when a command line is wrong, and where the output goes."""
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 
 from holdfast_process import HOLDFAST, CommandTest, run
@@ -111,6 +113,32 @@ class Output(CommandTest):
     def test_closed_output(self):
         done = subprocess.run(["bash", "-c", f'"{HOLDFAST}" key slot a >&-'], stderr=subprocess.PIPE, timeout=60)
         self.assert_complaint(done, 3)
+
+    def test_closed_descriptors_are_taken(self):
+        """What is opened later, a socket of a database, must not become standard output."""
+        with tempfile.TemporaryDirectory() as directory:
+            cases = os.path.join(directory, "cases")
+            os.mkfifo(cases)
+
+            def is_cases(descriptor):
+                with contextlib.suppress(OSError):  # closed meanwhile
+                    return os.readlink(descriptor.path) == cases
+
+            script = f'exec "{HOLDFAST}" key batch --scheme interop-value "{cases}" <&- >&- 2>&-'
+            writer = os.open(cases, os.O_RDWR)  # so that neither side waits for the other
+            with subprocess.Popen(["bash", "-c", script]) as running:
+                try:
+                    at = f"/proc/{running.pid}"
+                    end = time.monotonic() + 30
+                    while time.monotonic() < end and not any(map(is_cases, os.scandir(f"{at}/fd"))):
+                        time.sleep(0.01)
+                    for each, way in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
+                        self.assertEqual(os.readlink(f"{at}/fd/{each}"), "/dev/null")
+                        with open(f"{at}/fdinfo/{each}") as info:
+                            self.assertEqual(int(re.search(r"flags:\s+([0-7]+)", info.read())[1], 8) & os.O_ACCMODE, way)
+                finally:
+                    os.close(writer)
+            self.assertEqual(running.returncode, 0)
 
     def test_closed_pipe_in_the_middle_of_a_batch(self):
         with tempfile.NamedTemporaryFile() as cases:
