@@ -31,7 +31,7 @@ enum class errc : std::uint8_t {
   unavailable,       ///< something that this depends on did not answer
   timeout,           ///< it did not answer in time
   grammar,           ///< a statement that the database does not understand
-  missing_object,    ///< a table, column or index that is not there
+  missing_object,    ///< a table, column or index that is not there, or not as it must be
   permission,        ///< refused: wrong credentials or no privilege
   internal           ///< a defect of Holdfast; please report it
 };

@@ -86,7 +86,7 @@ struct outcome {
 /// | connection lost, before anything was sent | unavailable | yes | no |
 /// | connection lost after sending, statement timed out | unavailable or timeout | yes | yes |
 /// | refused grammar | grammar | no | no |
-/// | missing table or column | missing_object | no | no |
+/// | table or column missing, or not as it must be | missing_object | no | no |
 /// | no privilege, wrong password | permission | no | no |
 /// | duplicate key | duplicate | no | no |
 /// | value too long for its column | too_large | no | no |

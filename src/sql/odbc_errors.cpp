@@ -65,6 +65,7 @@ constexpr std::array numbers{
     by_number{lite, 5, busy},           by_number{lite, 6, busy},
     by_number{lite, 8, read_only},      by_number{lite, 13, full},
     by_number{server, 2714, there},     by_number{maria, 1364, not_filled},
+    by_number{oracle, 1691, full},      by_number{oracle, 1407, not_filled},
 };
 
 struct by_state {

@@ -76,10 +76,12 @@ class sql_store final : public store, public rewritable_store {
         for (const entry* each : entries) put_plainly(*lease, *each, horizon);
       });
     } catch (const error& e) {
-      const auto tombstone = std::ranges::find_if(entries, [](const entry* each) { return !each->payload; });
-      if (tombstone == entries.end() || !wants_a_payload(e)) throw;
-      throw error(errc::invalid_argument, "the table takes no tombstones; let PAYLOAD and PAYLOAD_CLASS be NULL",
-                  {.path = (*tombstone)->name + "/" + (*tombstone)->key, .backend_code = e.backend_code()});
+      const auto unfilled = std::ranges::find_if(entries, [this](const entry* each) { return leaves_null(*each); });
+      if (unfilled == entries.end() || !wants_a_payload(e)) throw;
+      throw error(errc::invalid_argument,
+                  (*unfilled)->tombstone() ? "the table takes no tombstones; let PAYLOAD and PAYLOAD_CLASS be NULL"
+                                           : "an empty payload or class is NULL to Oracle; let PAYLOAD and PAYLOAD_CLASS be NULL",
+                  {.path = (*unfilled)->name + "/" + (*unfilled)->key, .backend_code = e.backend_code()});
     }
   }
 
@@ -146,6 +148,7 @@ class sql_store final : public store, public rewritable_store {
   std::size_t expire(timestamp before, std::size_t limit) override {
     std::size_t removed = 0;
     std::optional<error> first;
+    (void)on_->pool->writer();  // a login that is refused is refused once, not once for every tenant
     for (const auto& realm : say_.realms()) {
       if (removed == limit) break;
       try {
@@ -338,12 +341,16 @@ class sql_store final : public store, public rewritable_store {
                   {.path = e.name + "/" + e.key});
   }
 
+  [[nodiscard]] bool leaves_null(const entry& e) const {
+    return e.tombstone() || (dialect_ == sql::dialect_id::oracle && (e.payload->empty() || e.payload_class.empty()));
+  }
+
   /// A column must not be NULL, and it is one of the two that a tombstone leaves so: a fault of tombstones, not of all entries. Drivers that
   /// keep the server's words to themselves do not tell which column.
   static bool wants_a_payload(const error& e) {
     const auto& said = e.message();
     if (!sql::is_unfilled_column(e)) return false;
-    return said.starts_with(sql::unfilled_column) || said.find("PAYLOAD") != std::string::npos || said.find("payload") != std::string::npos;
+    return said == sql::unfilled_column || said.find("PAYLOAD") != std::string::npos || said.find("payload") != std::string::npos;
   }
 
   static void refuse_binary(const std::string& name, const std::string& key, std::string_view payload) {

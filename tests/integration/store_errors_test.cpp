@@ -115,12 +115,17 @@ TYPED_TEST(StoreErrors, AColumnThatAMigrationAddedIsMendedAndNothingIsLost) {
     one.key = key;
     store->put({&one, 1});
   }
+  auto gone = make_entry();
+  gone.key = "d";
+  gone.payload.reset();
+  gone.payload_class.clear();
+  store->put({&gone, 1});
   EXPECT_TRUE(eventually([&] { return store->numbers().retried > 1; }));
   EXPECT_EQ(store->numbers().failed, 0U);
-  EXPECT_EQ(store->numbers().pending, 3U);
+  EXPECT_EQ(store->numbers().pending, 4U);
   this->server.run("ALTER TABLE FAILOVER_STORE ALTER COLUMN EXTRA SET DEFAULT 0", this->database);
-  EXPECT_TRUE(eventually([&] { return store->numbers().written == 3; }));
-  EXPECT_EQ(store->count("n"), 3U);
+  EXPECT_TRUE(eventually([&] { return store->numbers().written == 4; }));
+  EXPECT_EQ(store->count("n"), 4U);
 }
 
 TYPED_TEST(StoreErrors, ATableThatTakesNoTombstonesHoldsUpNothingElse) {

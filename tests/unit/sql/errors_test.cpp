@@ -22,6 +22,7 @@ TEST(SqlErrors, AColumnThatNobodyFillsIsTheTablesFault) {
       sql::odbc::to_error({{.state = "HY000", .native = 1364}}, {.dialect = sql::dialect_id::mysql}),
       sql::odbc::to_error({{.state = "23000", .native = 515}}, {.dialect = sql::dialect_id::sqlserver}),
       sql::odbc::to_error({{.state = "HY000", .native = 1400}}, {.dialect = sql::dialect_id::oracle}),
+      sql::odbc::to_error({{.state = "23000", .native = 1407}}, {.dialect = sql::dialect_id::oracle}),
       sql::odbc::to_error({{.state = "23502"}}, {.dialect = sql::dialect_id::postgresql}),
       sql::odbc::to_error({{.state = "HY000", .native = 19, .text = "NOT NULL constraint failed: T.EXTRA (19)"}},
                           {.dialect = sql::dialect_id::sqlite}),
