@@ -107,10 +107,12 @@ class core : public std::enable_shared_from_this<core> {
   void check_open() const;
 
   // waiting
+  bool wait_a_little(guard& lock, std::condition_variable& on, time deadline);
   template <class Condition>
   bool wait(guard& lock, std::condition_variable& on, time deadline, Condition condition);
   [[nodiscard]] bool saved(std::uint64_t before) const noexcept;
-  void drain_apart(std::uint64_t before, time deadline);
+  void see_to_a_writer(guard& lock, time deadline);
+  void drain_apart(time deadline);
   bool settle(guard& lock, std::uint64_t before, time deadline);
   write_behind_report settle_and_report(guard& lock, time deadline);
 
@@ -164,6 +166,7 @@ class core : public std::enable_shared_from_this<core> {
   time since_{};          // what is queued now is unsaved since then, at the latest
   bool awake_ = false;    // somebody is writing, or will
   bool writing_ = false;  // the role of the writer is taken
+  bool apart_ = false;    // a thread of our own writes, since the executor refuses tasks
   bool closed_ = false;   // no more puts
   bool stopped_ = false;  // no more writes
   unsigned tries_ = 0;    // of this batch that failed

@@ -320,12 +320,18 @@ bool core::erase(place where, std::string_view key, timestamp as_of) {
   return true;
 }
 
+/// False: it is over. Compared before it is subtracted: a deadline may be the first moment there is.
+bool core::wait_a_little(guard& lock, std::condition_variable& on, time deadline) {
+  const auto now = options_.clock->steady();
+  if (now >= deadline) return false;
+  on.wait_for(lock, std::min<std::chrono::nanoseconds>(deadline - now, longest_look));
+  return true;
+}
+
 template <class Condition>
 bool core::wait(guard& lock, std::condition_variable& on, time deadline, Condition condition) {
   while (!condition()) {
-    const auto left = deadline - options_.clock->steady();
-    if (left <= left.zero()) return false;
-    on.wait_for(lock, std::min<std::chrono::nanoseconds>(left, longest_look));
+    if (!wait_a_little(lock, on, deadline)) return false;
   }
   return true;
 }
@@ -338,13 +344,16 @@ bool core::saved(std::uint64_t before) const noexcept {
 }
 
 /// Nobody runs our tasks: then a thread of our own writes. Not the caller's, since a store that hangs would keep him beyond his deadline; so
-/// nobody waits for its end, either. It keeps us alive meanwhile.
-void core::drain_apart(std::uint64_t before, time deadline) {
-  auto write = [self = shared_from_this(), before, deadline] {
-    while (self->options_.clock->steady() < deadline) {
+/// nobody waits for its end, either. It keeps us alive meanwhile. After a failure it ends, and whoever still waits starts another.
+void core::drain_apart(time deadline) {
+  auto write = [self = shared_from_this(), deadline] {
+    for (;;) {
       self->drain();
       const guard look(self->mutex_);
-      if (self->saved(before) || self->stopped_ || self->writing_ || self->not_before_ > self->options_.clock->steady()) break;
+      const auto now = self->options_.clock->steady();
+      if (now < deadline && !self->saved(self->flush_target_) && !self->stopped_ && !self->writing_ && self->not_before_ <= now) continue;
+      self->apart_ = false;
+      return;
     }
   };
   try {
@@ -352,6 +361,19 @@ void core::drain_apart(std::uint64_t before, time deadline) {
   } catch (const std::exception&) {
     write();  // no thread to be had: late is better than lost
   }
+}
+
+/// Unless somebody writes, or will when the pause after a failure is over.
+void core::see_to_a_writer(guard& lock, time deadline) {
+  if (awake_ || writing_ || apart_ || not_before_ > options_.clock->steady()) return;
+  awake_ = true;
+  lock.unlock();
+  const bool runs = wake();
+  lock.lock();
+  if (runs || std::exchange(apart_, true)) return;
+  lock.unlock();
+  drain_apart(deadline);
+  lock.lock();
 }
 
 bool core::settle(guard& lock, std::uint64_t before, time deadline) {
@@ -362,14 +384,13 @@ bool core::settle(guard& lock, std::uint64_t before, time deadline) {
   if (over()) return false;
   ++flushing_;
   // Whoever asks wants to know now: no pause after the last failure.
-  const bool pausing = !writing_ && not_before_ > options_.clock->steady();
-  if (pausing) not_before_ = {};
-  if (!std::exchange(awake_, true) || pausing) {
-    lock.unlock();
-    if (!wake()) drain_apart(before, deadline);
-    lock.lock();
+  if (!writing_ && not_before_ > options_.clock->steady()) {
+    not_before_ = {};
+    awake_ = false;
   }
-  wait(lock, saved_, deadline, over);
+  // Looked at again and again: where tasks are refused, nobody comes by himself for the next batch, or after a pause.
+  do see_to_a_writer(lock, deadline);
+  while (!over() && wait_a_little(lock, saved_, deadline));
   --flushing_;
   return saved(before);
 }

@@ -99,8 +99,10 @@ void core::drain() noexcept {
     if (tries_ == 0) arrange();
     done = write_flight();
   } catch (const std::exception& e) {
+    if (lock.owns_lock()) lock.unlock();
     back_off(e.what());  // no memory, or a store that throws what is no holdfast::error
   } catch (...) {
+    if (lock.owns_lock()) lock.unlock();
     back_off("an exception that is no std::exception");
   }
   if (!lock.owns_lock()) lock.lock();

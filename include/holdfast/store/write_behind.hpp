@@ -56,7 +56,7 @@ struct write_behind_options {
 struct write_behind_report {
   std::uint64_t written = 0;    ///< operations written meanwhile
   std::uint64_t unsaved = 0;    ///< operations of before the call that still wait
-  std::uint64_t in_flight = 0;  ///< operations of before the call handed to the store below, which has not answered
+  std::uint64_t in_flight = 0;  ///< operations of before the call handed to the store below, which has not answered, or not well
   std::uint64_t failed = 0;     ///< refused for good by the store below, and in no report before
   std::uint64_t dropped = 0;    ///< dropped because the queue was full, and in no report before
 

@@ -58,6 +58,19 @@ class TieredStore : public ::testing::Test {
     const auto found = in.find("n", key);
     return !found ? "(none)" : found->payload.value_or("(tombstone)");
   }
+  /// The same where reads have a deadline, which a busy machine may miss now and then.
+  static std::string payload_in_time(store& in, std::string_view key) {
+    std::string found;
+    EXPECT_TRUE(eventually([&] {
+      try {
+        found = payload(in, key);
+        return true;
+      } catch (const error& late) {
+        return late.code() != errc::timeout;
+      }
+    }));
+    return found;
+  }
   /// How often the durable store was asked for an entry.
   [[nodiscard]] auto counting_finds() {
     auto finds = std::make_shared<std::atomic<int>>(0);
@@ -322,9 +335,9 @@ TEST_F(TieredStore, LateReadsAreBoundedAndBringTheirAnswerToTheFrontLater) {
   })) << "two of them run, and no third";
   EXPECT_LE(pool->count().running, 3U);
   go.set_value();
-  ASSERT_TRUE(eventually([&] { return pool->count().running == 0; }));
+  ASSERT_TRUE(eventually([&] { return pool->count().running == 0 && pool->count().queued == 0; }));
   ASSERT_GE(store->stats().backfilled, 2U);
-  EXPECT_EQ(payload(*store, "c"), "c") << "there is room for others again";
+  EXPECT_EQ(payload_in_time(*store, "c"), "c") << "there is room for others again";
 }
 
 TEST_F(TieredStore, ALateReadDoesNotBringBackWhatWasErasedMeanwhile) {
@@ -347,7 +360,7 @@ TEST_F(TieredStore, ALateReadDoesNotBringBackWhatWasErasedMeanwhile) {
   go.set_value();
   ASSERT_TRUE(eventually([&] { return pool->count().running == 0 && pool->count().queued == 0; }));
   EXPECT_EQ(store->stats().front.entries, 0U);
-  EXPECT_EQ(payload(*store, "k"), "(none)");
+  EXPECT_EQ(payload_in_time(*store, "k"), "(none)");
 }
 
 TEST_F(TieredStore, MayBeDestroyedBeforeALateReadEnds) {

@@ -263,11 +263,7 @@ TEST_F(WriteBehindFaults, NoticesThatATaskWasLost) {
 }
 
 TEST_F(WriteBehindFaults, AFlushWritesByItselfWhenNobodyRunsTasks) {
-  struct refusing final : executor {
-    bool post(task) override { return false; }
-    bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
-  };
-  options_.executor = std::make_shared<refusing>();
+  options_.executor = std::make_shared<refusing_executor>();
   for (int i = 0; i < 1200; ++i) put(make("k" + std::to_string(i)));
   const auto report = store().flush(now() + 1s);
   EXPECT_TRUE(report.complete());

@@ -20,6 +20,12 @@ namespace holdfast::test {
 
 using namespace std::chrono_literals;
 
+/// As one that was closed.
+struct refusing_executor final : executor {
+  bool post(task) override { return false; }
+  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+};
+
 /// A write-behind store over a model, where nothing happens unless the test says so.
 class WriteBehindFixture : public ::testing::Test {
  protected:

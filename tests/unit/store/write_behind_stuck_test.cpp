@@ -5,6 +5,8 @@
 #include "support/gate.hpp"
 #include "unit/store/write_behind_fixture.hpp"
 
+#include <atomic>
+#include <cstdlib>
 #include <future>
 
 namespace holdfast::test {
@@ -127,12 +129,8 @@ TEST_F(WriteBehindStuck, ClosingEndsABatchBetweenTwoStatements) {
 }
 
 TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
-  struct refusing final : executor {
-    bool post(task) override { return false; }
-    bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
-  };
   const auto door = std::make_shared<gate>();
-  options_.executor = std::make_shared<refusing>();
+  options_.executor = std::make_shared<refusing_executor>();
   before_ = [door](operation what, auto) {
     if (what == operation::put) door->wait();
   };
@@ -147,6 +145,58 @@ TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
   store_.reset();
   EXPECT_TRUE(eventually([this] { return below_.use_count() == 1; })) << "it ended by itself, and let go of everything";
   EXPECT_EQ(stored("k"), "v");
+}
+
+TEST_F(WriteBehindStuck, AFailureThatPassesIsTriedAgainThoughNobodyRunsTasks) {
+  options_.executor = std::make_shared<refusing_executor>();
+  std::atomic<int> tried{0};
+  before_ = [&](operation what, auto) {
+    if (what == operation::put && ++tried < 3) throw down();
+  };
+  put(make("k", 0ms, "v"));
+  auto asked = std::async(std::launch::async, [this] { return store_->close(now() + 1h); });
+  const bool ended = eventually([&] {
+    clock_->advance(1s);
+    return asked.wait_for(1ms) == std::future_status::ready;
+  });
+  if (!ended) clock_->advance(2h);
+  EXPECT_TRUE(asked.get().complete());
+  EXPECT_EQ(tried, 3);
+  EXPECT_EQ(stored("k"), "v");
+}
+
+TEST_F(WriteBehindStuck, TwoFlushesAreBothServedThoughNobodyRunsTasks) {
+  options_.executor = std::make_shared<refusing_executor>();
+  options_.batch_entries = 1;
+  const auto door = std::make_shared<gate>();
+  before_ = [door](operation what, auto) {
+    if (what == operation::put) door->wait();
+  };
+  put(make("k", 0ms, "v"));
+  auto first = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
+  ASSERT_TRUE(eventually([&] { return door->waiting() == 1; }));
+  put(make("l", 0ms, "w"));
+  auto second = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
+  EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout) << "it found somebody at work";
+  door->open();
+  const bool ended = second.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(ended);
+  if (!ended) clock_->advance(2h);
+  EXPECT_TRUE(first.get().complete());
+  EXPECT_TRUE(second.get().complete());
+  EXPECT_EQ(stored("l"), "w");
+}
+
+TEST_F(WriteBehindStuck, NobodyWaitsUntilTheFirstMomentThereIs) {
+  before_ = [](operation what, auto) {
+    if (what == operation::put) throw down();
+  };
+  put(make("k"));
+  auto asked = std::async(std::launch::async, [this] { return store_->close(std::chrono::steady_clock::time_point::min()); });
+  const bool ended = asked.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(ended);
+  if (!ended) std::quick_exit(1);  // it would wait for ever
+  EXPECT_EQ(asked.get().unsaved, 1U);
 }
 
 TEST_F(WriteBehindStuck, TheLongestTimeThatThereIsIsLong) {
