@@ -1,5 +1,7 @@
 #include "base/breaker.hpp"
 
+#include <algorithm>
+
 namespace HOLDFAST_NAMESPACE {
 
 std::string_view to_string(breaker_state state) noexcept {
@@ -14,7 +16,19 @@ std::string_view to_string(breaker_state state) noexcept {
   return "unknown";
 }
 
-breaker::breaker(const breaker_options& options) : options_(options) { window_.reserve(options_.window); }
+namespace {
+
+/// For ever is a year: the end of a longer time may be before its beginning.
+breaker_options bounded(breaker_options options) {
+  constexpr std::chrono::microseconds longest = std::chrono::hours(24 * 365);
+  options.open_for = std::min(options.open_for, longest);
+  if (options.slow) options.slow = std::min(*options.slow, longest);
+  return options;
+}
+
+}  // namespace
+
+breaker::breaker(const breaker_options& options) : options_(bounded(options)) { window_.reserve(options_.window); }
 
 std::string breaker::problem_of(const breaker_options& options) {
   const auto is_rate = [](double rate) { return rate > 0 && rate <= 1; };

@@ -58,6 +58,12 @@ timestamp point_core::expire_on(const call_base& call, const encoded& what) cons
 
 namespace {
 
+/// In a catch clause.
+void not_stored(const point_core& point) noexcept {
+  point.count(tally::store_failed);
+  point.warn("store", "an answer could not be stored", std::current_exception());
+}
+
 /// All of a row but its key and realm. False: it is not to be stored, which is counted.
 bool fill(entry& row, const point_core& point, call_base& call) noexcept {
   const auto note = [&] { point.engine.note(point.id_of(call), call.from.as_of); };
@@ -98,8 +104,7 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
   } catch (...) {
     if (!shared) call.keeps_bytes = false;
     note();
-    point.count(tally::store_failed);
-    point.warn("store", "an answer could not be stored", std::current_exception());
+    not_stored(point);
     return false;
   }
 }
@@ -109,9 +114,15 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
 std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
   entry made;
   if (!fill(made, point, call)) return std::nullopt;
-  made.key = call.key;
-  made.realm = call.realm;
-  return made;
+  try {
+    made.key = call.key;
+    made.realm = call.realm;
+    return made;
+  } catch (...) {
+    point.engine.note(point.id_of(call), made.as_of);
+    not_stored(point);
+    return std::nullopt;
+  }
 }
 
 namespace {
@@ -126,8 +137,7 @@ void put_row(const point_core& point, const entry& row, std::uint64_t id, std::c
       point.meters->store(point.engine.clock->steady() - began);
     }
   } catch (...) {
-    point.count(tally::store_failed);
-    point.warn("store", "an answer could not be stored", std::current_exception());
+    not_stored(point);
   }
   // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
   point.engine.note(id, row.as_of);

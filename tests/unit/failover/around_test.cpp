@@ -88,6 +88,16 @@ TEST_F(FailoverBreaker, SlowCallsOpenItToo) {
   EXPECT_EQ(c.state(clock->steady()), breaker_state::open);
 }
 
+TEST_F(FailoverBreaker, TheLongestTimesThereAreAreLong) {
+  constexpr auto forever = std::chrono::microseconds::max();
+  breaker b({.window = 2, .minimum = 1, .slow = forever, .open_for = forever});
+  call(b, ending::success);
+  EXPECT_EQ(b.state(clock->steady()), breaker_state::closed);
+  call(b, ending::failure);
+  clock->advance(24h * 30);
+  EXPECT_EQ(b.state(clock->steady()), breaker_state::open);
+}
+
 TEST_F(FailoverBreaker, ACallOfBeforeItOpenedIsNotCountedAfter) {
   breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 1});
   const auto early = b.ask(clock->steady());
