@@ -100,7 +100,8 @@ class running_program {
     wait();
   }
 
-  /// Writes, reads and waits until the program ended; it can be stopped all the while, whatever it closed before.
+  /// Writes, reads and waits until the program ended; it can be stopped all the while, whatever it closed before. What it left in the
+  /// background may keep its pipes open: nobody waits for that.
   void converse(std::string_view input, const std::stop_token& lost) {
     const std::stop_callback on_stop(lost, [child = child_] { (void)::kill(-child, SIGTERM); });
     while (true) {
@@ -108,18 +109,22 @@ class running_program {
       if (!error_.open() && !input_.open()) break;
       std::array<pollfd, 2> wanted{pollfd{error_.get(), POLLIN, 0}, pollfd{input_.get(), POLLOUT, 0}};
       // What is closed is -1, which poll passes over.
-      if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) fail("cannot wait for a program", errno);
-      if (error_.open() && wanted[0].revents != 0) read_error();
+      const int ready = ::poll(wanted.data(), wanted.size(), look_after);
+      if (ready < 0 && errno != EINTR) fail("cannot wait for a program", errno);
+      // Silence, or somebody who never stops talking: it may not be the program any more.
+      if (has_ended()) {
+        for (int i = 0; i < most_reads && read_error(); ++i) {
+        }
+        return;
+      }
+      if (error_.open() && wanted[0].revents != 0) (void)read_error();
       if (input_.open() && wanted[1].revents != 0) {
         const ssize_t wrote = ::write(input_.get(), input.data(), input.size());
         if (wrote >= 0) input.remove_prefix(static_cast<std::size_t>(wrote));
         else if (errno != EAGAIN && errno != EINTR) input_.close();  // it does not read its input: its own business
       }
     }
-    // Not reaped yet: a stop must not reach another process that got its number.
-    siginfo_t ended{};
-    while (::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
-    }
+    (void)has_ended(0);
   }
 
   int wait() {
@@ -138,18 +143,30 @@ class running_program {
   }
 
  private:
-  void read_error() {
+  /// Waits for it unless told not to. Does not reap it: a stop must not reach another process that got its number.
+  [[nodiscard]] bool has_ended(int how = WNOHANG) const {
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT | how) < 0 && errno == EINTR) {
+    }
+    return ended.si_pid != 0;
+  }
+
+  /// Whether there may be more.
+  bool read_error() {
     std::array<char, 4096> room{};
     const ssize_t got = ::read(error_.get(), room.data(), room.size());
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) error_.close();
-    if (got <= 0) return;
+    if (got <= 0) return false;
     const std::string_view text(room.data(), static_cast<std::size_t>(got));
     (void)!::write(STDERR_FILENO, text.data(), text.size());
     complained_.append(text);
     if (complained_.size() > kept) complained_.erase(0, complained_.size() - kept);
+    return true;
   }
 
   static constexpr std::size_t kept = 4096;
+  static constexpr int look_after = 100;  // milliseconds
+  static constexpr int most_reads = 16;   // all that a pipe holds
   pid_t child_ = 0;
   pipe_end input_{};
   pipe_end error_{};

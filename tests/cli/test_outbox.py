@@ -94,6 +94,15 @@ class Outbox(CommandTest):
         self.publish(payload=json.dumps({"text": "x" * 100_000}))
         self.assertEqual(self.work("--exec", "exec <&- 2>&-; sleep 0.2")["done"], 1)
 
+    def test_what_a_program_leaves_behind_is_not_waited_for(self):
+        id = self.publish()
+        began = time.monotonic()
+        self.work("--exec", f"sleep 45 > {self.path('x')} & echo $! > {self.path('left')}; echo bad address >&2; exit 65", code=1)
+        self.assertLess(time.monotonic() - began, 40)
+        with open(self.path("left")) as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+        self.assertEqual(self.show(id)["last_error"], "exit code 65: bad address")
+
     def test_replays_in_order(self):
         ids = [f"018f2b6e-5c1e-7000-8000-00000000000{n}" for n in (3, 1, 2)]
         for id in ids:

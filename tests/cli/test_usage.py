@@ -130,7 +130,7 @@ class Output(CommandTest):
                 try:
                     at = f"/proc/{running.pid}"
                     end = time.monotonic() + 30
-                    while time.monotonic() < end and not any(map(is_cases, os.scandir(f"{at}/fd"))):
+                    while time.monotonic() < end and not any(map(is_cases, list(os.scandir(f"{at}/fd")))):
                         time.sleep(0.01)
                     for each, way in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
                         self.assertEqual(os.readlink(f"{at}/fd/{each}"), "/dev/null")
