@@ -99,7 +99,7 @@ TEST_F(OutboxCluster, KeepsWhatReplicasConfirmedAndShowsWhatIsLostWithout) {
   const auto safely = durability::replicated(1, 300ms);
   auto events = some(200);
   std::vector<std::string> confirmed;
-  for (const auto& one : with.publish_all(events, safely)) {
+  for (const auto& one : with.publish_all(events, durability::replicated(1, 20s))) {
     if (one.safe()) confirmed.push_back(one.id);
   }
   EXPECT_EQ(confirmed.size(), 200U);

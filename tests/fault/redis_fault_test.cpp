@@ -318,7 +318,7 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   const redis::script add("return redis.call('INCRBY', KEYS[1], ARGV[1])");
   const std::vector<command> commands{command("INCR").key(there), command(add).key(elsewhere).arg(1)};
   const auto check = [&](const client& through, std::int64_t expected) {
-    const auto replies = through.pipeline(commands, {.timeout = 2s});
+    const auto replies = through.pipeline(commands, {.timeout = 4s});
     expect_passing(replies[0].problem());
     EXPECT_FALSE(replies[0].problem().in_doubt()) << replies[0].problem().what();
     EXPECT_EQ(replies[1].integer(), expected);
@@ -335,7 +335,7 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   {
     // All connections to one of them are in use.
     const client one(cluster.url(), {.connect_timeout = 30s, .connections = 1, .translate = translate});
-    std::jthread user([&] { EXPECT_THROW(one.call(command("INCR").key(there), {.timeout = 4s}), error); });
+    std::jthread user([&] { EXPECT_THROW(one.call(command("INCR").key(there), {.timeout = 8s}), error); });
     ASSERT_TRUE(eventually([&] { return one.count().open == 2; }));
     check(one, 3);
   }
@@ -351,7 +351,7 @@ TEST(RedisFault, SeedsThatHangAreNotWaitedFor) {
     proxies.back()->accept(false);
     url.append(",127.0.0.1:").append(std::to_string(proxies.back()->port()));
   }
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(client(url).call(command("EXISTS").key("x"), {.timeout = 2s}).integer(), 0);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(client(url).call(command("EXISTS").key("x"), {.timeout = 10s}).integer(), 0);
 }
 
 TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {

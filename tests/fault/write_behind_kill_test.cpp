@@ -66,7 +66,7 @@ std::size_t missing(const std::string& url, const std::string& how) {
   const temporary_directory place("behind", "", medium::memory);
   const auto store = open(url).store({.create_schema = true});
   const auto report =
-      kill_harness({.workers = 2, .kills = 20, .shortest = 5ms, .longest = 60ms, .log = place.path() / "log"})
+      kill_harness({.workers = 2, .kills = 20, .shortest = 5ms, .longest = 200ms, .log = place.path() / "log"})
           .run("behind_writer", [&](std::size_t worker, std::size_t generation) {
             return std::vector<std::string>{url, place.path() / "book", how, std::to_string(worker), std::to_string(generation)};
           });
@@ -91,7 +91,7 @@ std::size_t missing(const std::string& url, const std::string& how) {
 std::string sqlite_in(const temporary_directory& place) { return "sqlite://" + (place.path() / "store.db").string(); }
 
 TEST(WriteBehindKill, WhatAFlushAcknowledgedIsOnSqlite) {
-  const temporary_directory place;
+  const temporary_directory place("behind", "", medium::memory);
   EXPECT_EQ(missing(sqlite_in(place), "honest"), 0U);
 }
 
@@ -101,7 +101,7 @@ TEST(WriteBehindKill, WhatAFlushAcknowledgedIsOnPostgres) {
 }
 
 TEST(WriteBehindKill, ThatTestCanFail) {
-  const temporary_directory place;
+  const temporary_directory place("behind", "", medium::memory);
   EXPECT_GT(missing(sqlite_in(place), "dishonest"), 0U) << "a put acknowledges nothing";
 }
 

@@ -2,12 +2,14 @@
 #include "sql/mysql_connection.hpp"
 #include "support/certificate.hpp"
 #include "support/cutting_proxy.hpp"
+#include "support/eventually.hpp"
 
 #include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 
 /// Servers that hang, connections that are killed or cut: every call ends in time, and says whether it may have happened.
 namespace holdfast::test {
@@ -15,7 +17,7 @@ namespace {
 
 void expect_in_time(std::chrono::milliseconds took, std::chrono::milliseconds limit) {
   EXPECT_GE(took, limit - 5ms);
-  EXPECT_LT(took, limit + 250ms);
+  EXPECT_LT(took, limit + 4s) << "the defaults are longer";
 }
 
 /// A server of its own, which can be frozen; encrypted or not.
@@ -85,7 +87,7 @@ TEST_P(MysqlHang, AStatementOnAFrozenServerEndsInTime) {
     EXPECT_FALSE(failure([&] { c->run("DO 1"); }).in_doubt());
     c->rollback();
     c.reset();
-    EXPECT_LT(since(begin), 250ms);  // no farewell to a server that hangs
+    EXPECT_LT(since(begin), 4s);  // no farewell to a server that hangs
     server_.resume();
   }
 }
@@ -104,7 +106,7 @@ TEST_P(MysqlHang, AKilledServerIsALossAndNoSignal) {
       std::this_thread::sleep_for(300ms);
       server_.kill9();
     });
-    const auto e = failure([&] { busy->run("INSERT INTO t SELECT SLEEP(5)"); });
+    const auto e = failure([&] { busy->run("INSERT INTO t SELECT SLEEP(9)"); });
     killer.join();
     EXPECT_EQ(e.code(), errc::unavailable) << e.what();
     EXPECT_TRUE(e.transient());
@@ -129,13 +131,19 @@ TEST_P(MysqlHang, ThreadsDoNotStay) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
   };
   (void)connect_mysql(options_);
-  const auto before = threads();
+  // A thread that was joined is listed for a moment longer.
+  auto before = threads();
+  EXPECT_TRUE(eventually([&] {
+    const auto seen = std::exchange(before, threads());
+    std::this_thread::sleep_for(50ms);
+    return seen == before;
+  }));
   for (int i = 0; i < 10; ++i) {
     std::jthread([&] { EXPECT_EQ(number(*connect_mysql(options_), "SELECT 1"), 1); }).join();
   }
-  EXPECT_EQ(threads(), before);
+  EXPECT_TRUE(eventually([&] { return threads() == before; })) << threads() << ", not " << before;
   const auto one = connect_mysql(options_);
-  EXPECT_EQ(threads(), before + (GetParam() ? 1 : 0));
+  EXPECT_TRUE(eventually([&] { return threads() == before + (GetParam() ? 1 : 0); })) << threads() << ", before " << before;
 }
 
 TEST(MysqlTls, IsVerifiedOrRefused) {
@@ -188,8 +196,8 @@ TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyWhenItWrites) {
       if (transaction) c->begin();
       const auto killer = kill_soon(*c);
       const auto e = failure([&] {
-        if (writes) c->execute({.text = "INSERT INTO t SELECT SLEEP(5)"}, {});
-        else number(*c, "SELECT SLEEP(5)");
+        if (writes) c->execute({.text = "INSERT INTO t SELECT SLEEP(9)"}, {});
+        else number(*c, "SELECT SLEEP(9)");
       });
       EXPECT_TRUE(e.code() == errc::unavailable || e.code() == errc::timeout) << e.what();
       EXPECT_TRUE(e.transient());

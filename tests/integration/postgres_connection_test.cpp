@@ -535,7 +535,7 @@ TEST(PostgresConnecting, TheSessionIsSetUpWithTheFirstPacket) {
 
 TEST(PostgresConnecting, TheLimitOfTheServerFollowsOurs) {
   const auto c = connect(1s);
-  c->limit(3s);
+  c->limit(20s);
   EXPECT_EQ(number(*c, "SELECT 1 FROM pg_sleep(2.2)"), 1);
   c->begin();
   c->limit(5s);

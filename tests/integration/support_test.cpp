@@ -204,15 +204,15 @@ TYPED_TEST(ServerTest, KeepsCommittedRowsThroughKillAndRestart) {
 TYPED_TEST(ServerTest, FreezesLiveConnectionsToo) {
   TypeParam server({.durable = false});
   // A client that is in the middle of something: its backend is a child of the server, or one of its threads.
-  const std::string sleep = TypeParam::kind == "mysql" ? "DO SLEEP(0.3)" : "SELECT pg_sleep(0.3)";
+  const std::string sleep = TypeParam::kind == "mysql" ? "DO SLEEP(2)" : "SELECT pg_sleep(2)";
   std::atomic<bool> done = false;
   std::jthread client([&] {
     server.run(sleep);
     done = true;
   });
-  std::this_thread::sleep_for(150ms);
+  std::this_thread::sleep_for(400ms);
   server.pause();
-  std::this_thread::sleep_for(500ms);
+  std::this_thread::sleep_for(2500ms);
   EXPECT_FALSE(done);
   server.resume();
   EXPECT_TRUE(eventually([&] { return done.load(); }));

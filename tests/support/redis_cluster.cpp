@@ -49,9 +49,16 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
     node(i).run({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
     if (i > 0) node(i).run({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port())});
   }
-  const auto all_know_all = [this] {
+  // A node that was held up for the whole of forming_timeout forgets whom it was told to meet; one that knows everybody is told in vain.
+  auto told = std::chrono::steady_clock::now();
+  const auto all_know_all = [&] {
     for (std::size_t i = 0; i < size(); ++i) {
-      if (look(i).size() != size()) return false;
+      if (look(i).size() == size()) continue;
+      if (std::chrono::steady_clock::now() - told > 2 * forming_timeout) {
+        for (std::size_t each = 1; each < size(); ++each) node(each).run({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port())});
+        told = std::chrono::steady_clock::now();
+      }
+      return false;
     }
     return true;
   };

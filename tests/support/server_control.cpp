@@ -75,7 +75,7 @@ void server_control::start() {
   process_.reset();
   // A new server tries another port each time. One that had a port keeps it, for its clients know it, and waits for it a while.
   const bool fixed = port_ != 0;
-  for (int attempt = 0; attempt < 20; ++attempt) {
+  for (int attempt = 0; attempt < (fixed ? 600 : 20); ++attempt) {
     const auto port = fixed ? port_ : free_port();
     if (start_once(port)) {
       port_ = port;

@@ -49,7 +49,8 @@ struct event {
 struct durability {
   enum class kind : std::uint8_t {
     memory,      ///< the server has it. On SQL it is committed
-    aof,         ///< Redis has an append-only file, and wrote it there: survives the end of the process, not always of the machine
+    aof,         ///< Redis has an append-only file, and wrote it there: survives the end of the process, not always of the machine. (With
+                 ///< `appendfsync everysec` it answers before it writes while the disk is busy with a sync: then it has it in memory.)
     replicated,  ///< so many replicas have it, too (WAIT): survives the failover to one of them
     fsynced      ///< it is on the disk of the server and of so many replicas (WAITAOF, Redis 7.2): survives the end of the machine
   };
