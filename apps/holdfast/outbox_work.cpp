@@ -57,6 +57,15 @@ event_handler handler_of_url(const std::string& url, milliseconds timeout, std::
 }
 #endif
 
+/// Lines for standard output. Only a reader that went away throttles them.
+event_handler handler_of_output(std::shared_ptr<std::atomic<bool>> reader_gone) {
+  return [lines = relay::json_lines("-"), gone = std::move(reader_gone)](const delivery& what) {
+    auto how = lines(what);
+    if (how.what() == outcome::kind::throttled) *gone = true;
+    return how;
+  };
+}
+
 void refuse_blank(const option& given, const char* why) {
   if (given.given() && given.text().find_first_not_of(" \t\n\v\f\r") == std::string::npos) throw error(errc::invalid_argument, why);
 }
@@ -76,7 +85,8 @@ struct target_choice {
         stream(at.value("--stream", "KEY", "Append each event to this stream of the Redis that has the outbox")),
         timeout(at.value("--timeout", "TIME", "With --http: how long to wait for an answer (default 30s)")) {}
 
-  [[nodiscard]] event_handler chosen(const outbox_place& place) const {
+  /// `reader_gone` is set when events go to standard output and nobody reads it any more.
+  [[nodiscard]] event_handler chosen(const outbox_place& place, const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
     const auto given = std::ranges::count_if(std::vector{exec, http, file, stream}, &option::given);
     if (given != 1) throw error(errc::invalid_argument, "say where events go: one of --exec CMD, --http URL, --file FILE, --stream KEY");
     if (timeout.given() && !http.given()) throw error(errc::invalid_argument, "--timeout is for --http; leave it out");
@@ -86,6 +96,7 @@ struct target_choice {
     refuse_blank(file, "--file names no file");
     refuse_blank(stream, "--stream names no key");
     if (exec.given()) return handler_of_program(exec.text());
+    if (file.text() == "-") return handler_of_output(reader_gone);
     if (file.given()) return relay::json_lines(file.text());
     if (stream.given()) {
 #if HOLDFAST_HAS_REDIS
@@ -106,7 +117,7 @@ struct target_choice {
 };
 
 /// Runs the worker on a thread of its own, while this one shows what happens and hears signals.
-worker_report run_and_show(console& io, worker& with, kept<std::string>& warnings, bool until_empty) {
+worker_report run_and_show(console& io, worker& with, kept<std::string>& warnings, const std::atomic<bool>& reader_gone, bool until_empty) {
   const stop_signals stop;
   worker_report report;
   std::exception_ptr wrong;
@@ -122,7 +133,7 @@ worker_report run_and_show(console& io, worker& with, kept<std::string>& warning
     });
     progress shown(io, "delivered", true);
     while (!over) {
-      if (stop.came(20)) work.request_stop();
+      if (stop.came(20) || reader_gone) work.request_stop();
       const auto said = warnings.take();
       if (!said.empty()) shown.end();
       for (const auto& line : said) io.warn(line);
@@ -172,14 +183,15 @@ void add_work_command(command group) {
     if (policy.text() == "block") how.handling.parked = park_policy::block;
     if (policy.text() == "park") how.handling.parked = park_policy::park;
     how.log = keep_warnings(warnings);
-    auto handler = target.chosen(place);
+    const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
+    auto handler = target.chosen(place, reader_gone);
     worker with(place.open(io, {}, keep_warnings(warnings)), std::move(handler), std::move(how));
-    const auto report = run_and_show(io, with, warnings, until_empty.given());
+    const auto report = run_and_show(io, with, warnings, *reader_gone, until_empty.given());
     if (json.given()) io.out << work_json(report);
     // Standard output belongs to the events where they go there.
     else if (target.file.text() != "-") io.out << work_text(report);
     const auto& did = report.did;
-    const bool all_well = did.retried + did.parked + did.in_doubt + report.still_running == 0;
+    const bool all_well = did.retried + did.parked + did.in_doubt + report.still_running == 0 && !*reader_gone;
     return all_well || !until_empty.given() ? exit_fine : exit_no;
   });
 }

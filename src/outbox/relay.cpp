@@ -58,17 +58,20 @@ class line_file {
   line_file& operator=(const line_file&) = delete;
   ~line_file() { ::close(descriptor_); }
 
-  void append(std::string line) {
+  /// False: it is a pipe, and nobody reads it any more.
+  [[nodiscard]] bool append(std::string line) {
     line += '\n';
     const std::scoped_lock lock(mutex_);
     std::string_view left = line;
     while (!left.empty()) {
       const ssize_t wrote = ::write(descriptor_, left.data(), left.size());
       if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EPIPE) return false;
       if (wrote < 0) fail("cannot write to", name_, errno);
       left.remove_prefix(static_cast<std::size_t>(wrote));
     }
     if (how_.sync && ::fdatasync(descriptor_) != 0 && errno != EINVAL) fail("cannot sync", name_, errno);
+    return true;
   }
 
  private:
@@ -96,8 +99,9 @@ std::string to_json(const delivery& what) {
 
 event_handler json_lines(const std::string& file, json_lines_options how) {
   return [to = std::make_shared<line_file>(file, how)](const delivery& what) {
-    to->append(to_json(what));
-    return outcome::done();
+    if (to->append(to_json(what))) return outcome::done();
+    // Not the event's fault: it must not be parked for it.
+    return outcome::throttled(std::chrono::seconds(1), "the reader of the pipe went away");
   };
 }
 

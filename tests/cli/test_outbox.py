@@ -103,6 +103,19 @@ class Outbox(CommandTest):
             os.kill(int(file.read()), signal.SIGKILL)
         self.assertEqual(self.show(id)["last_error"], "exit code 65: bad address")
 
+    def test_a_reader_that_goes_away(self):
+        for more, code in (([], 0), (["--until-empty"], 1)):
+            with self.subTest(more=more):
+                ids = [self.publish() for _ in range(3)]
+                read, write = os.pipe()
+                os.close(read)
+                words = [HOLDFAST, "outbox", "work", *self.at, "--file", "-", "--max-attempts", "1", *more]
+                done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, timeout=60)
+                os.close(write)
+                self.assertEqual((done.returncode, done.stderr), (code, b""))
+                for id in ids:
+                    self.assertEqual((self.show(id)["attempts"], self.show(id)["state"] == "parked"), (0, False))
+
     def test_replays_in_order(self):
         ids = [f"018f2b6e-5c1e-7000-8000-00000000000{n}" for n in (3, 1, 2)]
         for id in ids:

@@ -23,7 +23,8 @@ struct json_lines_options {
   bool sync = false;  ///< every line is on the disk before its event is acknowledged (fdatasync)
 };
 /// Appends events to a file or a pipe, one line each, in one write: lines of several processes do not mix in a file. An event that is
-/// delivered again is written again; its `id` says so. Throws errc::unavailable when the file cannot be opened.
+/// delivered again is written again; its `id` says so. When the reader of a pipe went away the outcome is throttled, tried again after a
+/// second and counted by nobody; SIGPIPE is yours to ignore. Throws errc::unavailable when the file cannot be opened.
 [[nodiscard]] HOLDFAST_API event_handler json_lines(const std::string& file, json_lines_options how = {});
 
 /// Appends events to a Redis stream: fields `id`, `type`, `key` and `event` (as to_json). Of a stream with a limit the oldest entries go, about
