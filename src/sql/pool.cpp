@@ -173,7 +173,9 @@ bool pool::too_old(steady::time_point made) const {
 
 pool::numbers pool::count() const {
   const std::scoped_lock lock(mutex_);
-  return numbers_;
+  auto now = numbers_;
+  now.waiting = waiting_writers_.size();
+  return now;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

@@ -61,6 +61,7 @@ class HOLDFAST_API pool {
   struct numbers {
     std::size_t open = 0;        ///< connections that exist
     std::size_t taken = 0;       ///< of these, in somebody's hands
+    std::size_t waiting = 0;     ///< callers that wait for the writer
     std::uint64_t made = 0;      ///< since the beginning
     std::uint64_t timeouts = 0;  ///< callers that waited in vain
     std::uint64_t leaks = 0;     ///< leases held longer than the threshold, seen when they ended

@@ -112,10 +112,13 @@ TEST(ThreadPool, CountsWhatTasksThrowAndGoesOn) {
 }
 
 TEST(ThreadPool, RunsTimersInTheirOrderAndNeverEarly) {
+  gate hold;  // until all are posted
   const auto pool = make_thread_pool({.threads = 1});
   std::mutex mutex;
   std::string order;
   std::atomic<bool> early{false};
+  ASSERT_TRUE(pool->post(hold.task()));
+  ASSERT_TRUE(eventually([&] { return hold.inside == 1; }));
   const auto start = std::chrono::steady_clock::now();
   const auto add = [&](char name, std::chrono::milliseconds after) {
     const auto when = start + after;
@@ -129,7 +132,8 @@ TEST(ThreadPool, RunsTimersInTheirOrderAndNeverEarly) {
   add('a', 20ms);
   add('d', 60ms);
   add('b', 40ms);
-  EXPECT_TRUE(eventually([&] { return pool->count().ran == 4; }));
+  hold.open();
+  EXPECT_TRUE(eventually([&] { return pool->count().ran == 5; }));
   EXPECT_EQ(order, "abcd") << "of two for one moment the first posted is first";
   EXPECT_FALSE(early);
 }
