@@ -28,7 +28,8 @@ class Bench(CommandTest):
             self.assertEqual(list(row), ["name", "ours", "floor", "unit", "ratio", "bar", "holds"])
             self.assertAlmostEqual(row["ratio"], row["ours"] / row["floor"], delta=0.01 * row["ratio"])
             good = row["ratio"] >= row["bar"] if row["unit"].endswith("/s") else row["ratio"] <= row["bar"]
-            self.assertEqual(row["holds"], good)
+            if abs(row["ratio"] - row["bar"]) > 1e-4:  # nearer, what is printed may be rounded to the other side
+                self.assertEqual(row["holds"], good)
         self.assertEqual(done.returncode == 0, all(row["holds"] for row in made["rows"]))
 
     def test_table(self):

@@ -65,7 +65,8 @@ class Rekey(CommandTest):
         self.assertEqual(self.rekey("--check")["to_do"], 0)
         self.assertEqual(self.sealed_with("k2"), 253)
 
-    def test_killed_half_way_it_goes_on(self):
+    def kill_half_way(self):
+        """Fills the store and kills who seals it after the first entries. False: it was quicker."""
         self.fill(20000)
         self.ring(OLD)
         process = subprocess.Popen([HOLDFAST, "store", "rekey", *self.store, "--key-file", self.keys, "--allow-plaintext"],
@@ -81,10 +82,16 @@ class Rekey(CommandTest):
             held.close()
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        self.assertEqual(process.returncode, -signal.SIGKILL, "it was done before it could be killed")
+        return process.returncode == -signal.SIGKILL and self.sealed_with("k1") < 20000
+
+    def test_killed_half_way_it_goes_on(self):
+        for _ in range(5):  # on a busy machine it may be done before it can be killed
+            if killed := self.kill_half_way():
+                break
+            self.setUp()  # a fresh file
+        self.assertTrue(killed, "it was done before it could be killed")
         before = self.sealed_with("k1")
         self.assertGreater(before, 0)
-        self.assertLess(before, 20000)
         done = self.rekey("--allow-plaintext")
         self.assertEqual(done["current"], before, "what was sealed is skipped")
         self.assertEqual(done["changed"], 20000 - before)

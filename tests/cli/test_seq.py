@@ -128,7 +128,7 @@ class Sequence(CommandTest):
         self.assertIn("--fence super", self.refused(*redis))
         self.assertIn("--super-store", self.refused(*redis, "--fence", "super"))
         self.assertIn("--super-store", self.refused(*redis, "--fence", "none", "--super-store", self.url))
-        self.assertIn("127.0.0.1:1", self.refused(*redis, "--fence", "none", "--wait", "1s", code=3))
+        self.assertIn("127.0.0.1:1", self.refused(*redis, "--fence", "none", "--wait", "5s", code=3))
         self.assertIn("for Redis", self.refused(*self.seq("next", "--create-schema", "--fence", "none")))
 
 
