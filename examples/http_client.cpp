@@ -51,7 +51,7 @@ int main() {
   auto db = holdfast::open(answers);  // sqlite:answers.db
   holdfast::engine engine{db.store({.create_schema = true})};
 
-  const auto country = engine.protect("country-by-code", {.expiry = 24h, .deadline = 500ms},
+  const auto country = engine.protect("country-by-code", {.expiry = 24h, .deadline = 2s},
                                       [upstream](const std::string& code) { return get(upstream + "/" + code + ".json"); });
 
   const auto print = [](const holdfast::answer<std::string>& answer) {
