@@ -38,30 +38,11 @@ void check_prefix(std::string_view prefix) {
     throw error(errc::invalid_argument, "the prefix of keys is at most 128 of the characters A-Z a-z 0-9 _ . : -", {.path = "prefix"});
 }
 
-void check_fence(const sequence_fence& fence) {
-  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "fence"}); };
-  if (std::holds_alternative<std::monostate>(fence))
-    fail(
-        "a Redis can grant ids twice after a failover, so choose what is done about it: super_blocks (from an SQL database, no "
-        "duplicates), "
-        "clock_fence, wait_fence or no_fence; see docs/sequences.md");
-  if (const auto* super = std::get_if<super_blocks>(&fence)) {
-    if (!super->from) fail("super_blocks needs the block store from which they come");
-    if (super->size < 1 || super->size > largest_block) fail("a super-block has 1 to 2147483648 ids");
-  } else if (const auto* clock = std::get_if<clock_fence>(&fence)) {
-    if (clock->rate < 1 || clock->rate > 1'000'000) fail("the rate of clock_fence is 1 to 1000000 ids a second");
-    if (clock->max_skew.count() < 0 || clock->max_skew > std::chrono::hours(24)) fail("max_skew is 0 to 24 hours");
-  } else if (const auto* wait = std::get_if<wait_fence>(&fence)) {
-    if (wait->replicas == 0 && !wait->on_disk) fail("wait_fence waits for nobody; say how many replicas, or choose no_fence");
-    if (wait->longest.count() < 1) fail("wait_fence needs time to wait; 0 would be for ever");
-  }
-}
-
 class redis_block_store final : public block_store {
  public:
   explicit redis_block_store(redis_block_store_parts parts) : parts_(std::move(parts)) {
     check_prefix(parts_.prefix);
-    check_fence(parts_.fence);
+    check_sequence_fence(parts_.fence);
     key_begin_ = parts_.prefix + "holdfast:seq:{";
   }
 
@@ -396,6 +377,25 @@ class redis_block_store final : public block_store {
 };
 
 }  // namespace
+
+void check_sequence_fence(const sequence_fence& fence) {
+  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "fence"}); };
+  if (std::holds_alternative<std::monostate>(fence))
+    fail(
+        "a Redis can grant ids twice after a failover, so choose what is done about it: super_blocks (from an SQL database, no "
+        "duplicates), "
+        "clock_fence, wait_fence or no_fence; see docs/sequences.md");
+  if (const auto* super = std::get_if<super_blocks>(&fence)) {
+    if (!super->from) fail("super_blocks needs the block store from which they come");
+    if (super->size < 1 || super->size > largest_block) fail("a super-block has 1 to 2147483648 ids");
+  } else if (const auto* clock = std::get_if<clock_fence>(&fence)) {
+    if (clock->rate < 1 || clock->rate > 1'000'000) fail("the rate of clock_fence is 1 to 1000000 ids a second");
+    if (clock->max_skew.count() < 0 || clock->max_skew > std::chrono::hours(24)) fail("max_skew is 0 to 24 hours");
+  } else if (const auto* wait = std::get_if<wait_fence>(&fence)) {
+    if (wait->replicas == 0 && !wait->on_disk) fail("wait_fence waits for nobody; say how many replicas, or choose no_fence");
+    if (wait->longest.count() < 1) fail("wait_fence needs time to wait; 0 would be for ever");
+  }
+}
 
 std::shared_ptr<block_store> make_redis_block_store(redis_block_store_parts parts) {
   return std::make_shared<redis_block_store>(std::move(parts));

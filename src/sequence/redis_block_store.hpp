@@ -18,6 +18,9 @@ struct redis_block_store_parts {
   sequence_fence fence{};
 };
 
+/// Throws errc::invalid_argument for a fence that is not chosen or cannot hold.
+HOLDFAST_API void check_sequence_fence(const sequence_fence& fence);
+
 /// Counters on a Redis, or a Redis Cluster: a key for each. Throws errc::invalid_argument for a fence that is not chosen or cannot hold, and for
 /// a bad prefix.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<block_store> make_redis_block_store(redis_block_store_parts parts);

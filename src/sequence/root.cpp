@@ -6,8 +6,8 @@
 
 namespace HOLDFAST_NAMESPACE::detail {
 
-source_root::source_root(std::shared_ptr<block_store> store, sequence_environment around)
-    : around_(std::move(around)), here_([this, given = std::move(store)](const source_core* parent) {
+source_root::source_root(std::shared_ptr<block_store> store, sequence_environment around, sequence_store_options options)
+    : around_(std::move(around)), options_(std::move(options)), here_([this, given = std::move(store)](const source_core* parent) {
         return std::make_shared<source_core>(parent == nullptr ? given : parent->store->for_child(), around_);
       }) {}
 

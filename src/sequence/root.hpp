@@ -19,15 +19,18 @@ namespace HOLDFAST_NAMESPACE::detail {
 /// Thread-safety: every function may be called from any thread.
 class source_root {
  public:
-  source_root(std::shared_ptr<block_store> store, sequence_environment around);
+  /// `options`: what was asked for when a database made the store.
+  source_root(std::shared_ptr<block_store> store, sequence_environment around, sequence_store_options options = {});
 
   [[nodiscard]] source_core& core() { return here_.get(); }
   /// Keeps this process's alive.
   [[nodiscard]] std::shared_ptr<source_core> shared_core() { return here_.get().shared_from_this(); }
   [[nodiscard]] const sequence_environment& around() const noexcept { return around_; }
+  [[nodiscard]] const sequence_store_options& options() const noexcept { return options_; }
 
  private:
   const sequence_environment around_;
+  const sequence_store_options options_;
   own_process<source_core> here_;
 };
 

@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -38,7 +39,8 @@ struct HOLDFAST_API database::state {
   std::map<std::string, std::shared_ptr<outbox_backend>> memory_outboxes{};  // the same
   std::map<std::string, std::weak_ptr<outbox_backend>> sql_outboxes{};  // those in use, one for each prefix: who publishes wakes who waits
   std::map<std::string, std::shared_ptr<holdfast::block_store>> memory_counters{};  // memory: those of sequences
-  std::map<std::string, std::weak_ptr<detail::source_root>> sequences{};            // with their refillers; they keep us, not we them
+  std::map<std::string, std::vector<std::weak_ptr<detail::source_root>>>
+      sequences{};  // by prefix, with their refillers; they keep us, not we them
 
   [[nodiscard]] sql::dialect_id ask_dialect();
   /// Where work in the background runs: the one that was given, or a pool of our own, made now.

@@ -18,8 +18,12 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -277,6 +281,39 @@ TEST_F(SequenceRedis, AFenceMustBeChosenAndMakeSense) {
   EXPECT_NE(refusal(wait_fence{.longest = 0ms}).find("0 would be for ever"), std::string::npos);
   prefix = "with{brace}";
   EXPECT_NE(refusal(no_fence{}).find("prefix"), std::string::npos);
+}
+
+TEST_F(SequenceRedis, EachGetsTheFenceThatItAsksForOrIsRefused) {
+  const auto at = open(server.url());
+  const auto opened = [&](const std::string& name, sequence_fence fence, bool unsafe = false) {
+    return at.sequence(name, {.store = {.prefix = prefix, .allow_unsafe = unsafe, .fence = std::move(fence)}});
+  };
+  const auto refusal = [&](sequence_fence fence, bool unsafe = false) {
+    const auto refused = failure_of([&] { (void)opened("b", std::move(fence), unsafe).next(); });
+    EXPECT_EQ(refused.code(), errc::invalid_argument) << refused.what();
+    return std::string(refused.what());
+  };
+  const auto below = make_memory_block_store();
+  {
+    auto first = opened("a", no_fence{});
+    EXPECT_EQ(first.next(), 1);
+    EXPECT_EQ(opened("a", no_fence{}).next(), 21) << "the same is no other";
+    EXPECT_NE(refusal(super_blocks{.from = below}).find("opened with another fence"), std::string::npos);
+    EXPECT_NE(refusal(clock_fence{}).find("opened with another fence"), std::string::npos);
+    EXPECT_NE(refusal(no_fence{}, true).find("opened with another allow_unsafe"), std::string::npos);
+    EXPECT_NE(refusal({}).find("choose what is done about it"), std::string::npos);
+    EXPECT_EQ(at.sequence("b", {.store = {.prefix = prefix + ".", .fence = super_blocks{.from = below}}}).next(), 1);
+  }
+  // Once nobody has the first any more, the next one chooses.
+  auto b = opened("b", super_blocks{.from = below, .size = 1000});
+  EXPECT_EQ(b.next(), 1'000'001) << "the other prefix has the million below it";
+  EXPECT_EQ(below->peek("b")->last, 1'001'000);
+  EXPECT_NE(refusal(super_blocks{.from = below, .size = 999}).find("opened with another fence"), std::string::npos);
+  // Another block store may be another database, or the same one once more: it is asked, too.
+  const auto other = make_memory_block_store();
+  auto c = opened("c", super_blocks{.from = other, .size = 1000});
+  EXPECT_EQ(c.next(), 1);
+  EXPECT_EQ(other->peek("c")->last, 1000);
 }
 
 TEST_F(SequenceRedis, SaysWhichSettingsCouldMakeItForget) {
