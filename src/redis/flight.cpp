@@ -30,6 +30,14 @@ bool flight::take(reply what) {
   return true;
 }
 
+bool flight::met_replica() const noexcept {
+  return std::any_of(replies_.begin(), replies_.end(), [](const reply& each) {
+    if (!each.is_error()) return false;
+    const auto& word = each.problem().backend_code();
+    return word == "READONLY" || word == "UNBLOCKED" || word == "MASTERDOWN";
+  });
+}
+
 void flight::land(const error* why) {
   // A reply that cannot be read (too large, too deep) is the fault of its own command; those behind it only lost their connection.
   std::optional<error> behind;

@@ -52,6 +52,9 @@ class HOLDFAST_API flight {
   [[nodiscard]] bool complete() const noexcept { return replies_.size() == ends_.size(); }
   [[nodiscard]] std::size_t whole_scripts() const noexcept { return whole_scripts_; }
 
+  /// Did one of the replies say that it came from a replica? Before it lands.
+  [[nodiscard]] bool met_replica() const noexcept;
+
   /// Tells the delivery what came of each chain. `why` when the connection broke before all was there.
   void land(const error* why);
 

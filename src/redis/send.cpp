@@ -53,6 +53,11 @@ void client::state::arrive(trip& t) {
   const auto over = std::move(t.over);  // until it has landed: which scripts the server knows is kept there
   const bool connected = (*over)->ready();
   if (connected) counters_.whole_scripts += t.what->whole_scripts();
+  // Outside a Cluster nothing else says that the master is elsewhere by now, behind the same name: only a new connection can find it.
+  if (connected && !topology_ && t.what->met_replica()) {
+    (*over)->set_broken();
+    pool_of(t.node)->close_idle();
+  }
   if (!t.way.problem) {
     t.what->land(nullptr);
     return;

@@ -2,6 +2,8 @@
 
 #include <holdfast/redis.hpp>
 
+#include "support/child_process.hpp"
+#include "support/cutting_proxy.hpp"
 #include "support/eventually.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
@@ -11,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -345,6 +348,36 @@ TEST(RedisConnect, ForEverIsNotAtOnce) {
   EXPECT_EQ(problem_of(nobody, command("PING")).code(), errc::unavailable);
   const client briefly("redis://127.0.0.1:1");
   EXPECT_EQ(problem_of(briefly, command("PING"), {.timeout = ever}).code(), errc::unavailable);
+}
+
+/// Behind a name, an address that moves or a proxy: who was the master there is a replica now, and new connections go to another.
+TEST(RedisConnect, LeavesAMasterThatBecameAReplica) {
+  redis_server old_one({.durable = false});
+  redis_server new_one({.durable = false});
+  cutting_proxy name(old_one.port());
+  const client redis(redis_endpoint::url_through(name.port()));
+  // Several connections: none of them may be met again.
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { redis.call(command("BLPOP").key("q").arg(0), {.timeout = 60s}); });
+  EXPECT_TRUE(eventually([&] { return old_one.run({"INFO", "clients"}).find("blocked_clients:3") != std::string::npos; }));
+  for (int i = 0; i < 3; ++i) old_one.run({"RPUSH", "q", "x"});
+  threads.clear();
+  const auto fail_over = [&](redis_server& from, redis_server& to) {
+    to.run({"REPLICAOF", "NO", "ONE"});
+    from.run({"REPLICAOF", "127.0.0.1", std::to_string(to.port())});
+    name.retarget(to.port());
+  };
+  fail_over(old_one, new_one);
+  EXPECT_EQ(redis.call(command("SET").key("a").arg("1")).text(), "OK") << "it was not run there, and is sent to the new one";
+  EXPECT_EQ(new_one.run({"GET", "a"}), "1");
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(redis.call(command("INCR").key("n")).integer(), i + 1);
+
+  // A script says it in other words, and may have run in part: it is the caller's to try again, and finds the new one.
+  fail_over(new_one, old_one);
+  const redis::script writes("return redis.call('SET', KEYS[1], '2')");
+  EXPECT_EQ(problem_of(redis, command(writes).key("b")).backend_code(), "READONLY");
+  EXPECT_EQ(redis.call(command(writes).key("b")).text(), "OK");
+  EXPECT_EQ(redis.count().in_doubt, 0U);
 }
 
 TEST(RedisConnect, UnixSocketAndDatabase) {
