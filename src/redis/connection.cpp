@@ -18,7 +18,11 @@ greeting::greeting(const settings& from) {
 
 void greeting::check(std::span<const reply> replies, const std::string& address) const {
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    if (!replies[i].is_error()) continue;
+    if (!replies[i].is_error()) {
+      // Each of them is answered so. Whoever sends back what it hears would be believed everything.
+      if (replies[i].is_text() && replies[i].text() == "OK") continue;
+      throw error(errc::malformed, "what answers at " + address + " does not speak as Redis does; check that a Redis server listens there");
+    }
     const error& why = replies[i].problem();
     const bool last = i + 1 == replies.size();
     if (last && why.code() != errc::permission && !why.transient() && why.code() != errc::unavailable && why.code() != errc::timeout)

@@ -37,6 +37,17 @@ target socket_path(const std::string& path) {
   return made;
 }
 
+/// A port of this machine that nobody listens on may be given to who connects to it: both ends are the same socket then.
+bool meets_itself(int socket) {
+  sockaddr_storage here{};
+  sockaddr_storage there{};
+  socklen_t here_size = sizeof here;
+  socklen_t there_size = sizeof there;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_size) != 0) return false;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_size) != 0) return false;
+  return here.ss_family != AF_UNIX && here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
+}
+
 }  // namespace
 
 std::vector<target> look_up(const std::string& address) {
@@ -87,7 +98,10 @@ int dialer::start_next() {
     last_problem_ = errno;
     return -1;
   }
-  if (::connect(made, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) return made;
+  if (::connect(made, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) {
+    if (!meets_itself(made)) return made;
+    errno = ECONNREFUSED;
+  }
   if (errno == EINPROGRESS || errno == EINTR) {
     under_way_.push_back(made);
     next_at_ = steady::now() + apart_;
@@ -110,6 +124,7 @@ int dialer::finished() {
     int problem = 0;
     socklen_t length = sizeof problem;
     if (::getsockopt(each.fd, SOL_SOCKET, SO_ERROR, &problem, &length) != 0) problem = errno;
+    if (problem == 0 && meets_itself(each.fd)) problem = ECONNREFUSED;
     if (problem == 0) return each.fd;
     last_problem_ = problem;
     ::close(each.fd);

@@ -133,6 +133,23 @@ TEST(RedisGreeting, RefusalsAreClear) {
   EXPECT_EQ(code("OK", "LOADING Redis is loading the dataset in memory", "OK"), errc::unavailable);
 }
 
+// Whoever sends back what comes in is no server, and must not be given a command.
+TEST(RedisGreeting, AnEchoIsNoAnswer) {
+  const greeting hello(read_settings("redis://:secret@h", {}));
+  const auto ok = reply(std::string("OK"));
+  const auto echo = reply(reply::list{reply(std::string("AUTH")), reply(std::string("secret"))});
+  for (const auto& replies : {std::vector<reply>{echo, ok}, std::vector<reply>{ok, echo}, std::vector<reply>{ok, reply(std::int64_t{1})},
+                              std::vector<reply>{ok, reply()}, std::vector<reply>{reply(std::string("QUEUED")), ok}}) {
+    try {
+      hello.check(replies, "h:6379");
+      FAIL();
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::malformed);
+      EXPECT_STREQ(refused.what(), "what answers at h:6379 does not speak as Redis does; check that a Redis server listens there");
+    }
+  }
+}
+
 TEST(RedisGreeting, NoRefusalRepeatsThePassword) {
   const greeting hello(read_settings("redis://u:secret@h", {}));
   // A server without AUTH repeats what it was told.
