@@ -12,7 +12,7 @@
 
 namespace holdfast::cli {
 
-/// `90s`, `15m`, `1h`, `7d`. Throws errc::invalid_argument.
+/// `90s`, `15m`, `1h`, `7d`; at most 36500 days. Throws errc::invalid_argument.
 [[nodiscard]] std::chrono::microseconds read_duration(std::string_view text);
 
 /// Throws errc::invalid_argument for a text that is not one JSON document.

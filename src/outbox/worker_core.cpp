@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "outbox/checks.hpp"
+
 #include <algorithm>
 #include <random>
 #include <utility>
@@ -12,7 +14,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Asks for nothing shorter: a lane that is about to be free, an event that is about to be due.
+/// Asks for nothing shorter: a lane that is about to be free, an event that is
+/// about to be due.
 constexpr milliseconds shortest_wait{1};
 constexpr milliseconds shortest_lock_wait{20};
 constexpr std::chrono::seconds sample_every{5};
@@ -33,8 +36,10 @@ void check(const handler_options& how) {
 worker_options checked(worker_options options) {
   const auto refuse = [](const std::string& what) { throw error(errc::invalid_argument, what); };
   if (options.concurrency == 0 || options.concurrency > 1024) refuse("worker.concurrency must be from 1 to 1024");
-  if (options.lease < milliseconds(10)) refuse("worker.lease must be at least 10 milliseconds");
-  if (options.lock_time < milliseconds(10)) refuse("worker.lock_time must be at least 10 milliseconds");
+  // As every claim asks: a worker that may never claim would only find errors.
+  const auto is_time = [](milliseconds time) { return time >= milliseconds(10) && time <= outboxes::longest_time; };
+  if (!is_time(options.lease)) refuse("worker.lease must be from 10 milliseconds to ten years");
+  if (!is_time(options.lock_time)) refuse("worker.lock_time must be from 10 milliseconds to ten years");
   if (options.batch == 0 || options.batch > 1000) refuse("worker.batch must be from 1 to 1000");
   if (options.run == 0 || options.run > 1000) refuse("worker.run must be from 1 to 1000");
   if (options.idle < milliseconds(1)) refuse("worker.idle must be at least a millisecond");
@@ -46,8 +51,9 @@ worker_options checked(worker_options options) {
 
 std::shared_ptr<executor> executor_of(const worker_options& options) {
   if (options.executor) return options.executor;
-  // Room for all that may be in flight: a turn of each claim, and the continuations of runs.
-  // A thread more for each poller: one looks while the others handle.
+  // Room for all that may be in flight: a turn of each claim, and the
+  // continuations of runs. A thread more for each poller: one looks while the
+  // others handle.
   return make_thread_pool(
       {.threads = options.concurrency + options.pollers, .queue = 16 * options.batch + 1024, .name = "holdfast-event", .log = options.log});
 }
@@ -117,7 +123,9 @@ void worker::core::lose(std::size_t lane, std::string_view why) {
     if (!std::exchange(lanes_[lane].held, false)) return;
   }
   numbers_.fenced.add();
-  log_.write_limited("outbox.lock", log_level::warning, "the lock of a lane of the outbox was lost; it is taken again when it is free",
+  log_.write_limited("outbox.lock", log_level::warning,
+                     "the lock of a lane of the outbox was lost; it is taken "
+                     "again when it is free",
                      {{"lane", std::to_string(lane)}, {"why", why}});
 }
 
@@ -164,7 +172,8 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
     case claim_status::paused:
       return {.what = found::paused, .wait = options_.idle, .quiet = busy == 0};
     case claim_status::empty:
-      // Empty with something due: all that was claimed was parked on the way, and there may be more behind it.
+      // Empty with something due: all that was claimed was parked on the way, and
+      // there may be more behind it.
       return {.what = found::nothing,
               .wait = wait,
               .quiet = busy == 0 && (!result.next || result.next->count() > 0) && (!ticket || ticket->count() > 0)};
@@ -218,7 +227,8 @@ std::vector<std::shared_ptr<turn>> worker::core::take(claimed&& what, moment ask
 void worker::core::hand_out(const std::vector<std::shared_ptr<turn>>& turns, std::size_t from) {
   for (std::size_t i = from; i < turns.size(); ++i) {
     auto task = [self = shared_from_this(), which = turns[i]] { self->handle(which); };
-    // An executor that is full gives the work back: done here, it holds up the next claim, as it should.
+    // An executor that is full gives the work back: done here, it holds up the
+    // next claim, as it should.
     if (!executor_->post(task)) task();
   }
 }

@@ -271,6 +271,9 @@ class Outbox(CommandTest):
         self.assertIn("--exec", self.refused("outbox", "work", *self.at))
         self.assertIn("--exec", self.refused("outbox", "work", *self.at, "--exec", "true", "--file", "x"))
         self.assertIn("--stream", self.refused("outbox", "work", *self.at, "--stream", "s"))
+        self.assertIn("ten years", self.refused("outbox", "work", *self.at, "--exec", "true", "--lease", "4000d"))
+        for words in (["outbox", "tail", *self.at, "--for"], ["seq", "next", "--store", "memory:", "--name", "n", "--wait"]):
+            self.assertIn("at most 36500d", self.refused(*words, "10000000000s"))
         self.publish()
         for blank in ("", " \t\n"):
             for where in ("--exec", "--http", "--file", "--stream"):
