@@ -16,6 +16,8 @@ void about_disk(const redis::server_report& server, bool confirmed_elsewhere, st
         "it keeps no append-only file, so a restart forgets what it granted; say CONFIG SET appendonly yes, or choose super_blocks");
   else if (server.appendfsync == "no")
     reasons.emplace_back("it leaves it to the system when its file is synced; say CONFIG SET appendfsync always");
+  else if (server.appendfsync.empty() && !confirmed_elsewhere)
+    reasons.emplace_back("it does not tell when its file is synced; allow CONFIG GET appendfsync");
   else if (server.appendfsync == "everysec" && !confirmed_elsewhere)
     reasons.emplace_back(
         "it syncs its file once a second, so a power failure forgets what it granted in that second; say CONFIG SET appendfsync always");

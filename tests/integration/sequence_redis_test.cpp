@@ -330,6 +330,9 @@ TEST_F(SequenceRedis, SaysWhichSettingsCouldMakeItForget) {
 
   redis::server_report report{.address = "a:1", .role = "master", .aof = true, .appendfsync = "everysec", .eviction = "noeviction"};
   EXPECT_EQ(reasons_against(report, no_fence{}).size(), 1U) << "a power failure loses a second";
+  report.appendfsync = "";  // CONFIG is forbidden: what cannot be seen is not taken for good
+  ASSERT_EQ(reasons_against(report, no_fence{}).size(), 1U);
+  EXPECT_EQ(reasons_against(report, no_fence{}).front(), "it does not tell when its file is synced; allow CONFIG GET appendfsync");
   report.appendfsync = "always";
   EXPECT_TRUE(reasons_against(report, no_fence{}).empty());
 }
