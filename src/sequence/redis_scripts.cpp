@@ -63,6 +63,8 @@ local here = server()
 local mine = had[3] == here
 local top = read(had[4])
 local brought = ARGV[5] ~= ''
+-- What is left below what the caller saw is no reason to refuse what it brings.
+if mine and epoch == seen_epoch and less(last, seen) then last = least(seen, top) end
 if brought then
   local first, new_top, new_epoch = read(ARGV[5]), read(ARGV[6]), ARGV[7]
   -- Never back: one that was overtaken by a newer one on its way is left out.
