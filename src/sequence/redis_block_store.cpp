@@ -266,9 +266,9 @@ class redis_block_store final : public block_store {
       else leasing.lock();
       open = std::move(empty);
     }
-    if (!open.empty())
-      throw error(errc::unavailable, "no super-block could be brought to Redis; others were always faster, so try again",
-                  {.transient = true});
+    for (const auto i : open)
+      grants[i].problem = error(errc::unavailable, "no super-block could be brought to Redis; others were always faster, so try again",
+                                {.transient = true});
     return grants;
   }
 
@@ -302,7 +302,14 @@ class redis_block_store final : public block_store {
       wanted.push_back(requests[i]);
       wanted.back().count = std::max(fence.size, wanted.back().count);
     }
-    const auto leased = fence.from->allocate(wanted);
+    std::vector<block_grant> leased;
+    try {
+      leased = fence.from->allocate(wanted);
+    } catch (const error& why) {  // those that need none have theirs
+      for (const auto i : empty) grants[i].problem = why;
+      empty.clear();
+      return;
+    }
     std::vector<std::size_t> still;
     for (std::size_t at = 0; at < empty.size(); ++at) {
       const auto& one = leased.at(at);
@@ -311,7 +318,12 @@ class redis_block_store final : public block_store {
         continue;
       }
       auto epoch = one.epoch;
-      if (epoch == 0) epoch = fence.from->peek(wanted[at].name).value_or(counter_state{}).epoch;
+      try {
+        if (epoch == 0) epoch = fence.from->peek(wanted[at].name).value_or(counter_state{}).epoch;
+      } catch (const error& why) {
+        grants[empty[at]].problem = why;
+        continue;
+      }
       if (!one.block.has_next()) {
         grants[empty[at]] = {.epoch = epoch};
         continue;

@@ -254,6 +254,65 @@ TEST_F(SequenceRedis, ASuperBlockIsBroughtOnceAndNeverAgain) {
   EXPECT_EQ(blocks->allocate({&wanted, 1}).front().block.first(), 301);
 }
 
+/// An SQL database that can be gone.
+class database_below final : public block_store {
+ public:
+  std::vector<block_grant> allocate(std::span<const block_request> requests) override {
+    if (gone) throw error(errc::unavailable, "the database below is gone", {.transient = true});
+    return held_->allocate(requests);
+  }
+  std::optional<counter_state> peek(std::string_view name) override { return held_->peek(name); }
+  counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override { return held_->ensure_at_least(name, ordinal); }
+  bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override { return held_->reset(name, ordinal, expected); }
+  bool give_back(std::string_view name, std::int64_t used, counter_state granted) override { return held_->give_back(name, used, granted); }
+  std::vector<named_counter> list(std::size_t limit, std::string_view after) override { return held_->list(limit, after); }
+  std::vector<std::string> unsafe_settings() override { return {}; }
+  [[nodiscard]] std::shared_ptr<block_store> for_child() const override { return held_->for_child(); }
+
+  bool gone = false;
+
+ private:
+  std::shared_ptr<block_store> held_ = make_memory_block_store();
+};
+
+TEST_F(SequenceRedis, AMissingSuperBlockConcernsOnlyTheSequenceThatNeedsIt) {
+  const auto below = std::make_shared<database_below>();
+  const auto blocks = store(super_blocks{.from = below, .size = 1000});
+  const std::vector<block_request> wanted{{.name = "has", .count = 10}, {.name = "needs", .count = 10}};
+  EXPECT_EQ(blocks->allocate({wanted.data(), 1}).front().block.first(), 1);
+  below->gone = true;
+  const auto grants = blocks->allocate(wanted);
+  ASSERT_EQ(grants.size(), 2U);
+  EXPECT_FALSE(grants[0].problem.has_value());
+  EXPECT_EQ(grants[0].block.first(), 11);
+  ASSERT_TRUE(grants[1].problem.has_value());
+  EXPECT_STREQ(grants[1].problem->what(), "the database below is gone");
+  EXPECT_TRUE(grants[1].problem->transient());
+  const auto alone = failure_of([&] { (void)blocks->allocate({&wanted[1], 1}); });
+  EXPECT_STREQ(alone.what(), "the database below is gone");
+  below->gone = false;
+  EXPECT_EQ(blocks->allocate({&wanted[1], 1}).front().block.first(), 1);
+}
+
+TEST_F(SequenceRedis, AProcessThatSawAHigherBlockGoesOnBeyondIt) {
+  const auto below = make_memory_block_store();
+  const super_blocks fence{.from = below, .size = 1000};
+  const auto stayed = store(fence);
+  const block_request wanted{.name = "n", .count = 10};
+  EXPECT_EQ(stayed->allocate({&wanted, 1}).front().block.first(), 1);
+  // The other one asks another Redis for a while, where the next thousand is.
+  redis_server elsewhere({.durable = false});
+  cutting_proxy link(elsewhere.port());
+  const auto roamed =
+      make_redis_block_store({.client = client_of(redis_endpoint::url_through(link.port())), .prefix = prefix, .fence = fence});
+  EXPECT_EQ(roamed->allocate({&wanted, 1}).front().block.first(), 1001);
+  link.retarget(server.port());
+  link.cut();
+  EXPECT_EQ(roamed->allocate({&wanted, 1}).front().block.first(), 2001) << "what is left of the first thousand is below what it saw";
+  EXPECT_EQ(below->peek("n")->last, 3000) << "one super-block was enough";
+  EXPECT_EQ(stayed->allocate({&wanted, 1}).front().block.first(), 2011);
+}
+
 TEST_F(SequenceRedis, SuperBlocksOfManyProcessesDoNotOverlap) {
   const auto below = make_memory_block_store();
   granted_ids ids;
