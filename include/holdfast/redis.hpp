@@ -119,7 +119,7 @@ class HOLDFAST_API command {
 
   [[nodiscard]] bool is_idempotent() const noexcept { return idempotent_; }
   [[nodiscard]] bool is_after_previous() const noexcept { return after_previous_; }
-  /// MULTI, SUBSCRIBE, SELECT, QUIT, CLIENT REPLY and alike: a client refuses them, for its connections are shared, and every command on
+  /// MULTI, SUBSCRIBE, SELECT, QUIT, CLIENT REPLY, SCRIPT DEBUG and alike: a client refuses them, for its connections are shared, and every command on
   /// them has one reply.
   [[nodiscard]] bool changes_connection() const noexcept { return refused_ != 0; }
   /// Why a client refuses it, in one line that begins with its name; empty when it does not.
@@ -146,7 +146,7 @@ class HOLDFAST_API command {
   std::shared_ptr<const script::state> script_{};
   bool idempotent_ = false;
   bool after_previous_ = false;
-  bool is_client_ = false;    // CLIENT: the next word tells which command it is
+  std::uint8_t group_ = 0;    // 1: CLIENT, 2: SCRIPT, whose next word tells which command it is
   std::uint8_t refused_ = 0;  // which of those that clients refuse it is; 0: none
 };
 

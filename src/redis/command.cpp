@@ -72,6 +72,7 @@ constexpr std::array refused_commands{
     refused{"CLIENT NO-EVICT", setting},
     refused{"CLIENT NO-TOUCH", setting},
     refused{"CLIENT SETINFO", setting},
+    refused{"SCRIPT DEBUG", setting},
     refused{"SUBSCRIBE", listening},
     refused{"PSUBSCRIBE", listening},
     refused{"SSUBSCRIBE", listening},
@@ -93,7 +94,7 @@ bool same_word(std::string_view name, std::string_view capitals) noexcept {
                     [](char a, char b) { return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 'a' + 'A') : a) == b; });
 }
 
-/// Its place in the table, counted from 1; 0 when it may be sent. `group` is empty, or `CLIENT `.
+/// Its place in the table, counted from 1; 0 when it may be sent. `group` is empty, `CLIENT ` or `SCRIPT `.
 std::uint8_t find_refused(std::string_view group, std::string_view word) noexcept {
   if (group.size() + word.size() < 4) return 0;  // none is shorter; GET and SET are common
   for (std::size_t i = 0; i < refused_commands.size(); ++i) {
@@ -116,7 +117,7 @@ command::command(std::string_view name) {
     throw error(errc::invalid_argument, "a Redis command begins with one word; pass the others with arg() and key()");
   append(name);
   refused_ = find_refused({}, name);
-  is_client_ = same_word(name, "CLIENT");
+  group_ = same_word(name, "CLIENT") ? 1 : same_word(name, "SCRIPT") ? 2 : 0;
 }
 
 command::command(const script& what) : script_(what.state_) {}
@@ -127,7 +128,7 @@ void command::append(std::string_view text) {
   constexpr std::size_t frame = 16;
   if (body_.capacity() < body_.size() + text.size() + frame) body_.reserve(std::max(usual, 2 * body_.size() + text.size() + frame));
   append_text(body_, text);
-  if (is_client_ && count_ == 1) refused_ = find_refused("CLIENT ", text);
+  if (group_ != 0 && count_ == 1) refused_ = find_refused(group_ == 1 ? "CLIENT " : "SCRIPT ", text);
   ++count_;
 }
 

@@ -84,6 +84,10 @@ TEST(RedisCommand, KnowsWhatBreaksOneReplyForEachCommand) {
     EXPECT_TRUE(command("CLIENT").arg(what).arg("OFF").changes_connection()) << what;
     EXPECT_TRUE(command("client").key(what).changes_connection()) << what;
   }
+  EXPECT_EQ(command("Script").arg("debug").arg("YES").refusal().rfind("SCRIPT DEBUG cannot be sent: ", 0), 0U);
+  EXPECT_FALSE(command("SCRIPT").arg("FLUSH").changes_connection());
+  EXPECT_FALSE(command("SCRIPT").arg("LOAD").arg("DEBUG").changes_connection());
+  EXPECT_FALSE(command("CLIENT").arg("DEBUG").changes_connection());
   // A word of theirs elsewhere is no such command.
   EXPECT_FALSE(command("CLIENT").arg("ID").arg("REPLY").changes_connection());
   EXPECT_FALSE(command("CLIENT").arg("KILL").arg("TYPE").arg("normal").changes_connection());
