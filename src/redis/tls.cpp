@@ -91,6 +91,8 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
   } else if (options.verify && SSL_CTX_set_default_verify_paths(made.get()) != 1) {
     refuse("cannot find the system's certificates; name a file with tls_ca");
   }
+  // OpenSSL would ask whoever sits at the terminal, and hang where nobody does.
+  SSL_CTX_set_default_passwd_cb(made.get(), [](char*, int, int, void*) { return 0; });
   if (!options.certificate.empty()) {
     if (SSL_CTX_use_certificate_chain_file(made.get(), options.certificate.c_str()) != 1)
       refuse("cannot read the client certificate " + options.certificate);

@@ -461,6 +461,19 @@ TEST(RedisConnect, TlsIsCheckedByDefault) {
   EXPECT_THROW(client(url + "?tls_ca=/no/such/file"), error);
   EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string()), error);
   EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + others.client_key.string()), error);
+  // Nobody is asked for the password of a key: not who sits at the terminal, nor who feeds the standard input.
+  const auto locked = place.path() / "locked.key";
+  ASSERT_TRUE(run_program({.argv = {"openssl", "rsa", "-aes256", "-passout", "pass:sesame", "-in", files.client_key.string(), "-out",
+                                    locked.string()}})
+                  .status.success());
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const int input = ::dup(STDIN_FILENO);
+  ASSERT_EQ(::write(ends[1], "sesame\n", 7), 7);
+  ASSERT_EQ(::dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + locked.string()), error);
+  if (input >= 0) ::dup2(input, STDIN_FILENO);
+  for (const int each : {input, ends[0], ends[1]}) ::close(each);
   // TLS to a server without it, and the other way: it ends in time, with nothing in doubt.
   for (const auto& mixed : {server.url(), "rediss://" + shared_server<redis_server>().address()}) {
     const auto problem = problem_of(client(mixed, {.connect_timeout = 200ms}), command("INCR").key("a"));
