@@ -71,7 +71,17 @@ class redis_block_store final : public block_store {
       return state_of(client().call(
           command(redis_scripts::raise_super_block()).key(key(name)).arg(ordinal).arg(below.last).arg(below.epoch).idempotent()));
     }
-    return state_of(client().call(command(redis_scripts::raise()).key(key(name)).arg(ordinal).idempotent()));
+    std::vector<command> commands{command(redis_scripts::raise()).key(key(name)).arg(ordinal).idempotent()};
+    const auto* wait = std::get_if<wait_fence>(&parts_.fence);
+    if (wait != nullptr) commands.push_back(confirmation(*wait, wait->longest));
+    const auto replies = client().pipeline(commands);
+    const auto raised = state_of(replies.front().checked());
+    if (wait != nullptr) {
+      check_confirmed(
+          *wait, replies.at(1),
+          "within " + std::to_string(wait->longest.count()) + " ms that the counter was raised; a failover may forget it, so try again");
+    }
+    return raised;
   }
 
   bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
@@ -164,11 +174,17 @@ class redis_block_store final : public block_store {
         .idempotent();
   }
 
-  [[nodiscard]] static command confirmation(const wait_fence& fence) {
-    return fence.on_disk ? redis::wait_for_disk(1, fence.replicas, fence.longest) : redis::wait_for_replicas(fence.replicas, fence.longest);
+  [[nodiscard]] static command confirmation(const wait_fence& fence, std::chrono::milliseconds longest) {
+    return fence.on_disk ? redis::wait_for_disk(1, fence.replicas, longest) : redis::wait_for_replicas(fence.replicas, longest);
   }
 
-  static void check_confirmed(const wait_fence& fence, const reply& answer) {
+  /// They wait one after the other, so each has its part of the time; but what a way there and back may take, each has.
+  [[nodiscard]] static std::chrono::milliseconds part_of(std::chrono::milliseconds longest, std::size_t requests) {
+    constexpr std::chrono::milliseconds least{50};
+    return std::max(longest / static_cast<std::int64_t>(requests), std::min(longest, least));
+  }
+
+  static void check_confirmed(const wait_fence& fence, const reply& answer, const std::string& what) {
     std::int64_t replicas = 0;
     bool here = true;
     if (fence.on_disk) {
@@ -178,10 +194,10 @@ class redis_block_store final : public block_store {
       replicas = answer.checked().integer();
     }
     if (here && std::cmp_greater_equal(replicas, fence.replicas)) return;
-    throw error(errc::unavailable,
-                std::to_string(replicas) + " of " + std::to_string(fence.replicas) + " replicas confirmed a block within " +
-                    std::to_string(fence.longest.count()) + " ms; it is abandoned, try again when they are connected",
-                {.transient = true});
+    throw error(
+        errc::unavailable,
+        std::to_string(replicas) + " of " + std::to_string(fence.replicas) + " replicas confirmed " + what + " when they are connected",
+        {.transient = true});
   }
 
   /// A node of a Cluster that is down concerns the sequences on it, and no other.
@@ -215,9 +231,10 @@ class redis_block_store final : public block_store {
   [[nodiscard]] std::vector<block_grant> from_counters(std::span<const block_request> requests) const {
     std::vector<command> commands;
     const auto* wait = std::get_if<wait_fence>(&parts_.fence);
+    const auto longest = wait != nullptr ? part_of(wait->longest, requests.size()) : std::chrono::milliseconds{};
     for (const auto& each : requests) {
       commands.push_back(question(each));
-      if (wait != nullptr) commands.push_back(confirmation(*wait));
+      if (wait != nullptr) commands.push_back(confirmation(*wait, longest));
     }
     const auto replies = client().pipeline(commands);
     std::vector<block_grant> grants;
@@ -225,7 +242,9 @@ class redis_block_store final : public block_store {
       const std::size_t at = wait != nullptr ? 2 * i : i;
       grants.push_back(outcome([&] {
         auto granted = grant_of(replies.at(at));
-        if (wait != nullptr) check_confirmed(*wait, replies.at(at + 1));
+        if (wait != nullptr)
+          check_confirmed(*wait, replies.at(at + 1),
+                          "a block within " + std::to_string(longest.count()) + " ms; it is abandoned, try again");
         return granted;
       }));
     }

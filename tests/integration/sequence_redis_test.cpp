@@ -189,6 +189,24 @@ TEST_F(SequenceRedis, WaitsForReplicasAndAbandonsWhatTheyDidNotConfirm) {
   EXPECT_EQ(refused.code(), errc::unavailable);
   EXPECT_TRUE(refused.transient());
   EXPECT_STREQ(refused.what(), "0 of 1 replicas confirmed a block within 100 ms; it is abandoned, try again when they are connected");
+  // So is what it shall never grant again.
+  const auto unconfirmed = failure_of([&] { (void)hasty->ensure_at_least("order.id", 15); });
+  EXPECT_EQ(unconfirmed.code(), errc::unavailable);
+  EXPECT_TRUE(unconfirmed.transient());
+  EXPECT_STREQ(unconfirmed.what(),
+               "0 of 1 replicas confirmed within 100 ms that the counter was raised; a failover may forget it, so try again when they are "
+               "connected");
+  // Many at once do not wait one after the other for what one of them waited for in vain.
+  const std::vector<std::string> names{"a", "b", "c", "d", "e", "f", "g", "h"};
+  std::vector<block_request> many;
+  for (const auto& name : names) many.push_back({.name = name, .count = 1});
+  const auto patient = store_on(master.url(), wait_fence{.longest = 800ms});
+  const auto shared = patient->allocate(many);
+  for (const auto& each : shared) {
+    ASSERT_TRUE(each.problem.has_value());
+    EXPECT_STREQ(each.problem->what(),
+                 "0 of 1 replicas confirmed a block within 100 ms; it is abandoned, try again when they are connected");
+  }
   link.drop(flow::to_client, false);
   link.cut();
   std::int64_t first = 0;

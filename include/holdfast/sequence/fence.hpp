@@ -39,8 +39,9 @@ struct clock_fence {
 struct wait_fence {
   std::size_t replicas = 1;  ///< that must have it
   bool on_disk = false;      ///< synced there and here, too (WAITAOF, Redis 7.2 and later)
-  std::chrono::milliseconds longest =
-      std::chrono::milliseconds(500);  ///< to wait for them; then the block is abandoned, and the refill fails
+  /// To wait for them; then the block is abandoned, and the refill fails. Shorter than the timeout of the client. Blocks of several sequences
+  /// that are asked for at once share it, but none has less than 50 ms of it.
+  std::chrono::milliseconds longest = std::chrono::milliseconds(500);
 };
 
 /// Blocks can be granted twice when a replica takes over. For a Redis without replicas that syncs every write, or ids that may repeat.
