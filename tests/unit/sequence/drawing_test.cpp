@@ -79,9 +79,11 @@ TEST_F(SequenceDrawing, ADeadlineIsKeptAndNothingIsLost) {
 
 TEST_F(SequenceDrawing, TheLeaseServesWhileTheStoreIsDown) {
   auto ids = source.sequence("down", {.wait = 100ms});
-  EXPECT_EQ(ids.next(), 1);
+  EXPECT_EQ(ids.next(steady::now() + 30s), 1);
   store->fail_with(error(errc::unavailable, "nobody there", {.transient = true}));
   for (int i = 2; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
+  EXPECT_EQ(ids.try_next(), std::nullopt);
+  ASSERT_TRUE(eventually([&] { return ids.stats().failures > 0; }));
   const auto why = failure_of([&] { (void)ids.next(); });
   EXPECT_EQ(why.code(), errc::timeout);
   EXPECT_NE(std::string(why.what()).find("nobody there"), std::string::npos) << why.what();
