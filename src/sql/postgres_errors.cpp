@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <optional>
+#include <system_error>
 
 namespace HOLDFAST_NAMESPACE::sql::postgres {
 
@@ -139,21 +141,23 @@ error out_of_time(std::chrono::milliseconds limit, bool in_doubt, std::string_vi
 }
 
 error could_not_connect(const std::string& where, std::string_view account, std::string_view secret, std::string_view server) {
-  // With several hosts the last one's answer counts, and an answer counts more than silence.
-  std::string_view first_line;
+  // With several addresses the last one's answer counts, and an answer counts more than silence; so does any reason more than nobody there:
+  // `localhost` is tried as ::1, too, where a server often does not listen.
+  const std::string nobody = std::system_category().message(ECONNREFUSED);
+  std::string_view told;
   std::optional<server_message> answer;
   while (!account.empty()) {
     const auto end = account.find('\n');
     const auto line = account.substr(0, end);
-    if (first_line.empty()) first_line = line;
+    if (told.empty() || (line.find(" failed: ") != std::string_view::npos && !line.ends_with(nobody))) told = line;
     if (const auto part = server_part(line)) answer = part;
     account.remove_prefix(end == std::string_view::npos ? account.size() : end + 1);
   }
   const std::string start = "cannot connect to " + std::string(server) + " at " + where + ": ";
   if (!answer) {
     // Where it happened was said already; in another language it is said twice.
-    if (const auto reason = first_line.find(" failed: "); reason != std::string_view::npos) first_line.remove_prefix(reason + 9);
-    return {errc::unavailable, start + tidy(without(first_line, secret, "no answer")), {.transient = true}};
+    if (const auto reason = told.find(" failed: "); reason != std::string_view::npos) told.remove_prefix(reason + 9);
+    return {errc::unavailable, start + tidy(without(told, secret, "no answer")), {.transient = true}};
   }
   answer->text = without(answer->text, secret, "refused");
   const auto known = from_server(*answer);

@@ -8,6 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <string>
+#include <system_error>
+
 namespace holdfast::test {
 namespace {
 
@@ -55,6 +59,19 @@ TEST(SqlErrors, WhatStandsBeforeTheServerIsAtFaultWhenItTakesNobodyIn) {
   EXPECT_NE(pooler.message().find("ignore_startup_parameters"), std::string::npos) << pooler.what();
   EXPECT_EQ(sql::odbc::could_not_connect({{.state = "01000", .text = "Can't open lib 'x.so' : file not found"}}, "").code(),
             errc::missing_object);
+}
+
+TEST(SqlErrors, OfSeveralAddressesTheOneThatAnsweredIsTold) {
+  const std::string nobody = std::system_category().message(ECONNREFUSED);
+  const std::string on_v6 = R"(connection to server at "localhost" (::1), port 5432 failed: )" + nobody + "\n\tIs the server running?\n";
+  const std::string on_v4 =
+      "connection to server at \"localhost\" (127.0.0.1), port 5432 failed: server certificate does not match host name\n";
+  for (const auto& account : {on_v6 + on_v4, on_v4 + on_v6}) {
+    const std::string said = sql::postgres::could_not_connect("localhost:5432", account, "", "PostgreSQL").what();
+    EXPECT_NE(said.find("certificate does not match"), std::string::npos) << said;
+  }
+  const std::string said = sql::postgres::could_not_connect("localhost:5432", on_v6 + on_v6, "", "PostgreSQL").what();
+  EXPECT_TRUE(said.ends_with(nobody)) << said;
 }
 
 }  // namespace
