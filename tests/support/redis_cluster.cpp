@@ -55,7 +55,8 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
     for (std::size_t i = 0; i < size(); ++i) {
       if (look(i).size() == size()) continue;
       if (std::chrono::steady_clock::now() - told > 2 * forming_timeout) {
-        for (std::size_t each = 1; each < size(); ++each) node(each).run({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port())});
+        for (std::size_t other = 1; other < size(); ++other)
+          node(other).run({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port())});
         told = std::chrono::steady_clock::now();
       }
       return false;
