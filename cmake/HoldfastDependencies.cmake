@@ -77,7 +77,8 @@ endif()
 holdfast_backend(ODBC odbc_FOUND unixodbc-dev)
 
 if(NOT HOLDFAST_WITH_REDIS STREQUAL "OFF")
-  pkg_check_modules(hiredis QUIET IMPORTED_TARGET hiredis>=0.14)
+  # From 1.0 its reader has other functions.
+  pkg_check_modules(hiredis QUIET IMPORTED_TARGET hiredis>=0.14 hiredis<1.0)
   if(hiredis_FOUND)
     # Its -D_FILE_OFFSET_BITS=64 is not needed for what we include, and would make precompiled headers unusable.
     set_target_properties(PkgConfig::hiredis PROPERTIES INTERFACE_COMPILE_OPTIONS "")

@@ -39,7 +39,8 @@ struct database_options {
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);     ///< to make a connection
   std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);  ///< of one statement, also on a server that hangs
   std::string user{};                                                      ///< instead of the one in the URL
-  std::string password{};       ///< instead of the one in the URL; else the variable HOLDFAST_PASSWORD, else `password_file`
+  /// Instead of the one in the URL; else the variable HOLDFAST_PASSWORD (for a Redis, HOLDFAST_REDIS_PASSWORD), else `password_file`.
+  std::string password{};
   std::string password_file{};  ///< its first line is the password
   /// Instead of asking the server; a custom resolver returns what it found out.
   std::function<sql::dialect_id(sql::connection&)> resolve_dialect{};

@@ -30,7 +30,7 @@ struct super_blocks {
 struct clock_fence {
   /// More than the clocks of the servers differ, plus the time that an old master may still answer after another took its place.
   std::chrono::milliseconds max_skew = std::chrono::seconds(5);
-  std::int64_t rate = 1'000'000;  ///< ordinals a second that a sequence can grant at most; 1 to 10 million
+  std::int64_t rate = 1'000'000;  ///< ordinals a second that a sequence can grant at most; 1 to 1 million
   /// Where time begins, the same for all who use the sequence.
   std::chrono::sys_seconds origin = std::chrono::sys_days(std::chrono::year(2026) / std::chrono::January / 1);
 };
