@@ -6,8 +6,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace HOLDFAST_NAMESPACE::outboxes {
+
+namespace {
+
+/// Until a ticket is looked at again whose key somebody publishes for in an open transaction.
+constexpr std::chrono::milliseconds held_up{100};
+
+}  // namespace
 
 std::vector<bool> sql_backend::replay(std::size_t lane, std::span<const std::string> ids) {
   auto result = in_transaction([&](join::transaction& in) {
@@ -154,19 +162,28 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
         const auto now = look_at(in, lane);
         drained made;
         const auto found = ask(in, say_.due_tickets, {number, now.now, static_cast<std::int64_t>(most)});
-        if (!found.empty()) {
-          std::vector<kept_event> events;
-          json_rows fired;
-          json_rows marks;
-          for (std::size_t i = 0; i < found.size(); ++i) {
-            const auto name = text_in(found, i, 0);
-            auto id = expiry_event_id(name, timestamp(std::chrono::milliseconds(number_in(found, i, 1))));
-            // Not read here: one that cannot be read is an event all the same, which a claim meets, and parks with the reason.
-            auto entry = kept_entry(id, text_in(found, i, 3));
-            events.push_back({.id = std::move(id), .key = text_in(found, i, 2), .entry = std::move(entry)});
-            fired.row().add(name).add(number);
-            marks.row().add(number).add("t:" + name).add(now.now);
-          }
+        // A caller may have published for such a key in a transaction that is still open: its ticket comes later. To wait for it here would
+        // stop the whole lane.
+        std::set<std::int64_t> wanted;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          if (const auto key = text_in(found, i, 2); !key.empty()) wanted.insert(stripe_of(key));
+        }
+        const auto ours = free_stripes(in, wanted);
+        std::vector<kept_event> events;
+        json_rows fired;
+        json_rows marks;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          auto key = text_in(found, i, 2);
+          if (!key.empty() && !ours.contains(stripe_of(key))) continue;
+          const auto name = text_in(found, i, 0);
+          auto id = expiry_event_id(name, timestamp(std::chrono::milliseconds(number_in(found, i, 1))));
+          // Not read here: one that cannot be read is an event all the same, which a claim meets, and parks with the reason.
+          auto entry = kept_entry(id, text_in(found, i, 3));
+          events.push_back({.id = std::move(id), .key = std::move(key), .entry = std::move(entry)});
+          fired.row().add(name).add(number);
+          marks.row().add(number).add("t:" + name).add(now.now);
+        }
+        if (!events.empty()) {
           tally_sheet counts;
           auto without_quota = terms;
           without_quota.quota = {};
@@ -177,11 +194,11 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
             const auto remembered = marks.text();
             tell(in, say_.remember, {std::string_view(remembered)});
           }
-          made.tickets = found.size();
-          counts.fired = static_cast<std::int64_t>(found.size());
+          made.tickets = events.size();
+          counts.fired = static_cast<std::int64_t>(events.size());
           counts.tickets = -counts.fired;
           write_tally(in, lane, counts);
-          trim(in, lane, now.now, terms, found.size());
+          trim(in, lane, now.now, terms, events.size());
           if (!say_.notify.text.empty()) {
             const auto name = std::to_string(lane);
             (void)ask(in, say_.notify, {std::string_view(channel_), std::string_view(name)});
@@ -190,6 +207,8 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
         const auto first = ask(in, say_.first_ticket, {number});
         if (!first.empty() && std::holds_alternative<std::int64_t>(first.at(0, 0)))
           made.next = std::chrono::milliseconds(std::max<std::int64_t>(number_in(first, 0, 0) - now.now, 0));
+        // All that expired have to wait: whoever drains is not to ask again and again.
+        if (!found.empty() && events.empty()) made.next = std::max(made.next.value_or(held_up), held_up);
         return made;
       },
       when_in_doubt::give_up);

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -168,6 +169,8 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   void check_quota(join::transaction& in, std::size_t lane, std::size_t events, std::size_t bytes, const publish_terms& terms,
                    std::int64_t now) const;
   void lock_keys(join::transaction& in, std::span<const std::string_view> keys) const;
+  /// Of these stripes, those that nobody else holds, locked.
+  [[nodiscard]] std::set<std::int64_t> free_stripes(join::transaction& in, const std::set<std::int64_t>& wanted) const;
   /// An event as it is kept.
   struct kept_event {
     std::string id{}, key{};
@@ -193,6 +196,7 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   /// are more.
   std::pair<std::size_t, bool> park_behind(join::transaction& in, std::size_t lane, sql_row head, std::size_t most, std::int64_t now,
                                            tally_sheet& counts) const;
+  std::uint64_t forget_oldest(join::transaction& in, std::int64_t lane, std::int64_t until, std::int64_t most) const;
   void trim(join::transaction& in, std::size_t lane, std::int64_t now, const publish_terms& terms, std::size_t more) const;
   [[nodiscard]] std::optional<std::chrono::milliseconds> next_due(join::transaction& in, std::size_t lane, std::int64_t now) const;
   [[nodiscard]] outbox_record record_of(std::size_t lane, const sql::rows& from, std::size_t row, const std::string& entry) const;

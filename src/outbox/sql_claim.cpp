@@ -70,6 +70,8 @@ std::optional<std::chrono::milliseconds> sql_backend::next_due(join::transaction
 /// These first events of their keys, and those without one, are handed out; each with its run.
 void sql_backend::take(join::transaction& in, std::size_t lane, lane_row& now, std::vector<sql_row> heads, std::size_t run,
                        std::chrono::milliseconds lease, room& left, claimed& into, tally_sheet& counts) const {
+  // A claim has one token. What has a larger one already, since the clock of the database went back, is left for the next.
+  if (into.fence != 0) std::erase_if(heads, [&](const sql_row& one) { return one.token >= into.fence; });
   if (heads.empty()) return;
   struct one_run {
     sql_row head;
@@ -194,10 +196,6 @@ claimed sql_backend::claim(const claim_request& request) {
             ours.insert(one.seq);
             heads.push_back(std::move(one));
           }
-          const auto taken_before = into.events.size();
-          const auto head_count = heads.size();
-          take(in, request.lane, now, std::move(heads), request.run, request.lease, left, into, counts);
-          stuck = stuck || (into.events.size() == taken_before && head_count > 0);  // no room for the next
           if (!behind.empty()) {
             json_rows theirs;
             std::set<std::int64_t> asked = ours;
@@ -213,12 +211,16 @@ claimed sql_backend::claim(const claim_request& request) {
             // comes again, later the longer it has waited, since a handler's transaction may take long. Whoever is next in front gets its
             // own time back.
             json_rows away;
+            json_rows held_up;
+            for (const auto& [seq, head] : behind) (ours.contains(head) ? away : held_up).row().add(seq);
             json_rows later;
-            for (const auto& one : found) {
-              const auto head = behind.find(one.seq);
-              if (head == behind.end()) continue;
-              if (ours.contains(head->second)) away.row().add(one.seq);
-              else later.row().add(one.seq).add(now.now + std::clamp<std::int64_t>(now.now - one.at, soonest, latest));
+            if (!held_up.empty()) {
+              const auto list = held_up.text();
+              // Looked at again: one that came to the front while it was being locked keeps its time.
+              for (const auto& one : rows_of(in, say_.by_seq_seen, {std::string_view(list)})) {
+                if (one.first()) continue;
+                later.row().add(one.seq).add(now.now + std::clamp<std::int64_t>(now.now - one.at, soonest, latest));
+              }
             }
             if (!away.empty()) {
               const auto list = away.text();
@@ -229,6 +231,11 @@ claimed sql_backend::claim(const claim_request& request) {
               tell(in, say_.renew_lease, {std::string_view(list)});
             }
           }
+          // After those behind them lost their times: where a first event has nothing to deliver, the next of its key gets one, and keeps it.
+          const auto taken_before = into.events.size();
+          const auto head_count = heads.size();
+          take(in, request.lane, now, std::move(heads), request.run, request.lease, left, into, counts);
+          stuck = stuck || (into.events.size() == taken_before && head_count > 0);  // no room for the next
           if (stuck || seen < wanted || head_count >= wanted) break;
           wanted -= head_count;
         }

@@ -41,6 +41,18 @@ void sql_backend::lock_keys(join::transaction& in, std::span<const std::string_v
   else (void)ask(in, say_.lock_stripes, {std::string_view(list)});
 }
 
+std::set<std::int64_t> sql_backend::free_stripes(join::transaction& in, const std::set<std::int64_t>& wanted) const {
+  if (wanted.empty() || say_.try_stripes.text.empty() || order_ == key_order::wrong_without_lock) return wanted;
+  json_rows rows;
+  for (const auto stripe : wanted) rows.row().add(stripe);
+  const auto list = rows.text();
+  const auto found = say_.dialect == sql::dialect_id::postgresql ? ask(in, say_.try_stripes, {std::string_view(list), say_.lock_class})
+                                                                 : ask(in, say_.try_stripes, {std::string_view(list)});
+  std::set<std::int64_t> ours;
+  for (std::size_t i = 0; i < found.size(); ++i) ours.insert(number_in(found, i, 0));
+  return ours;
+}
+
 void sql_backend::check_quota(join::transaction& in, std::size_t lane, std::size_t events, std::size_t bytes, const publish_terms& terms,
                               std::int64_t now) const {
   const auto& quota = terms.quota;

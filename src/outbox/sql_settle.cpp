@@ -43,10 +43,21 @@ void sql_backend::place_rows(join::transaction& in, std::span<const sql_row> row
   tell(in, say_.place_events, {std::string_view(text)});
 }
 
+/// How many it forgot.
+std::uint64_t sql_backend::forget_oldest(join::transaction& in, std::int64_t lane, std::int64_t until, std::int64_t most) const {
+  if (!say_.trim.text.empty()) return tell(in, say_.trim, {lane, until, most});
+  const auto found = ask(in, say_.pick_oldest, {lane, until, most});
+  if (found.empty()) return 0;
+  json_rows rows;
+  for (std::size_t i = 0; i < found.size(); ++i) rows.row().add(number_in(found, i, 0));
+  const auto list = rows.text();
+  return tell(in, say_.erase_events, {std::string_view(list)});
+}
+
 void sql_backend::trim(join::transaction& in, std::size_t lane, std::int64_t now, const publish_terms& terms, std::size_t more) const {
   const auto number = static_cast<std::int64_t>(lane);
   const auto most = static_cast<std::int64_t>(most_in_a_call);
-  tell(in, say_.trim, {number, now - terms.dedup_window.count(), most});
+  (void)forget_oldest(in, number, now - terms.dedup_window.count(), most);
   // Counting them takes a while: done when a sixteenth may have been added since the last time, and no more than a few steps forget.
   auto& since = remembered_since_trim_.at(lane);
   since += more;
@@ -56,7 +67,7 @@ void sql_backend::trim(join::transaction& in, std::size_t lane, std::int64_t now
   if (last.empty()) return;
   // Others may add to the lane, too: somewhat more than was added here is forgotten, until it is enough. Never one of the newest.
   for (int step = 0; step < 16; ++step) {
-    if (tell(in, say_.trim, {number, number_in(last, 0, 0) - 1, most}) < most_in_a_call) return;
+    if (forget_oldest(in, number, number_in(last, 0, 0) - 1, most) < most_in_a_call) return;
   }
 }
 
@@ -221,13 +232,14 @@ settled sql_backend::settle(std::size_t lane, fence token, std::span<const settl
       }
       made.next.next = next_due(in, lane, now.now);
     }
-    woken = !changed.empty() || !moved.empty();
+    // Whoever asked for the next runs has those of the keys that moved on; what is tried again has a time that nobody knows of.
+    woken = !changed.empty() || (!next && !moved.empty());
     write_tally(in, lane, counts);
     if (++operations_ % 64 == 0) fold(in, lane);
     return made;
   });
   // In this process somebody may sleep until a time that is too late now.
-  if (woken && !next) wake_.signal(lane);
+  if (woken) wake_.signal(lane);
   return result;
 }
 
@@ -246,20 +258,21 @@ std::size_t sql_backend::park_followers(std::size_t lane, std::string_view key, 
     // One that was parked to block its key stays in front: whoever was told to go on came late.
     if (found.empty() || found[0].place != place::blocking || found[0].run == 0 || !found[0].first()) return 0;
     tally_sheet counts;
-    const bool more = park_behind(in, lane, std::move(found[0]), most, now.now, counts).second;
+    const auto [parked, more] = park_behind(in, lane, std::move(found[0]), most, now.now, counts);
     write_tally(in, lane, counts);
-    return more ? 1 : 0;
+    // Where others hold all that is left, whoever claims next goes on.
+    return more && parked > 0 ? 1 : 0;
   });
 }
 
 std::pair<std::size_t, bool> sql_backend::park_behind(join::transaction& in, std::size_t lane, sql_row head, std::size_t most,
                                                       std::int64_t now, tally_sheet& counts) const {
   const std::string key = head.key;
-  auto behind =
-      rows_of(in, say_.followers, {static_cast<std::int64_t>(lane), std::string_view(key), head.seq, static_cast<std::int64_t>(most) + 1});
-  const bool more = behind.size() > most;
+  // Nobody waits here for a row that somebody else has: two who do would wait for each other.
+  auto behind = rows_of(in, say_.followers_free,
+                        {static_cast<std::int64_t>(lane), std::string_view(key), head.seq, static_cast<std::int64_t>(most) + 1});
+  bool more = behind.size() > most;
   if (more) behind.pop_back();
-  const auto parked = behind.size();
   for (auto& one : behind) {
     one.place = place::parked;
     one.queue.reset();
@@ -268,14 +281,21 @@ std::pair<std::size_t, bool> sql_backend::park_behind(join::transaction& in, std
     one.last_error = "parked behind " + head.id;
     ++counts.parkings;
   }
+  place_rows(in, behind);
+  if (!more) {
+    json_rows seqs;
+    seqs.row().add(head.seq);
+    const auto list = seqs.text();
+    const auto seen = rows_of(in, say_.by_seq_seen, {std::string_view(list)});
+    more = !seen.empty() && seen[0].next != 0;
+  }
   if (!more) {
     head.place = place::parked;
     head.queue.reset();
     head.due.reset();
-    behind.push_back(std::move(head));
+    place_rows(in, {&head, 1});
   }
-  place_rows(in, behind);
-  return {parked, more};
+  return {behind.size(), more};
 }
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes

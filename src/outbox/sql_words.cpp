@@ -168,10 +168,14 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
 
   if (s.mysql()) {
     lock_stripes = s.say("SELECT o.N" + s.joined(of.stripes, s.rows({{"a"}}), "o.N = g.a") + " ORDER BY o.N FOR UPDATE", {t}, {i});
+    try_stripes = s.say("SELECT o.N" + s.joined(of.stripes, s.rows({{"a"}}), "o.N = g.a") + s.locked(true), {t}, {i});
   } else if (s.postgres()) {
     lock_stripes = s.say("SELECT COUNT(*) FROM (SELECT pg_advisory_xact_lock(?::int, k.a::int) FROM (SELECT DISTINCT g.a FROM " +
                              s.rows({{"a"}}) + " ORDER BY 1) k OFFSET 0) l",
                          {i, t}, {i});
+    try_stripes = s.say(
+        "SELECT k.a FROM (SELECT DISTINCT g.a FROM " + s.rows({{"a"}}) + " OFFSET 0) k WHERE pg_try_advisory_xact_lock(?::int, k.a::int)",
+        {t, i}, {i});
     // The locks are taken before the first row is made: a row's number is its place in its key.
     publish = s.say(
         "WITH l AS MATERIALIZED (SELECT pg_advisory_xact_lock(?::int, k.a::int) FROM (SELECT DISTINCT g.a FROM " + s.rows({{"a"}}) +
@@ -222,6 +226,9 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   demote = s.say(s.update(e, s.rows({{"a"}}), "o.SEQ = g.a", "@DUE = NULL"), {t});
   followers =
       s.say("SELECT " + event + from + " WHERE o.LANE = ? AND o.QUEUE = ? AND o.SEQ > ? ORDER BY o.SEQ LIMIT ?", {i, t, i, i}, event_types);
+  followers_free = s.say("SELECT " + event + from + s.force("IDX_" + e + "_KEY") +
+                             " WHERE o.LANE = ? AND o.QUEUE = ? AND o.SEQ > ? ORDER BY o.SEQ LIMIT ?" + s.locked(true),
+                         {i, t, i, i}, event_types);
   take = s.say(s.update(e, s.rows({{"a"}, {"token"}, {"run"}, {"due"}}), "o.SEQ = g.a",
                         "@TOKEN = g.token, @RUN = g.run, @DUE = g.due, @DELIVERIES = o.DELIVERIES + 1"),
                {t});
@@ -270,10 +277,15 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
       {i, t, t, t, i, i, i, i, i, i});
   // The index of what is not queued is a partial one. SQLite uses it only where its condition is said, too.
   const std::string oldest = e + " WHERE LANE = ? AND PLACE = 4 AND PLACE <> 0 AND AT <= ? ORDER BY AT LIMIT ?";
-  trim = s.say(
-      s.mysql() ? "DELETE FROM " + oldest
-                : "DELETE FROM " + e + " WHERE SEQ IN (SELECT SEQ FROM " + oldest + (s.postgres() ? " FOR UPDATE SKIP LOCKED" : "") + ")",
-      {i, i, i});
+  if (s.mysql()) {
+    // A DELETE would wait for the first one behind its range, which may be a mark of a handler whose transaction takes long.
+    pick_oldest = s.say("SELECT o.SEQ" + from + s.force("IDX_" + e + "_AT") +
+                            " WHERE o.LANE = ? AND o.PLACE = 4 AND o.AT <= ? ORDER BY o.AT LIMIT ?" + s.locked(true),
+                        {i, i, i}, {i});
+  } else {
+    trim = s.say("DELETE FROM " + e + " WHERE SEQ IN (SELECT SEQ FROM " + oldest + (s.postgres() ? " FOR UPDATE SKIP LOCKED" : "") + ")",
+                 {i, i, i});
+  }
   surplus =
       s.say("SELECT o.AT" + from + " WHERE o.LANE = ? AND o.PLACE = 4 AND o.PLACE <> 0 ORDER BY o.AT DESC LIMIT 1 OFFSET ?", {i, i}, {i});
   renew_lease = s.say(s.update(e, s.rows({{"a"}, {"due"}}), "o.SEQ = g.a", "@DUE = g.due"), {t});

@@ -59,6 +59,7 @@ struct sql_words {
   sql::statement add_lane{};                  ///< lane
 
   sql::statement lock_stripes{};  ///< [stripe]; empty where nobody needs it or `publish` does it
+  sql::statement try_stripes{};   ///< [stripe] -> those that nobody else holds, locked; PostgreSQL: class, too
   /// PostgreSQL alone, all in one: [id, key, entry, bytes, delay], lane, [stripe], class, channel -> ids that were added
   sql::statement publish{};
   sql::statement known{};         ///< [id] -> id, place, at, now in milliseconds
@@ -71,12 +72,13 @@ struct sql_words {
   sql::statement notify{};        ///< PostgreSQL: channel, lane
   sql::statement first_due{};     ///< lane -> the smallest due of what may be claimed, if any
 
-  sql::statement candidates{};  ///< lane, now, limit -> event columns; locked
-  sql::statement lock_heads{};  ///< [seq] -> seq: those that nobody else holds, locked
-  sql::statement demote{};      ///< [seq]
-  sql::statement followers{};   ///< lane, key, seq, limit -> event columns
-  sql::statement take{};        ///< token, due, [seq, run]
-  sql::statement entries_of{};  ///< [id] -> id, entry
+  sql::statement candidates{};      ///< lane, now, limit -> event columns; locked
+  sql::statement lock_heads{};      ///< [seq] -> seq: those that nobody else holds, locked
+  sql::statement demote{};          ///< [seq]
+  sql::statement followers{};       ///< lane, key, seq, limit -> event columns
+  sql::statement followers_free{};  ///< the same, only those that nobody else holds, locked
+  sql::statement take{};            ///< token, due, [seq, run]
+  sql::statement entries_of{};      ///< [id] -> id, entry
 
   sql::statement by_id{};       ///< lane, [id] -> event columns; locked
   sql::statement heads{};       ///< lane, [key] -> key, seq of its first event
@@ -91,7 +93,8 @@ struct sql_words {
   sql::statement erase_events{};   ///< [seq]
   sql::statement erase_entries{};  ///< [id]
   sql::statement add_again{};      ///< lane, id, key, at, created, bytes, replays, number: behind all others
-  sql::statement trim{};           ///< lane, at or before, limit
+  sql::statement trim{};           ///< lane, at or before, limit; empty where it takes two steps:
+  sql::statement pick_oldest{};    ///< MariaDB, MySQL: the same -> seq; locked
   sql::statement surplus{};        ///< lane, limit -> at of the one after the newest `limit` that are remembered
   sql::statement renew_lease{};    ///< due, [seq]
 

@@ -122,6 +122,46 @@ TYPED_TEST(OutboxSqlTables, AnUnreadableEntryIsParked) {
   EXPECT_EQ(careful.find(bad)->state, event_state::blocking);
 }
 
+/// The first event of a key has nothing to deliver, and those behind it are found by the same claim.
+TYPED_TEST(OutboxSqlTables, AMissingEntryHoldsUpNoKey) {
+  const auto box = box_of(this->url, true);
+  std::vector<event> events;
+  for (int i = 0; i < 4; ++i) events.push_back({.type = "t", .key = "k", .payload = std::to_string(i), .id = new_event_id()});
+  (void)box.publish_all(events);
+  typename TestFixture::handle mine(this->url);
+  mine.run("DELETE FROM fault_OUTBOX_ENTRY WHERE ID = '" + events[0].id + "'");
+  std::string delivered;
+  for (int i = 0; i < 5; ++i) {
+    const auto got = box.claim();
+    for (const auto& one : got.events) {
+      if (box.ack(got.fence, one)) delivered += one.event.payload;
+    }
+  }
+  EXPECT_EQ(delivered, "123");
+  EXPECT_EQ(box.stats().orphans, 1U);
+  EXPECT_TRUE(box.check().well());
+}
+
+/// The clock of the database went back, and a claim takes more than one look: all that it gives out has one token.
+TYPED_TEST(OutboxSqlTables, AClaimHasOneTokenWhateverTheClockDid) {
+  const auto box = box_of(this->url, true);
+  (void)box.publish_all(std::vector<event>{{.type = "t", .key = "a", .payload = "1"}, {.type = "t", .key = "a", .payload = "2"}});
+  std::this_thread::sleep_for(2ms);  // those are due before it
+  const auto later = box.publish({.type = "t", .key = "b", .payload = "3"}).id;
+  typename TestFixture::handle mine(this->url);
+  mine.run("UPDATE fault_OUTBOX SET TOKEN = 4000000000000000 WHERE ID = '" + later + "'");
+  std::string delivered;
+  for (int i = 0; i < 5; ++i) {
+    const auto got = box.claim({.most = 2});
+    for (const auto& one : got.events) {
+      EXPECT_TRUE(box.ack(got.fence, one)) << one.event.payload;
+      delivered += one.event.payload;
+    }
+  }
+  EXPECT_EQ(delivered.size(), 3U) << delivered;
+  EXPECT_TRUE(box.check().well());
+}
+
 /// So does a ticket: it fires, and becomes an event that is parked.
 TYPED_TEST(OutboxSqlTables, AnUnreadableTicketBecomesAParkedEvent) {
   const auto box = box_of(this->url, true);

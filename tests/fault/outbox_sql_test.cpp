@@ -271,6 +271,39 @@ TEST(OutboxSqlOrder, AnOpenTransactionStopsNobodyElse) {
   expect_nobody_waits<in_mariadb>();
 }
 
+/// Nor does it hold up a lane: the tickets of other keys become their events, and that of its key does when it ends.
+template <class Place>
+void expect_tickets_of_others_fire() {
+  const Place place;
+  const auto url = place.url();
+  const auto box = box_of(url, true);
+  typename Place::handle slow(url);
+  slow.run(Place::handle::begin);
+  auto here = slow.joined();
+  (void)box.publish(here, {.type = "t", .key = "a", .payload = "1"});
+  for (const auto* key : {"a", "another", ""}) (void)box.schedule(std::string("of-") + key, 1ms, {.type = "t", .key = key, .payload = "2"});
+  const auto start = std::chrono::steady_clock::now();
+  std::size_t fired = 0;
+  EXPECT_TRUE(eventually([&] { return (fired += box.drain(0).tickets) == 2; }));
+  const auto held_up = box.drain(0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
+  EXPECT_EQ(held_up.tickets, 0U);
+  EXPECT_GE(held_up.next.value_or(0ms), 100ms) << "nobody asks again and again";
+  slow.run("COMMIT");
+  EXPECT_TRUE(eventually([&] { return box.drain(0).tickets == 1; }));
+  std::string of_a;
+  for (const auto& one : box.claim({.run = 5}).events) {
+    if (one.event.key == "a") of_a += one.event.payload;
+  }
+  EXPECT_EQ(of_a, "12");
+  EXPECT_TRUE(box.check().well());
+}
+
+TEST(OutboxSqlOrder, AnOpenTransactionStopsNoTicketOfOthers) {
+  expect_tickets_of_others_fire<in_postgres>();
+  expect_tickets_of_others_fire<in_mariadb>();
+}
+
 /// A handler may take its time, too, in its transaction with effect_once: the leases and the lock of its worker go on meanwhile.
 template <class Place>
 void expect_leases_go_on() {
@@ -330,6 +363,9 @@ void expect_other_keys_go_on() {
   EXPECT_EQ(other.events[0].event.payload, "other");
   ASSERT_TRUE(other.next);
   EXPECT_GT(*other.next, 0ms) << "nobody asks again and again";
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(box.ack(other.fence, other.events[0]));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
   EXPECT_TRUE(eventually([&] {
     const auto later = box.claim({.most = 5});
     EXPECT_TRUE(later.events.empty());
@@ -346,6 +382,37 @@ void expect_other_keys_go_on() {
 TEST(OutboxSqlOrder, ALongHandlerStopsNoOtherKey) {
   expect_other_keys_go_on<in_postgres>();
   expect_other_keys_go_on<in_mariadb>();
+}
+
+/// Two who finish a parking are not to wait for each other: whoever meets a row of somebody else leaves it for the next.
+template <class Place>
+void expect_parkings_wait_for_nobody() {
+  const Place place;
+  const auto url = place.url();
+  const auto box = box_of(url, true);
+  std::vector<event> many;
+  for (int i = 0; i < 4; ++i) many.push_back({.type = "t", .key = "a", .id = new_event_id()});
+  (void)box.publish_all(many);
+  const auto got = box.claim();
+  ASSERT_EQ(got.events.size(), 1U);
+  typename Place::handle other(url);
+  other.run(Place::handle::begin);
+  other.run("UPDATE fault_OUTBOX SET ATTEMPTS = ATTEMPTS WHERE ID = '" + many[2].id + "'");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(box.park(got.fence, got.events[0], park_policy::park, "bad"));
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::blocking) << "one of them is still to be parked";
+  other.run("COMMIT");
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_EQ(box.stats().parked, many.size());
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::parked);
+  EXPECT_TRUE(box.check().well());
+}
+
+TEST(OutboxSqlOrder, AParkingWaitsForNobody) {
+  expect_parkings_wait_for_nobody<in_postgres>();
+  expect_parkings_wait_for_nobody<in_mariadb>();
 }
 
 /// CLIENT_FOUND_ROWS counts a row that an upsert leaves as it is: of two who apply an effect at once, only one does.
