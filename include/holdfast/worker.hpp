@@ -122,7 +122,7 @@ struct worker_health {
   std::size_t locks = 0;    ///< lanes that it may claim from; with `compete`: all
   std::uint64_t depth = 0;  ///< events kept but parked ones, when it was looked last
   std::uint64_t parked = 0;
-  std::chrono::milliseconds overdue{};  ///< how long the longest waiting event has been due
+  std::chrono::milliseconds overdue{};  ///< how long the longest waiting event or ticket has been due
   std::vector<std::string> open{};      ///< types whose breaker is open
 };
 

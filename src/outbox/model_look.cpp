@@ -141,7 +141,9 @@ outbox_stats model::stats(std::size_t lane) {
   result.bytes = in.bytes;
   result.paused = in.paused;
   const auto now = now_ms();
-  if (const auto first = in.pending.first(); first && *first < now) result.overdue = std::chrono::milliseconds(now - *first);
+  for (const auto first : {in.pending.first(), in.expiry_due.first()}) {
+    if (first) result.overdue = std::max(result.overdue, std::chrono::milliseconds(now - *first));
+  }
   return result;
 }
 

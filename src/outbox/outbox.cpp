@@ -168,7 +168,7 @@ claimed outbox::sift(claimed result) const {
       why = one.last_error;  // the backend could not read it
     } else if (one.deliveries > one.attempts + own.options.max_deliveries) {
       why = "handed out " + std::to_string(one.deliveries - one.attempts - 1) + " times without a word from its handler";
-    } else if (one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
+    } else if (one.replays == 0 && one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
       why = "too late: its time to live of " + std::to_string(one.event.time_to_live.count()) + " ms is over";
     } else {
       try {
@@ -213,7 +213,16 @@ claimed outbox::sift(claimed result) const {
   result.events = std::move(good);
   if (!bad.empty()) {
     const auto lane = result.lane;
-    (void)settle(lane, result.fence, std::move(bad));
+    try {
+      const auto done = settle(lane, result.fence, bad).done;
+      for (std::size_t i = 0; i < bad.size(); ++i) {
+        if (done[i] && bad[i].what == settlement::kind::park) result.parked.emplace_back(std::move(bad[i].id), std::move(bad[i].error));
+      }
+    } catch (const error& problem) {
+      // The others are to be delivered all the same. These come again when their leases end.
+      own.log->write_limited("outbox.sift", log_level::warning, "events could not be parked; they come again when their leases end",
+                             {{"events", std::to_string(bad.size())}, {"why", problem.what()}});
+    }
     if (result.events.empty()) {
       result.status = claim_status::empty;
       result.next = std::chrono::milliseconds(0);
@@ -250,9 +259,14 @@ settled outbox::settle(std::size_t lane, fence token, std::vector<settlement> wh
     one.error = outboxes::kept_error(one.error);
   }
   auto result = own.backend->settle(lane, token, what, next, own.terms(durability::memory()));
-  for (const auto& key : result.more) {
-    while (own.backend->park_followers(lane, key, most_in_a_call) > 0) {
+  try {
+    for (const auto& key : result.more) {
+      while (own.backend->park_followers(lane, key, most_in_a_call) > 0) {
+      }
     }
+  } catch (const error& problem) {
+    // What was settled is. Whoever claims next goes on with the parking.
+    own.log->write_limited("outbox.park", log_level::warning, "those behind a parked event are parked later", {{"why", problem.what()}});
   }
   for (std::size_t i = 0; i < what.size(); ++i) {
     if (!result.done.at(i)) {

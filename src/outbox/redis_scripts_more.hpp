@@ -282,9 +282,9 @@ return {'done', done}
 inline constexpr std::string_view lua_stats = R"lua(
 local names = {'bytes', 'paused', 'published', 'duplicates', 'claims', 'acked', 'retried', 'parkings', 'stale', 'fired', 'orphans'}
 local values = call('HMGET', META, unpack(names))
-local first = first_score(PENDING)
+local first = math.min(first_score(PENDING) or now, first_score(EXPIRY) or now)
 local reply = {call('HLEN', ENTRIES), call('ZCARD', PENDING), call('ZCARD', FOLLOWERS), call('ZCARD', PARKED), call('HLEN', TICKETS),
-  call('ZCARD', DONE), first and F(math.max(now - first, 0)) or '0'}
+  call('ZCARD', DONE), F(now - first)}
 for i = 1, #names do reply[#reply + 1] = values[i] or '0' end
 return reply
 )lua";

@@ -39,6 +39,9 @@ outbox_stats sql_backend::stats(std::size_t lane) {
     made.paused = now.paused;
     const auto first = ask(in, say_.overdue, {number, now.now});
     if (!first.empty()) made.overdue = std::chrono::milliseconds(now.now - number_in(first, 0, 0, now.now));
+    // Nobody drains: its ticket is late, too.
+    const auto ticket = ask(in, say_.first_ticket, {number});
+    if (!ticket.empty()) made.overdue = std::max(made.overdue, std::chrono::milliseconds(now.now - number_in(ticket, 0, 0, now.now)));
     made.published = made_of(sums.published);
     made.duplicates = made_of(sums.duplicates);
     made.claims = made_of(sums.claims);

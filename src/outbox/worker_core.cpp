@@ -14,8 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Asks for nothing shorter: a lane that is about to be free, an event that is
-/// about to be due.
+/// Asks for nothing shorter: a lane that is about to be free, an event that is about to be due.
 constexpr milliseconds shortest_wait{1};
 constexpr milliseconds shortest_lock_wait{20};
 constexpr std::chrono::seconds sample_every{5};
@@ -51,9 +50,8 @@ worker_options checked(worker_options options) {
 
 std::shared_ptr<executor> executor_of(const worker_options& options) {
   if (options.executor) return options.executor;
-  // Room for all that may be in flight: a turn of each claim, and the
-  // continuations of runs. A thread more for each poller: one looks while the
-  // others handle.
+  // Room for all that may be in flight: a turn of each claim, and the continuations of runs.
+  // A thread more for each poller: one looks while the others handle.
   return make_thread_pool(
       {.threads = options.concurrency + options.pollers, .queue = 16 * options.batch + 1024, .name = "holdfast-event", .log = options.log});
 }
@@ -123,14 +121,12 @@ void worker::core::lose(std::size_t lane, std::string_view why) {
     if (!std::exchange(lanes_[lane].held, false)) return;
   }
   numbers_.fenced.add();
-  log_.write_limited("outbox.lock", log_level::warning,
-                     "the lock of a lane of the outbox was lost; it is taken "
-                     "again when it is free",
+  log_.write_limited("outbox.lock", log_level::warning, "the lock of a lane of the outbox was lost; it is taken again when it is free",
                      {{"lane", std::to_string(lane)}, {"why", why}});
 }
 
-std::optional<milliseconds> worker::core::drain(std::size_t lane) {
-  if (!options_.drain_tickets) return {};
+milliseconds worker::core::drain(std::size_t lane) {
+  if (!options_.drain_tickets) return options_.idle;
   const moment at = now();
   {
     const std::scoped_lock lock(mutex_);
@@ -142,12 +138,26 @@ std::optional<milliseconds> worker::core::drain(std::size_t lane) {
       result.tickets == tickets_at_once ? milliseconds(0) : std::min(result.next.value_or(options_.idle), options_.idle);
   const std::scoped_lock lock(mutex_);
   lanes_[lane].drain_at = at + next;
-  return next;
+  return result.tickets > 0 ? milliseconds(0) : next;
+}
+
+/// Those that no handler got to see.
+void worker::core::note_parked(const claimed& what) {
+  numbers_.parked.add(what.parked.size());
+  for (const auto& [id, why] : what.parked)
+    log_.write_limited("outbox.park", log_level::warning, "an event is parked; see holdfast outbox parked", {{"id", id}, {"why", why}});
 }
 
 worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
   if (const auto wait = own(lane)) return {.what = found::locked_out, .wait = *wait};
-  const auto ticket = drain(lane);
+  bool news = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    news = std::exchange(lanes_[lane].news, false);
+    if (news) lanes_[lane].drain_at = {};
+  }
+  // News is an event most of the time, which need not wait for a look at the tickets.
+  milliseconds ticket = news ? options_.idle : drain(lane);
   const std::size_t busy = in_flight();
   const std::size_t most = wanted();
   if (busy * 2 > most) return {.what = found::no_room, .wait = options_.idle};
@@ -162,9 +172,10 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
     const std::scoped_lock lock(mutex_);
     problem_.reset();
   }
+  note_parked(result);
+  if (news && result.status == claim_status::empty) ticket = drain(lane);
   milliseconds wait = std::min(result.next.value_or(options_.idle), options_.idle);
-  if (ticket) wait = std::min(wait, *ticket);
-  wait = std::max(wait, shortest_wait);
+  wait = std::max(std::min(wait, ticket), shortest_wait);
   switch (result.status) {
     case claim_status::fenced:
       lose(lane, "another worker has it");
@@ -172,11 +183,8 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
     case claim_status::paused:
       return {.what = found::paused, .wait = options_.idle, .quiet = busy == 0};
     case claim_status::empty:
-      // Empty with something due: all that was claimed was parked on the way, and
-      // there may be more behind it.
-      return {.what = found::nothing,
-              .wait = wait,
-              .quiet = busy == 0 && (!result.next || result.next->count() > 0) && (!ticket || ticket->count() > 0)};
+      // Empty with something due: all that was claimed was parked on the way, and there may be more behind it.
+      return {.what = found::nothing, .wait = wait, .quiet = busy == 0 && (!result.next || result.next->count() > 0) && ticket.count() > 0};
     case claim_status::some:
       break;
   }
@@ -227,8 +235,7 @@ std::vector<std::shared_ptr<turn>> worker::core::take(claimed&& what, moment ask
 void worker::core::hand_out(const std::vector<std::shared_ptr<turn>>& turns, std::size_t from) {
   for (std::size_t i = from; i < turns.size(); ++i) {
     auto task = [self = shared_from_this(), which = turns[i]] { self->handle(which); };
-    // An executor that is full gives the work back: done here, it holds up the
-    // next claim, as it should.
+    // An executor that is full gives the work back: done here, it holds up the next claim, as it should.
     if (!executor_->post(task)) task();
   }
 }

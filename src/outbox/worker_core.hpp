@@ -102,6 +102,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     std::chrono::steady_clock::time_point renew_at{};
     std::chrono::steady_clock::time_point ends{};
     std::chrono::steady_clock::time_point drain_at{};
+    bool news = false;  ///< since the last look: an event, or a ticket that expires before all others
   };
   using moment = std::chrono::steady_clock::time_point;
 
@@ -112,7 +113,8 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   // worker_core.cpp: from the outbox to the executor
   std::optional<std::chrono::milliseconds> own(std::size_t lane);
   void lose(std::size_t lane, std::string_view why);
-  std::optional<std::chrono::milliseconds> drain(std::size_t lane);
+  std::chrono::milliseconds drain(std::size_t lane);
+  void note_parked(const claimed& what);
   std::vector<std::shared_ptr<turn>> take(claimed&& what, moment asked, std::size_t lane);
   void hand_out(const std::vector<std::shared_ptr<turn>>& turns, std::size_t from);
   void end(const std::shared_ptr<turn>& which);
@@ -136,6 +138,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   void renew_turns(moment at);
   void renew_locks(moment at);
   void extend(const std::vector<std::shared_ptr<turn>>& turns, moment at);
+  void lose_turns(moment whose_lease_ends_by);
 
   // worker_run.cpp: the threads
   struct poller {

@@ -257,6 +257,7 @@ void worker::core::settle(turn& which, std::vector<settlement>& out, std::size_t
   const moment asked = now();
   if (!out.empty() && try_settle(which, out, more, result)) {
     tell(which, out, result);
+    note_parked(result.next);
     if (result.next.status == claim_status::fenced) lose(which.lane, "another worker has it");
     next = {.what = std::move(result.next), .asked = asked};
   }

@@ -31,7 +31,7 @@ worker_instruments::worker_instruments(metrics_sink& into)
       in_flight(into.gauge("holdfast_outbox_in_flight", {}, "Events that the worker holds")),
       depth(into.gauge("holdfast_outbox_depth", {}, "Events kept, without the parked ones")),
       parked_now(into.gauge("holdfast_outbox_parked", {}, "Events kept aside")),
-      overdue(into.gauge("holdfast_outbox_overdue_seconds", {}, "How long the longest waiting event has been due")),
+      overdue(into.gauge("holdfast_outbox_overdue_seconds", {}, "How long the longest waiting event or ticket has been due")),
       tickets_waiting(into.gauge("holdfast_outbox_tickets", {}, "Tickets that have not expired")) {}
 
 worker_numbers worker_instruments::count() const {

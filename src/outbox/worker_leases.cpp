@@ -7,10 +7,16 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+namespace {
+
+constexpr std::chrono::seconds longest_unlock{1};  // of all lanes together, where it fails
+
+}  // namespace
+
 void worker::core::renew() {
-  const moment at = now();
-  renew_locks(at);
-  renew_turns(at);
+  // Leases first: a handler waits for each.
+  renew_turns(now());
+  renew_locks(now());
 }
 
 void worker::core::renew_locks(moment at) {
@@ -87,11 +93,9 @@ void worker::core::extend(const std::vector<std::shared_ptr<turn>>& turns, momen
     for (const auto& each : turns) {
       const std::scoped_lock lock(each->mutex);
       each->renew_at = at + options_.lease / 10;
-      if (now() < each->lease_end) continue;
-      each->lost.assign(each->events.size(), true);
-      told.push_back(each->source);
     }
-    for (auto& each : told) each.request_stop();
+    // A server that stands still took its time: others may have outlived their leases meanwhile, and the next call may take as long.
+    lose_turns(now());
     return;
   }
   std::uint64_t lost = 0;
@@ -121,12 +125,16 @@ void worker::core::extend(const std::vector<std::shared_ptr<turn>>& turns, momen
                      {{"events", std::to_string(lost)}});
 }
 
-void worker::core::abandon() {
+void worker::core::abandon() { lose_turns(moment::max()); }
+
+/// Their handlers are told.
+void worker::core::lose_turns(moment whose_lease_ends_by) {
   std::vector<std::stop_source> told;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& each : turns_) {
       const std::scoped_lock inner(each->mutex);
+      if (each->lease_end > whose_lease_ends_by) continue;
       each->lost.assign(each->events.size(), true);
       told.push_back(each->source);
     }
@@ -135,15 +143,19 @@ void worker::core::abandon() {
 }
 
 void worker::core::unlock_all() {
+  const auto enough = std::chrono::steady_clock::now() + longest_unlock;
+  bool gone = false;
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     {
       const std::scoped_lock lock(mutex_);
       if (!std::exchange(lanes_[lane].held, false)) continue;
     }
+    if (gone) continue;
     try {
       from_.unlock(lane, owner_);
-    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
-      // It ends by itself.
+    } catch (const error&) {
+      // It ends by itself. A server that stands still is not asked for every lane.
+      gone = std::chrono::steady_clock::now() >= enough;
     }
   }
 }

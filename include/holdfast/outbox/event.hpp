@@ -26,10 +26,11 @@ struct event {
   std::string content_type = "application/json";
   std::map<std::string, std::string, std::less<>> headers{};  ///< for the receiver: `traceparent`, `tenant`... At most 64
   std::chrono::milliseconds delay{};                          ///< not before so much later, by the clock of the store
-  std::chrono::milliseconds time_to_live{};  ///< later than this it is not delivered any more, but parked; 0: never too late
-  std::string schema{};                      ///< of the payload, as the receiver knows it
-  std::string aggregate_type{};              ///< what the event is about: `ticket`
-  std::string aggregate_id{};                ///< and which one: `7`
+  /// Later than this it is not delivered any more, but parked; 0: never too late. One that is replayed is delivered all the same.
+  std::chrono::milliseconds time_to_live{};
+  std::string schema{};          ///< of the payload, as the receiver knows it
+  std::string aggregate_type{};  ///< what the event is about: `ticket`
+  std::string aggregate_id{};    ///< and which one: `7`
   /// Where a payload lies that was too big to travel inside (see outbox_options::claim_check). Set by the outbox; never by a publisher.
   std::string payload_ref{};
   std::string payload_sha256{};  ///< of the payload behind payload_ref, in hexadecimal digits

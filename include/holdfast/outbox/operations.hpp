@@ -94,6 +94,8 @@ struct claimed {
   /// Id and key of an event that cannot be delivered now, and stands behind others of its run: release it when those are acknowledged, or its
   /// key waits until the lease ends. A worker does.
   std::vector<std::pair<std::string, std::string>> left_out{};
+  /// Id of each event that was parked instead, and why: too late, handed out too often, or nobody can read it.
+  std::vector<std::pair<std::string, std::string>> parked{};
   std::optional<std::chrono::milliseconds> next{};  ///< until something may become due; nothing: when something is published
   timestamp now{};                                  ///< of the store
 };
@@ -207,7 +209,7 @@ struct outbox_stats {
   bool paused = false;
   /// SQL: more than 10,000 in a lane are parked or have a key. `parked` and `pending` are at least these, `following` is the rest.
   bool at_least = false;
-  std::chrono::milliseconds overdue{};  ///< how long the longest waiting event has been due; 0: none is
+  std::chrono::milliseconds overdue{};  ///< how long the longest waiting event or ticket has been due; 0: none is
   // Since the outbox was made:
   std::uint64_t published = 0;
   std::uint64_t duplicates = 0;

@@ -4,6 +4,7 @@
 #include <holdfast/outbox/relay.hpp>
 #include <holdfast/worker.hpp>
 
+#include "outbox/model.hpp"
 #include "outbox/worker_core.hpp"
 #include "support/manual_executor.hpp"
 #include "support/virtual_clock.hpp"
@@ -11,11 +12,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -340,6 +346,51 @@ TEST_F(Worker, ALostLeaseIsToldAndRefused) {
   EXPECT_EQ(outbox_.stats().events, 1U) << "the late outcome changed nothing";
 }
 
+/// A store that does not answer in time when leases are to be extended.
+class standing_still final : public holdfast::outboxes::model {
+ public:
+  using model::model;
+  std::vector<bool> extend(std::size_t, holdfast::fence, std::span<const holdfast::settlement>, std::chrono::milliseconds) override {
+    asked();
+    throw holdfast::error(holdfast::errc::timeout, "no answer", {.transient = true});
+  }
+  std::function<void()> asked{};
+};
+
+TEST_F(Worker, WhoOutlivedItsLeaseWhileAnotherCallHungIsToldAtOnce) {
+  const auto store = std::make_shared<standing_still>(holdfast::memory_outbox_options{.lanes = 2, .clock = clock_});
+  outbox_ = holdfast::outbox(store, {.lanes = 2});
+  for (const std::size_t lane : {0U, 1U}) {
+    std::string key = "k";
+    while (outbox_.lane_of(key) != lane) key += 'k';
+    publish("a", key);
+  }
+  std::vector<std::stop_token> lost;
+  const auto told = [&] { return std::ranges::count_if(lost, [](const auto& one) { return one.stop_requested(); }); };
+  std::vector<std::ptrdiff_t> told_before;
+  store->asked = [&] {
+    told_before.push_back(told());
+    clock_->advance(11s);
+  };
+  std::shared_ptr<holdfast::worker::core> worker;
+  worker = make(
+      [&](const delivery& d) {
+        lost.push_back(d.lost());
+        if (lost.size() == 1) {
+          executor_->run_all();  // the other one, while this one is at it
+        } else if (lost.size() == 2) {
+          clock_->advance(5s);
+          worker->renew();
+          EXPECT_EQ(told(), 2);
+        }
+        return outcome::done();
+      },
+      {.lease = 10s, .compete = true});
+  for (const std::size_t lane : {0U, 1U}) EXPECT_EQ(worker->step(lane).what, found::events);
+  executor_->run_all();
+  EXPECT_THAT(told_before, ElementsAre(0)) << "the others are not asked about: it is too late for them";
+}
+
 TEST_F(Worker, OneWriterForEachLane) {
   publish("a");
   const auto first = noting();
@@ -487,6 +538,7 @@ TEST_F(Worker, IsNotDoneWhenAClaimWasParkedOnItsWay) {
     EXPECT_EQ(looked.what, found::nothing);
     EXPECT_FALSE(looked.quiet) << "more may be behind it";
     EXPECT_EQ(outbox_.stats().parked, static_cast<std::uint64_t>(i));
+    EXPECT_EQ(worker->count().parked, static_cast<std::uint64_t>(i));
   }
   EXPECT_TRUE(worker->step(0).quiet);
 }
@@ -520,6 +572,33 @@ TEST_F(Worker, AnEventThatIsTooLateDoesNotHoldUpItsKey) {
   EXPECT_THAT(seen_, ElementsAre("1", "3", "4")) << "without waiting for a lease to end";
   EXPECT_EQ(state_of(late), event_state::parked);
   EXPECT_EQ(worker->count().fenced, 0U);
+}
+
+/// Once, those behind a parked event cannot be parked.
+class forgetful final : public holdfast::outboxes::model {
+ public:
+  using model::model;
+  std::size_t park_followers(std::size_t lane, std::string_view key, std::size_t most) override {
+    if (std::exchange(fails, false)) throw holdfast::error(holdfast::errc::unavailable, "not now", {.transient = true});
+    return model::park_followers(lane, key, most);
+  }
+  bool fails = true;
+};
+
+TEST_F(Worker, WhatWasSettledIsSettledThoughTheParkingBehindItFails) {
+  outbox_ = holdfast::outbox(std::make_shared<forgetful>(holdfast::memory_outbox_options{.clock = clock_}), {});
+  publish("good");
+  publish("bad", "k");
+  publish("behind", "k");
+  const auto worker = make([](const delivery& d) { return d.event().payload == "bad" ? outcome::permanent("bad") : outcome::done(); },
+                           {.handling = {.parked = holdfast::park_policy::park}});
+  for (int i = 0; i < 3; ++i) work(*worker);
+  const auto did = worker->count();
+  EXPECT_EQ(did.done, 1U);
+  EXPECT_EQ(did.parked, 1U);
+  EXPECT_EQ(did.fenced, 0U) << "nothing is told twice";
+  EXPECT_EQ(did.errors, 0U);
+  EXPECT_EQ(outbox_.stats().parked, 2U) << "whoever claims next goes on with it";
 }
 
 TEST_F(Worker, TheRestOfARunWhoseHeadIsReplayedIsGivenBack) {

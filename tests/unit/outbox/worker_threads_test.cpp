@@ -65,6 +65,19 @@ TEST(WorkerThreads, ANewEventWakesAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "a stop wakes it, too";
 }
 
+/// Also one that is to expire earlier than all that were there when it looked.
+TEST(WorkerThreads, ANewTicketIsNotForgotten) {
+  const auto outbox = make_outbox();
+  std::atomic<int> calls = 0;
+  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 10min});
+  running_worker one(with);
+  for (int i = 1; i <= 3; ++i) {
+    std::this_thread::sleep_for(5ms);
+    outbox.schedule("ticket" + std::to_string(i), 5ms, {.type = "t"});
+    ASSERT_TRUE(eventually([&] { return calls == i; }, 60s));
+  }
+}
+
 TEST(WorkerThreads, RunUntilEmptyEnds) {
   for (const std::size_t lanes : {1U, 8U}) {
     const auto outbox = make_outbox(lanes);
@@ -163,6 +176,35 @@ TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
   }
   *gone = true;
   EXPECT_TRUE(eventually([&] { return told->load(); }));
+}
+
+/// An executor that is full gives its tasks back, and they are done on the thread that polls.
+TEST(WorkerThreads, AFullExecutorDoesNotHangTheEnd) {
+  std::atomic<bool> over = false;
+  std::atomic<bool> busy = false;
+  const auto full = holdfast::make_thread_pool({.threads = 1, .queue = 1});
+  const auto wait = [&] {
+    busy = true;
+    (void)eventually([&] { return over.load(); }, 10min);
+  };
+  ASSERT_TRUE(full->post(wait));
+  ASSERT_TRUE(eventually([&] { return busy.load(); }));
+  ASSERT_TRUE(full->post(wait));
+  const auto outbox = make_outbox();
+  for (int i = 0; i < 3; ++i) outbox.publish({.type = "t"});
+  std::atomic<int> running = 0;
+  worker with(outbox,
+              [&](const delivery& d) {
+                ++running;
+                while (!d.lost().stop_requested()) std::this_thread::sleep_for(1ms);
+                return outcome::retry("on its own");
+              },
+              {.concurrency = 2, .stop_within = 50ms, .executor = full});
+  running_worker one(with);
+  EXPECT_TRUE(eventually([&] { return running > 0; }));
+  one.stop();
+  over = true;
+  EXPECT_EQ(with.count().done, 0U);
 }
 
 TEST(WorkerThreads, WhatWaitsForAHandlerThatHangsIsGivenBack) {
