@@ -348,6 +348,9 @@ bool redis_backend::wait(std::size_t lane, std::chrono::milliseconds longest) {
   return !answer.is_nil();
 }
 
-void redis_backend::wake(std::size_t lane) { (void)client_->call(command("RPUSH").key(at(lane)[redis_lane::wake]).arg("1")); }
+// Whoever waits comes back by itself soon: it is not worth a long wait.
+void redis_backend::wake(std::size_t lane) {
+  (void)client_->call(command("RPUSH").key(at(lane)[redis_lane::wake]).arg("1"), {.timeout = std::chrono::seconds(1)});
+}
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes

@@ -96,11 +96,25 @@ TEST_F(OutboxWorker, WakesAtOnceAndStopsSoon) {
   EXPECT_LT(std::chrono::steady_clock::now() - began, 60s);
 }
 
+TEST_F(OutboxWorker, StopsSoonWhenTheServerStandsStill) {
+  redis_server server({.durable = false});
+  const auto box = holdfast::open(server.url(), {.statement_timeout = 1s}).outbox({.lanes = 32});
+  std::atomic<int> calls = 0;
+  worker with(box, [&](const delivery&) { return ++calls, outcome::done(); }, {.idle = 100ms, .stop_within = 1s});
+  running_worker one(with);
+  box.publish({.type = "t"});
+  ASSERT_TRUE(eventually([&] { return calls == 1; }));
+  server.pause();
+  const auto began = std::chrono::steady_clock::now();
+  one.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 25s) << "32 lanes were waited for, one after the other";
+}
+
 TEST_F(OutboxWorker, TakesOverFromOneThatDied) {
   const auto box = open();
   box.publish({.type = "t"});
   // A worker that took the lock and the event, and was never heard of again.
-  ASSERT_TRUE(box.lock(0, "dead", 300ms).held);
+  ASSERT_TRUE(box.lock(0, "dead", 2s).held);
   const auto taken = box.claim({.lease = 300ms, .owner = "dead"});
   ASSERT_EQ(taken.events.size(), 1U);
   std::atomic<std::uint32_t> deliveries = 0;
