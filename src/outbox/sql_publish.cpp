@@ -121,19 +121,21 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
     const auto list = ids.text();
     const auto found = ask(in, say_.known, {std::string_view(list)});
     json_rows old;
-    std::set<std::string> again;
+    // Those that are not even found were forgotten since the statement met them: new ones, too.
+    std::set<std::string> again(refused.begin(), refused.end());
     std::int64_t outlived = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
       const bool done = number_in(found, i, 1) == static_cast<std::int64_t>(place::done);
       outlived = number_in(found, i, 3) - terms.dedup_window.count();
-      if (!done || number_in(found, i, 2) > outlived) continue;
-      again.insert(text_in(found, i, 0));
-      old.row().add(text_in(found, i, 0));
-      --more.duplicates;
+      if (done && number_in(found, i, 2) <= outlived) old.row().add(text_in(found, i, 0));
+      else again.erase(text_in(found, i, 0));
     }
     if (!old.empty()) {
       const auto gone = old.text();
       tell(in, say_.forget_ids, {std::string_view(gone), outlived});
+    }
+    if (!again.empty()) {
+      more.duplicates -= static_cast<std::int64_t>(again.size());
       std::vector<event> rest;
       for (const auto& one : events) {
         if (again.erase(one.id) != 0) rest.push_back(one);
