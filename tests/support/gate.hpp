@@ -40,4 +40,16 @@ class gate {
   int waiting_ = 0;
 };
 
+/// Opens a gate when a test ends, however it ends: what stands at it, and who waits for that, would wait for ever.
+class open_in_the_end {
+ public:
+  explicit open_in_the_end(gate& held) : held_(held) {}
+  open_in_the_end(const open_in_the_end&) = delete;
+  open_in_the_end& operator=(const open_in_the_end&) = delete;
+  ~open_in_the_end() { held_.open(); }
+
+ private:
+  gate& held_;
+};
+
 }  // namespace holdfast::test

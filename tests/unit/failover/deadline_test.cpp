@@ -11,12 +11,6 @@
 namespace holdfast::test {
 namespace {
 
-/// Opens it when a test ends, however it ends: an engine on a clock that stands still would wait for ever for what stands at it.
-struct open_in_the_end {
-  ~open_in_the_end() { held->open(); }
-  std::shared_ptr<gate> held;
-};
-
 class FailoverDeadline : public failover_test {};
 
 TEST_F(FailoverDeadline, AnUpstreamInTimeGivesALiveAnswer) {
@@ -36,7 +30,7 @@ TEST_F(FailoverDeadline, AFailureInTimeLeavesAsItIs) {
 
 TEST_F(FailoverDeadline, ALateUpstreamIsAnsweredForAndItsAnswerIsKept) {
   const auto held = std::make_shared<gate>();
-  const auto point = protect("country-by-code", {.deadline = 50ms});
+  const auto point = protect("country-by-code", {.deadline = 20s});
   (void)point("FR");
   clock->advance(1s);
   const auto started = clock->now();
@@ -44,13 +38,13 @@ TEST_F(FailoverDeadline, ALateUpstreamIsAnsweredForAndItsAnswerIsKept) {
     held->wait();
     return {code, "late"};
   };
-  std::optional<answer<country>> got;
-  std::thread caller([&] { got.emplace(point("FR")); });
+  auto caller = std::async(std::launch::async, [&] { return point("FR"); });
+  const open_in_the_end release(*held);
   ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
-  clock->advance(50ms);
-  caller.join();
-  EXPECT_EQ((*got)->name, "France");
-  EXPECT_EQ(got->cause().code(), cause_code::late);
+  clock->advance(20s);
+  const auto got = caller.get();
+  EXPECT_EQ(got->name, "France");
+  EXPECT_EQ(got.cause().code(), cause_code::late);
   EXPECT_EQ(status().running, 1U) << "its caller left, it has not ended";
   EXPECT_EQ(numbers().late, 1U);
   clock->advance(5s);
@@ -111,7 +105,10 @@ TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
     held->wait();
     return {};
   };
-  for (int i = 0; i < 2; ++i) EXPECT_THROW((void)fill("x"), error);  // one runs, one waits
+  const open_in_the_end release(*held);
+  EXPECT_THROW((void)fill("x"), error);
+  ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
+  EXPECT_THROW((void)fill("x"), error);  // one runs, this one waits
   const auto a = point("FR");
   EXPECT_EQ(a->name, "France");
   EXPECT_EQ(a.cause().code(), cause_code::refused);
@@ -154,13 +151,13 @@ TEST_F(FailoverDeadline, RetriesHappenWithinTheDeadline) {
     return {code, "third"};
   };
   EXPECT_EQ(point("FR")->name, "third");
-  EXPECT_EQ(numbers().retries, 2U);
+  EXPECT_TRUE(eventually([&] { return numbers().retries == 2; })) << "counted when it is posted, by who may be slower than the retry";
 }
 
 TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
   const auto held = std::make_shared<gate>();
   make({.write_behind = false, .linger = 10ms}, true);
-  const open_in_the_end release{held};
+  const open_in_the_end release(*held);
   const auto point = protect("country-by-code", {.deadline = 20s, .single_flight = true});
   (void)point("FR");
   clock->advance(1s);
@@ -251,7 +248,14 @@ TEST_F(FailoverFlight, DifferentKeysDoNotWaitForEachOther) {
 TEST_F(FailoverFlight, AFollowerLeavesAtItsOwnDeadline) {
   const auto held = std::make_shared<gate>();
   const auto point = protect("country-by-code", {.deadline = 30ms, .single_flight = true});
-  (void)point("FR");
+  // In time at last, and nobody under way: a busy machine may be later than that.
+  ASSERT_TRUE(eventually([&] {
+    try {
+      return point("FR").live() && status().running == 0;
+    } catch (const error&) {
+      return false;
+    }
+  }));
   script = [held](const std::string& code) -> country {
     held->wait();
     return {code, "late"};
@@ -304,7 +308,7 @@ TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
 TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
   const auto held = std::make_shared<gate>();
   make({.read_deadline = 30s, .linger = 10ms}, true);
-  const open_in_the_end release{held};
+  const open_in_the_end release(*held);
   shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
     if (what == faulty_store::operation::put) held->wait();
   };

@@ -283,13 +283,16 @@ TEST_F(FailoverClose, ClosingWaitsForCallsWritesWhatIsQueuedAndRefusesMore) {
 
 TEST_F(FailoverClose, WhatStillRunsIsNamed) {
   const auto held = std::make_shared<std::latch>(1);
+  const auto inside = std::make_shared<std::atomic<bool>>(false);
   const auto ended = std::make_shared<std::atomic<bool>>(false);
-  const auto point = with().protect("hung", {.deadline = 10ms}, [held, ended](int) -> std::string {
+  const auto point = with().protect("hung", {.deadline = 10ms}, [held, inside, ended](int) -> std::string {
+    *inside = true;
     held->wait();
     *ended = true;
     return "late";
   });
   EXPECT_THROW((void)point(1), error);
+  EXPECT_TRUE(eventually([&] { return inside->load(); }));
   const auto began = std::chrono::steady_clock::now();
   const auto report = with().close(clock->steady() + 200ms);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
@@ -302,16 +305,20 @@ TEST_F(FailoverClose, WhatStillRunsIsNamed) {
 
 TEST_F(FailoverClose, AHungUpstreamDoesNotHangTheDestructor) {
   const auto held = std::make_shared<std::latch>(1);
+  const auto inside = std::make_shared<std::atomic<bool>>(false);
   const auto ended = std::make_shared<std::atomic<bool>>(false);
-  const auto began = std::chrono::steady_clock::now();
+  auto began = std::chrono::steady_clock::now();
   {
     holdfast::engine e(make_memory_store(), {.linger = 50ms});
-    const auto point = e.protect("hung", {.deadline = 10ms}, [held, ended](int) -> std::string {
+    const auto point = e.protect("hung", {.deadline = 10ms}, [held, inside, ended](int) -> std::string {
+      *inside = true;
       held->wait();
       *ended = true;
       return "late";
     });
     EXPECT_THROW((void)point(1), error);
+    EXPECT_TRUE(eventually([&] { return inside->load(); }));  // what has not begun is not waited for
+    began = std::chrono::steady_clock::now();
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
   held->count_down();

@@ -124,24 +124,21 @@ TEST_F(ScatterThreads, SixHungSlicesCostOneDeadlineNotSix) {
   real->before = [&](faulty_store::operation what, std::span<const entry>) {
     if (what == faulty_store::operation::find && hung && ++seen != 7) held.wait();
   };
-  auto best = std::chrono::steady_clock::duration::max();
-  // A loaded machine may wake anybody late; once it must be as promised, and never may the waits add up (6 x 300 ms).
-  for (int attempt = 0; attempt < 10 && best > 350ms; ++attempt) {
+  // A loaded machine may wake anybody late; once it must be as promised: one wait, which is less than two.
+  bool good = false;
+  for (int attempt = 0; attempt < 10 && !good; ++attempt) {
     held.close();
     seen = 0;
     const auto start = std::chrono::steady_clock::now();
     const auto a = many.try_call(codes{"1", "2", "3", "4", "5", "6", "FR"});
     const auto took = std::chrono::steady_clock::now() - start;
-    best = std::min(best, took);
+    good = took < 550ms && a.has_value() && a->missing() == 6;
     EXPECT_GE(took, 295ms);
-    EXPECT_LT(took, 1500ms);
-    ASSERT_TRUE(a.has_value());
-    EXPECT_EQ(a->missing(), 6U);
     EXPECT_LE(threads_of_this_process(), before + 8 + 2) << "a pool of eight, and the writer";
     held.open();
     ASSERT_TRUE(eventually([&] { return held.waiting() == 0; }));
   }
-  EXPECT_LE(best, 350ms);
+  EXPECT_TRUE(good);
   hung = false;
   held.open();
   (void)fast.close(std::chrono::steady_clock::now() + 20s);
@@ -150,13 +147,13 @@ TEST_F(ScatterThreads, SixHungSlicesCostOneDeadlineNotSix) {
 TEST_F(ScatterThreads, WhoLeftIsNotWorkedForAnyMore) {
   const auto manual = std::make_shared<manual_executor>(clock);
   slow({.read_executor = manual});
-  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 300ms}});
+  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 20s}});
   (void)many(codes{"FR", "DE"});
   ASSERT_TRUE(with().flush(clock->steady() + 20s));
   down = true;
-  std::thread caller([&] { EXPECT_THROW((void)many(codes{"FR", "DE"}), outage); });
+  std::jthread caller([&] { EXPECT_THROW((void)many(codes{"FR", "DE"}), outage); });
   ASSERT_TRUE(eventually([&] { return manual->ready() == 2; }));
-  clock->advance(300ms);
+  clock->advance(20s);
   caller.join();
   EXPECT_EQ(numbers("countries-by-codes").read_late, 2U);
   manual->run_all();
@@ -166,34 +163,32 @@ TEST_F(ScatterThreads, WhoLeftIsNotWorkedForAnyMore) {
 TEST_F(ScatterThreads, ASliceThatComesInTimeIsServedWhateverTheOthersDo) {
   const auto manual = std::make_shared<manual_executor>(clock);
   slow({.read_executor = manual});
-  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 300ms, .parallel = 2}});
+  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 20s, .parallel = 2}});
   (void)many(codes{"FR", "DE"});
   ASSERT_TRUE(with().flush(clock->steady() + 20s));
   down = true;
   hang(faulty_store::operation::find, 1);
-  std::optional<gathered<std::string, country>> a;
-  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  auto caller = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
   ASSERT_TRUE(eventually([&] { return manual->ready() == 2; }));
-  std::thread worker([&] { manual->run_all(); });
+  const std::jthread worker([&] { manual->run_all(); });
+  const open_in_the_end release(held);
   ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
-  clock->advance(300ms);
-  caller.join();
-  EXPECT_EQ((*a)[0]->code, "FR");
-  EXPECT_TRUE((*a)[1].missing());
-  held.open();
-  worker.join();
+  clock->advance(20s);
+  const auto a = caller.get();
+  EXPECT_EQ(a[0]->code, "FR");
+  EXPECT_TRUE(a[1].missing());
 }
 
 TEST_F(ScatterThreads, AStoreThatHasGoneSilentIsNotWaitedForLongerThanByASingleCall) {
-  slow({.read_deadline = 100ms});
+  slow({.read_deadline = 5s});
   const auto many = each();  // with a timeout of ten seconds
   (void)many(codes{"FR"});
   ASSERT_TRUE(with().flush(clock->steady() + 20s));
   down = true;
   hang(faulty_store::operation::find);
-  std::thread caller([&] { EXPECT_THROW((void)many(codes{"FR"}), outage); });
+  std::jthread caller([&] { EXPECT_THROW((void)many(codes{"FR"}), outage); });
   ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
-  clock->advance(100ms);
+  clock->advance(5s);
   caller.join();
   EXPECT_EQ(numbers("countries-by-codes").read_late, 1U);
   held.open();
@@ -219,14 +214,12 @@ TEST_F(ScatterThreads, AFullExecutorIsACountedMissAtOnce) {
 
 TEST_F(ScatterThreads, AStoreThatTakesTooLongToWriteIsACountedFailureAndTheAnswerIsLive) {
   slow();
-  const auto many = each({.domain = "country", .write_behind = false, .scatter = scatter_options{.timeout = 300ms}});
+  const auto many = each({.domain = "country", .write_behind = false, .scatter = scatter_options{.timeout = 20s}});
   hang(faulty_store::operation::put);
-  std::optional<gathered<std::string, country>> a;
-  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  auto caller = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
   ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
-  clock->advance(300ms);
-  caller.join();
-  EXPECT_TRUE(a->live());
+  clock->advance(20s);
+  EXPECT_TRUE(caller.get().live());
   EXPECT_EQ(numbers("countries-by-codes").store_failed, 2U);
   held.open();
   ASSERT_TRUE(eventually([&] { return row("FR", "country").has_value(); })) << "what had begun goes on";
@@ -234,7 +227,7 @@ TEST_F(ScatterThreads, AStoreThatTakesTooLongToWriteIsACountedFailureAndTheAnswe
 
 TEST_F(ScatterThreads, ADeadlineOfTheUpstreamWorksForScatteredCalls) {
   const auto waiting = std::make_shared<gate>();
-  const auto many = with().protect_each("late", {.domain = "country", .expiry = 24h, .deadline = 50ms},
+  const auto many = with().protect_each("late", {.domain = "country", .expiry = 24h, .deadline = 20s},
                                         [this, waiting](const call_context& context, std::span<const std::string> some) {
                                           EXPECT_EQ(context.point, "late");
                                           if (down) waiting->wait();
@@ -245,14 +238,14 @@ TEST_F(ScatterThreads, ADeadlineOfTheUpstreamWorksForScatteredCalls) {
   EXPECT_TRUE(many(codes{"FR", "DE"}).live());
   clock->advance(1s);
   down = true;
-  std::optional<gathered<std::string, country>> a;
-  std::thread caller([&] { a.emplace(many(codes{"FR", "DE"})); });
+  auto caller = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
+  const open_in_the_end release(*waiting);
   ASSERT_TRUE(eventually([&] { return waiting->waiting() == 1; }));
-  clock->advance(50ms);
-  caller.join();
-  EXPECT_EQ((*a)[0]->name, "first");
-  EXPECT_EQ(a->cause().code(), cause_code::late);
-  EXPECT_EQ(a->complete(), completeness::yes);
+  clock->advance(20s);
+  const auto a = caller.get();
+  EXPECT_EQ(a[0]->name, "first");
+  EXPECT_EQ(a.cause().code(), cause_code::late);
+  EXPECT_EQ(a.complete(), completeness::yes);
   waiting->open();
   ASSERT_TRUE(eventually([&] { return numbers("late").late_stored == 1; }));
   EXPECT_EQ(row("DE", "country")->payload, "DE|late");
