@@ -121,7 +121,7 @@ block_request sequence_core::wanted() {
     return {.count = 0};
   }
   const auto size = sizing_.next_size(source_->clock->steady(), lease_.drawn(), left_);
-  const auto count = std::clamp<std::int64_t>(std::max(size, std::exchange(at_least_, 0)), 1, largest_block);
+  const auto count = std::clamp<std::int64_t>(std::max(size, at_least_), 1, largest_block);
   return {.name = config_->name, .count = count, .limit = config_->range.limit(), .cycle = config_->options.cycle};
 }
 
@@ -132,7 +132,10 @@ bool sequence_core::failed(const error& why) noexcept {
   numbers_->failures->add();
   failure_ = why;
   const bool again = why.transient() && !closed_;
-  if (!again) requested_ = false;
+  if (!again) {
+    requested_ = false;
+    at_least_ = 0;
+  }
   changed_.notify_all();
   return again;
 }
@@ -143,6 +146,8 @@ void sequence_core::granted(block_grant what, std::chrono::microseconds took) no
   {
     const std::scoped_lock lock(mutex_);
     requested_ = false;
+    // Not before: a store that failed is asked again, for as many. Whoever wanted more meanwhile still does.
+    if (at_least_ <= static_cast<std::int64_t>(what.block.size())) at_least_ = 0;
     sizing_.arrived(took);
     numbers_->refill_seconds->observe(std::chrono::duration<double>(took).count());
     if (closed_ || std::exchange(discard_, false)) {
