@@ -230,6 +230,29 @@ class Outbox(CommandTest):
         self.assertEqual((worker.returncode, complaint), (0, b""))
         self.assertIn(b"done 1", text)
 
+    def test_until_empty_beside_a_worker_that_stays(self):
+        id = self.publish()
+        gate = self.path("gate")
+        os.mkfifo(gate)
+        holder = subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--exec", f"echo > {self.path('begun')}; cat {gate}"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        end = time.monotonic() + 30
+        while time.monotonic() < end and not os.path.exists(self.path("begun")):
+            time.sleep(0.02)
+        words = [HOLDFAST, "outbox", "work", *self.at, "--until-empty", "--exec", "true"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as other:
+            self.addCleanup(other.kill)
+            self.assertIn(b"held by another worker", other.stderr.readline())
+            self.assertEqual(self.show(id)["state"], "claimed")
+            with open(gate, "w"):
+                pass
+            self.assertEqual(other.communicate(timeout=50), (b"done 0\n", b""))
+        self.assertEqual(other.returncode, 0)
+        self.publish("--delay", "1h")
+        self.assertEqual(self.work("--exec", "true")["done"], 0)
+
     def test_mistakes_say_what_to_do(self):
         """One line each."""
         empty = ["--outbox", f"sqlite:{self.path('empty.db')}"]
