@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds shortest_slice{5};
 constexpr milliseconds longest_slice{200};
 constexpr milliseconds longest_error_pause{2000};
+constexpr milliseconds longest_wake{1000};  // of all lanes together, where it fails
 
 /// Whether nothing of a lane is due or in somebody's hands. What waits for a later time does not count.
 bool is_quiet(outbox_backend& in, std::size_t lane) {
@@ -127,7 +128,7 @@ bool worker::core::look(const std::shared_ptr<poller>& shared) {
   bool all_nothing = true;
   milliseconds wait = options_.idle;
   const std::size_t first = which.first;
-  for (std::size_t i = 0; i < which.lanes.size(); ++i) {
+  for (std::size_t i = 0; i < which.lanes.size() && !stopping_; ++i) {
     const std::size_t place = (first + i) % which.lanes.size();
     const std::size_t lane = which.lanes[place];
     auto result = step_safely(lane, which);
@@ -181,6 +182,10 @@ void worker::core::wait_for_news(poller& which, milliseconds wait) {
   try {
     if (!from_.wait(lane, wait)) return;
     numbers_.wakes.add();
+    {
+      const std::scoped_lock lock(mutex_);
+      lanes_[lane].news = true;
+    }
     which.woken = now();
   } catch (const std::exception&) {
     numbers_.errors.add();
@@ -220,20 +225,30 @@ worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
   std::vector<std::jthread> others;
   const auto finish = [&] {
     this->stop();
-    for (auto& each : others) each.join();
-    others.clear();
     give_back(std::chrono::steady_clock::now() + options_.stop_within);
+    const auto until = std::chrono::steady_clock::now() + options_.stop_within;
+    const auto ended_by = [this](std::chrono::steady_clock::time_point when) {
+      std::unique_lock lock(mutex_);
+      return changed_.wait_until(lock, when, [this] { return pollers_ == 0; });
+    };
+    bool all = ended_by(until);
+    // An executor that was given, and was full, left a handler to the thread that polls.
+    if (!all && !others.empty()) abandon();
     // Those that wait in the outbox come back after `idle` at the latest.
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, std::chrono::steady_clock::now() + options_.idle + options_.stop_within, [this] { return pollers_ == 0; });
+    all = all || ended_by(until + options_.idle);
+    for (auto& each : others) all ? each.join() : each.detach();
+    others.clear();
   };
   const std::stop_callback told(stop, [this] {
     this->stop();
-    // Those who wait in the outbox hear it there; at the latest after `idle`.
+    // Those who wait in the outbox hear it there; at the latest after `idle`. A server that stands still is not asked for every lane: whoever
+    // stops us waits here.
+    const auto enough = std::chrono::steady_clock::now() + longest_wake;
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       try {
         from_.wake(lane);
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+      } catch (const std::exception&) {
+        if (std::chrono::steady_clock::now() >= enough) break;
       }
     }
   });
@@ -251,7 +266,7 @@ worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
         ++pollers_;
       }
       // An executor that was given is for handlers; waiting happens on threads of our own.
-      if (!one->may_pass) others.push_back(start_quiet_thread("holdfast-outbox", [this, one] { poll(one); }));
+      if (!one->may_pass) others.push_back(start_quiet_thread("holdfast-outbox", [self = shared_from_this(), one] { self->poll(one); }));
       else if (!executor_->post([self = shared_from_this(), one] { self->poll(one); }))
         throw error(errc::unavailable, "no thread can be started for the worker; try again later", {.transient = true});
     }
