@@ -108,7 +108,10 @@ struct target_choice {
 #endif
     }
 #if HOLDFAST_HAS_HTTP
-    return handler_of_url(http.text(), time_of(timeout, "30s"), "/holdfast/outbox/" + place.prefix.text("identity:outbox"));
+    // The same name whether it was typed or not; braces are not part of a URI.
+    std::string source = "/holdfast/outbox/" + place.prefix.text(outbox_options{}.prefix);
+    std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
+    return handler_of_url(http.text(), time_of(timeout, "30s"), std::move(source));
 #else
     throw error(errc::unsupported_type,
                 "this holdfast was built without HTTP; install libcpp-httplib-dev and build it again, or use --exec");

@@ -43,6 +43,19 @@ bool is_reserved(std::string_view header) {
   return name.starts_with("ce-") || std::ranges::find(reserved, name) != reserved.end();
 }
 
+/// As the HTTP binding of CloudEvents wants the values of its headers.
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char each : text) {
+    const auto byte = static_cast<unsigned char>(each);
+    if (byte > 0x20 && byte < 0x7F && byte != '"' && byte != '%') out += each;
+    else out.append(1, '%').append(1, digits[byte >> 4U]).append(1, digits[byte & 0xFU]);
+  }
+  return out;
+}
+
 [[noreturn]] void fail(const std::string& what, const std::string& file, int reason) {
   throw error(errc::unavailable, what + " " + file + ": " + std::generic_category().message(reason), {.transient = true});
 }
@@ -113,14 +126,14 @@ std::map<std::string, std::string> cloud_event_headers(const delivery& what, std
   }
   made["ce-specversion"] = "1.0";
   made["ce-id"] = about.id;
-  made["ce-type"] = about.type;
-  made["ce-source"] = std::string(source);
+  made["ce-type"] = percent_encoded(about.type);
+  made["ce-source"] = percent_encoded(source);
   made["ce-time"] = iso_text(what.claimed().created_at);
   made["ce-sequence"] = std::to_string(what.claimed().sequence);
   made["ce-fence"] = std::to_string(what.fence());
-  if (!about.key.empty()) made["ce-partitionkey"] = about.key;
-  if (!about.schema.empty()) made["ce-dataschema"] = about.schema;
-  if (!about.aggregate_id.empty()) made["ce-subject"] = about.aggregate_id;
+  if (!about.key.empty()) made["ce-partitionkey"] = percent_encoded(about.key);
+  if (!about.schema.empty()) made["ce-dataschema"] = percent_encoded(about.schema);
+  if (!about.aggregate_id.empty()) made["ce-subject"] = percent_encoded(about.aggregate_id);
   made["Idempotency-Key"] = about.id;
   // What is no header becomes none: a line end in a value would begin another one.
   std::erase_if(made, [](const auto& one) {
