@@ -9,8 +9,8 @@
 
 namespace {
 
-/// Descriptors that were closed before we came are taken: the next file or socket would get their number, and what we print. Opened the wrong
-/// way round, so that to read or write them still fails.
+/// Descriptors that were closed before we came are taken: the next file or socket would get their number, and what we print. Opened the
+/// wrong way round, so that to read or write them still fails.
 bool take_closed_descriptors() {
   for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     // The lowest free number is given out first: this one.

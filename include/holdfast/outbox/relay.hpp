@@ -32,7 +32,8 @@ struct json_lines_options {
 [[nodiscard]] HOLDFAST_API event_handler redis_stream(redis::client to, std::string stream, std::size_t limit = 0);
 
 /// The headers of a CloudEvent 1.0 in binary mode, whose body is the payload: `ce-id`, `ce-type`, `ce-source`, `ce-time`..., the event's own
-/// (`traceparent`), the fence as `ce-fence`, those of `ce-` percent-encoded as the binding says (a receiver decodes them), and `Idempotency-Key`, the event's id: a receiver that keeps it applies an event once.
+/// (`traceparent`), the fence as `ce-fence`, and `Idempotency-Key`, the event's id: a receiver that keeps it applies an event once. Values of
+/// `ce-` headers are percent-encoded, as the HTTP binding of CloudEvents says.
 [[nodiscard]] HOLDFAST_API std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source);
 
 /// What an HTTP status means for an event:
