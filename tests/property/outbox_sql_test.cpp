@@ -4,6 +4,7 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/memory.hpp>
 
+#include "base/uuid.hpp"
 #include "outbox/sql_words.hpp"
 #include "sql/database.hpp"
 #include "support/temporary_directory.hpp"
@@ -69,11 +70,22 @@ class OutboxSqlDifferential : public testing::TestWithParam<unsigned> {
     ASSERT_EQ(actual, expected) << what << " in step " << step_;
   }
   std::uint64_t dice(std::uint64_t sides) { return random_() % sides; }
+  /// From the seed, like everything else.
+  std::string new_id() {
+    uuid_bytes bytes{};
+    for (auto& each : bytes) each = static_cast<std::uint8_t>(dice(256));
+    return uuid_text(bytes);
+  }
+  std::vector<std::string> new_ids(std::size_t count) {
+    std::vector<std::string> made(count);
+    for (auto& each : made) each = new_id();
+    return made;
+  }
   std::string any_id() { return ids_[dice(ids_.size())]; }
   static std::string key_of(const std::string& id) { return id.back() < '4' ? "" : std::string(1, id.back()); }
 
   void publish() {
-    ids_[dice(ids_.size())] = new_event_id();
+    ids_[dice(ids_.size())] = new_id();
     std::vector<event> events;
     for (auto n = 1 + dice(4); n > 0; --n) {
       event what{.type = "t", .payload = std::to_string(dice(1000)), .id = any_id()};
@@ -188,7 +200,7 @@ class OutboxSqlDifferential : public testing::TestWithParam<unsigned> {
                                              .outbox({.create_schema = true})
                                              .backend();
   const publish_terms terms_{.dedup_window = ms(100), .dedup_limit = 100'000};
-  std::vector<std::string> ids_ = std::vector<std::string>(50, new_event_id());
+  std::vector<std::string> ids_ = new_ids(50);
   std::vector<std::pair<std::pair<fence, fence>, settlement>> held_{};
   int step_ = 0;
 };

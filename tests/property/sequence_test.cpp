@@ -144,7 +144,7 @@ void draw_on_threads(const load& how, int threads, std::chrono::milliseconds len
         if (how.handles) own.emplace(ids.handle());
         std::int64_t last = 0;
         std::minstd_rand random(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(&mine)));
-        while (!stop.load(std::memory_order_relaxed) && mine.size() < enough) {
+        while ((mine.empty() || !stop.load(std::memory_order_relaxed)) && mine.size() < enough) {
           if (own) {
             mine.push_back(own->next());
           } else {
