@@ -73,6 +73,8 @@ durability read_durability(const std::string& text) {
       throw error(errc::invalid_argument, "--safe is '" + text + "'; say how many replicas with one digit: replicated:1");
     replicas = static_cast<std::size_t>(count[0] - '0');
   }
+  if (colon != std::string::npos && (word == "memory" || word == "aof"))
+    throw error(errc::invalid_argument, "--safe " + word + " has no replicas; say " + word + ", replicated:1 or fsynced:1");
   if (word == "memory") return durability::memory();
   if (word == "aof") return durability::aof();
   if (word == "replicated" && replicas > 0) return durability::replicated(replicas);
@@ -101,6 +103,10 @@ void add_publish(command group) {
     made.id = id.text();
     if (delay.given()) made.delay = time_of(delay, "0s");
     if (ttl.given()) made.time_to_live = time_of(ttl, "0s");
+    // In the library it means: never too late.
+    if (ttl.given() && made.time_to_live.count() == 0)
+      throw error(errc::invalid_argument,
+                  "an event that is too late at once would never be delivered; give --ttl more time, or leave it out");
     const durability how = read_durability(safe.text("memory"));
     const auto receipt = place.open(io).publish(std::move(made), how);
     if (json.given()) io.out << "{\"id\":" << json_string(receipt.id) << ",\"status\":" << json_string(to_string(receipt.status)) << "}\n";
@@ -165,6 +171,7 @@ void add_show(command group) {
   at.examples("holdfast outbox show --outbox sqlite:app.db 018f2b6e-5c1e-7000-8000-000000000001");
   const outbox_place place(at);
   const option id = at.positional("ID", "The event's id").required();
+  (void)at.flag("--json", "As it is printed anyway: one JSON object");
   at.run([=](console& io) {
     const auto found = place.open(io).find(id.text());
     if (!found) return exit_no;
@@ -184,12 +191,13 @@ void add_explain(command group) {
     const auto open = place.open(io);
     const auto found = open.find(id.text());
     const std::string why = open.explain(id.text());
+    const bool waits = found && found->state == event_state::waiting && found->until;
     if (json.given()) {
       io.out << "{\"id\":" << json_string(id.text())
              << ",\"state\":" << (found ? json_string(to_string(found->state)) : std::string("null")) << ",\"why\":" << json_string(why)
-             << "}\n";
+             << (waits ? ",\"until\":" + json_string(iso(*found->until)) : "") << "}\n";
     } else {
-      io.out << printable(why) << "\n";
+      io.out << printable(why) << (waits ? "; due at " + iso(*found->until) : "") << "\n";
     }
     return found ? exit_fine : exit_no;
   });
@@ -373,9 +381,11 @@ void add_cancel(command group) {
   const outbox_place place(at);
   const option ticket = at.positional("TICKET", "Its name").required();
   const option key = at.value("--key", "K", "The key of its event, if it has one: it says in which lane the ticket is");
+  const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
     const auto status = place.open(io).cancel(ticket.text(), key.text());
-    io.out << to_string(status) << "\n";
+    if (json.given()) io.out << "{\"ticket\":" << json_string(ticket.text()) << ",\"status\":" << json_string(to_string(status)) << "}\n";
+    else io.out << to_string(status) << "\n";
     return status == cancel_status::cancelled ? exit_fine : exit_no;
   });
 }

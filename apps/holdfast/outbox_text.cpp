@@ -136,7 +136,7 @@ std::string record_line(const outbox_record& record, timestamp now) {
   std::string due = "-";
   if (record.until) due = (*record.until > now ? "in " : "") + short_time(*record.until - now);
   std::string line = column(printable(what.event.id), 36) + column(std::string(to_string(record.state)), 9) +
-                     column(short_time(now - what.created_at), 6) + column(std::move(due), 6) +
+                     column(what.created_at == timestamp() ? "-" : short_time(now - what.created_at), 6) + column(std::move(due), 6) +
                      column(std::to_string(what.attempts) + "/" + std::to_string(what.deliveries), 5) +
                      column(printable(what.event.type), 20) + printable(what.event.key);
   if (!what.last_error.empty()) line += "\n    " + printable(what.last_error);

@@ -188,11 +188,18 @@ void add_work_command(command group) {
     how.log = keep_warnings(warnings);
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
     auto handler = target.chosen(place, reader_gone);
-    worker with(place.open(io, {}, keep_warnings(warnings)), std::move(handler), std::move(how));
+    const auto from = place.open(io, {}, keep_warnings(warnings));
+    worker with(from, std::move(handler), std::move(how));
     const auto report = run_and_show(io, with, warnings, *reader_gone, until_empty.given());
-    if (json.given()) io.out << work_json(report);
+    if (until_empty.given()) {
+      if (const auto left = from.stats(); left.paused && left.overdue.count() > 0)
+        io.warn("the outbox is paused, and events are due; see: holdfast outbox resume");
+    }
     // Standard output belongs to the events where they go there.
-    else if (target.file.text() != "-") io.out << work_text(report);
+    const bool shared = target.file.text() == "-";
+    if (json.given()) (shared ? io.err : io.out) << work_json(report);
+    else if (!shared) io.out << work_text(report);
+    io.err.flush();
     const auto& did = report.did;
     const bool all_well = did.retried + did.parked + did.in_doubt + report.still_running == 0 && !*reader_gone;
     return all_well || !until_empty.given() ? exit_fine : exit_no;

@@ -17,6 +17,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// 20, or as many as there are ids.
+std::uint64_t usual_block(const sequence_options& shape) {
+  const bool up = shape.increment > 0;
+  const std::int64_t low = up ? shape.start : shape.min;
+  const std::int64_t high = up ? shape.max : shape.start;
+  if (shape.increment == 0 || low > high) return 20;  // refused, with the reason
+  const auto step = up ? static_cast<std::uint64_t>(shape.increment) : 0 - static_cast<std::uint64_t>(shape.increment);
+  const std::uint64_t last = (static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)) / step;
+  return last < 20 ? last + 1 : 20;
+}
+
 void add_next(command group) {
   command at = group.add("next", "Draw ids, one a line");
   at.about(
@@ -46,7 +57,7 @@ void add_next(command group) {
       sized.smallest = std::min(sized.smallest, sized.largest);
       options.blocks = sized;
     } else {
-      options.blocks = fixed_blocks{.size = static_cast<std::int64_t>(block.count(20))};
+      options.blocks = fixed_blocks{.size = static_cast<std::int64_t>(block.count(usual_block(options)))};
     }
     auto ids = place.open_database(io).sequence(shape.name.text(), std::move(options));
     const auto wanted = count.count(1);
@@ -151,10 +162,12 @@ void add_reset(command group) {
 void add_schema(command group) {
   command at = group.add("schema", "Print what creates the table");
   at.examples("holdfast seq schema --dialect postgresql --prefix MYAPP_");
-  const option dialect = at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb"}).required();
+  const option dialect =
+      at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle"}).required();
   const option prefix = at.value("--prefix", "P", "What the table's name begins with");
   at.run([=](console& io) {
-    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb}) {
+    for (const auto id : {sql::dialect_id::sqlite, sql::dialect_id::postgresql, sql::dialect_id::mysql, sql::dialect_id::mariadb,
+                          sql::dialect_id::h2, sql::dialect_id::sqlserver, sql::dialect_id::oracle}) {
       if (dialect.text() != to_string(id)) continue;
       for (const auto& statement : sequence_schema(id, {.prefix = prefix.text()})) io.out << statement << ";\n";
     }

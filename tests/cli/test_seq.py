@@ -40,6 +40,8 @@ class Sequence(CommandTest):
         self.assertIn("exhausted", self.refused(*self.seq("next", *shape)))
         self.assertEqual(self.fine(*self.seq("peek", *shape[:-2])), "0\n")
         self.assertEqual(self.draw(*shape, "--cycle"), [-10])
+        self.assertEqual(self.draw("--max", "3", "--count", "3", sequence="few"), [1, 2, 3])
+        self.assertEqual(self.draw("--min", "-1", "--increment", "-1", "--count", "3", sequence="fewer"), [1, 0, -1])
         down = ["--increment", "-1", "--block", "1"]
         self.assertEqual(self.draw(*down, "--start", "-1", "--count", "2", sequence="down"), [-1, -2])
 
@@ -94,7 +96,7 @@ class Sequence(CommandTest):
         self.assertIn("--last", self.refused(*self.seq("reset", "--next", "1")))
 
     def test_schema(self):
-        for dialect in ["sqlite", "postgresql", "mysql", "mariadb"]:
+        for dialect in ["sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle"]:
             text = self.fine("seq", "schema", "--dialect", dialect, "--prefix", "APP_")
             self.assertIn("APP_SEQUENCES", text)
             self.assertTrue(text.endswith(";\n"))
