@@ -87,7 +87,8 @@ void add_get(command group) {
     if (!found) return exit_no;
     const bool good = !found->tombstone() && system_clock()->now() <= found->expire_on;
     if (json.given()) io.out << entry_json(*found) << "\n";
-    else if (good) io.out << *found->payload << "\n";
+    // A payload cannot drive the terminal; a file or a program gets its bytes.
+    else if (good) io.out << (io.out.is_terminal() ? printable(*found->payload) : *found->payload) << "\n";
     return good ? exit_fine : exit_no;
   });
 }
@@ -157,9 +158,10 @@ void add_schema(command group) {
   const option dialect =
       at.value("--dialect", "", "Whose words").one_of({"sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle"});
   const option prefix = at.value("--prefix", "P", "What the table's name begins with");
+  const option column = payload_column_of(at);
   const option published = at.flag("--published", "The published table, for any database");
   at.run([=](console& io) {
-    const store_options options{.prefix = prefix.text()};
+    const store_options options{.prefix = prefix.text(), .payload = chosen_column(column)};
     if (published.given() == dialect.given()) throw error(errc::invalid_argument, "say for which database: --dialect D, or --published");
     if (published.given()) {
       io.out << published_schema(options.prefix);

@@ -74,9 +74,11 @@ void add_doctor_command(command group) {
       "holdfast store doctor --store postgresql://localhost/app --prefix MYAPP_\nholdfast store doctor --store sqlite:answers.db --json");
   const database_place place(at);
   const option zone = at.value("--zone", "Z", "The zone of TIMESTAMP columns without one, on PostgreSQL: UTC, Europe/Paris");
+  const option column = payload_column_of(at);
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
-    const auto report = probe(place.open_database(io), {.prefix = place.prefix.text(), .zone = zone.text()});
+    const auto report =
+        probe(place.open_database(io), {.prefix = place.prefix.text(), .payload = chosen_column(column), .zone = zone.text()});
     if (json.given()) print_json(io.out, report);
     else print_text(io.out, report);
     return report.usable() ? exit_fine : exit_no;

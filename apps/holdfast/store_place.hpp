@@ -40,19 +40,31 @@ struct database_place {
   }
 };
 
+/// `--payload-column`, as the table was made.
+[[nodiscard]] inline option payload_column_of(command& at) {
+  return at.value("--payload-column", "", "What the PAYLOAD column is, as the store was made (default text)").one_of({"text", "bytes"});
+}
+[[nodiscard]] inline payload_column chosen_column(const option& given) {
+  return given.text() == "bytes" ? payload_column::bytes : payload_column::text;
+}
+
 /// The switches of every command that opens a store.
 struct store_place : database_place {
   option create;
+  option column;
 
   explicit store_place(command& at)
-      : database_place(at), create(at.flag("--create-schema", "Create the table and its index if they are not there")) {}
+      : database_place(at),
+        create(at.flag("--create-schema", "Create the table and its index if they are not there")),
+        column(payload_column_of(at)) {}
 
   [[nodiscard]] database open_database(console& io, database_options options = {}) const {
     return database_place::open_database(io, std::move(options), create.given());
   }
   /// Not probed: `holdfast store doctor` says in full, once, what every command would repeat.
   [[nodiscard]] std::shared_ptr<store> open_store(const database& on) const {
-    return on.store({.prefix = prefix.text(), .create_schema = create.given(), .probe = start_probe::off});
+    return on.store(
+        {.prefix = prefix.text(), .create_schema = create.given(), .payload = chosen_column(column), .probe = start_probe::off});
   }
   [[nodiscard]] std::shared_ptr<store> open(console& io) const { return open_store(open_database(io)); }
 };

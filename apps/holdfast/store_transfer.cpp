@@ -49,10 +49,17 @@ void add_import(command group) {
     entry_reader read;
     std::vector<entry> batch;
     std::uint64_t number = 0;
+    std::uint64_t first = 1;  // of the batch
     progress shown(io, "imported", false);
     const auto flush = [&] {
-      open->put(batch);
+      try {
+        open->put(batch);
+      } catch (const error& e) {
+        shown.end();
+        throw error(e.code(), "lines " + std::to_string(first) + " to " + std::to_string(number) + ": " + e.what());
+      }
       batch.clear();
+      first = number + 1;
       shown.at(number);
     };
     std::string_view line;

@@ -75,6 +75,33 @@ class Entries(StoreTest):
         self.assertEqual(self.fine("store", "export", "--store", other, "--name", "country"), text)
         self.assertIn("line 2", self.refused("store", "import", "--store", other, stdin=text.splitlines()[0] + "\nnonsense\n"))
 
+    def test_a_column_of_bytes(self):
+        column = ("--payload-column", "bytes")
+        self.put("FR", "France", "--raw", *column)
+        self.assertEqual(self.fine(*self.store("get", "--name", "country", "--key", "FR", *column)), "France\n")
+        self.assertEqual(self.fine(*self.store("doctor", *column)).splitlines()[-1], "all is well")
+        self.assertIn("BLOB", self.fine("store", "schema", "--dialect", "sqlite", *column))
+        text = self.fine(*self.store("export", "--name", "country", *column))
+        other = "sqlite://" + os.path.join(self.directory.name, "copy.db")
+        self.fine("store", "import", "--store", other, "--create-schema", *column, stdin=text)
+        self.assertEqual(self.fine("store", "export", "--store", other, "--name", "country", *column), text)
+
+    def test_import_names_the_lines_that_failed(self):
+        self.put()
+        line = json.loads(self.fine(*self.store("export", "--name", "country")))
+        lines = "".join(json.dumps({**line, "key": key}) + "\n" for key in ("a", "b", "x" * 5000))
+        self.assertIn("lines 1 to 3: ", self.refused(*self.store("import"), stdin=lines))
+
+    def test_a_payload_does_not_drive_the_terminal(self):
+        self.put("k", "a\x1b[2Jb", "--raw")
+        words = self.store("get", "--name", "country", "--key", "k")
+        self.assertEqual(self.fine(*words), "a\x1b[2Jb\n")
+        ours, theirs = pty.openpty()
+        self.assertEqual(subprocess.run([HOLDFAST, *words], stdout=theirs, timeout=60).returncode, 0)
+        os.close(theirs)
+        self.assertEqual(os.read(ours, 100).rstrip(), rb"a\x1b[2Jb")
+        os.close(ours)
+
     def test_import_without_standard_input(self):
         self.put()
         script = f'"{HOLDFAST}" store import --store {self.url} <&-'
