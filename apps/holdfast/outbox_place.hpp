@@ -22,18 +22,21 @@ struct outbox_place {
   option prefix;
   option lanes;
   option create;
+  option unsafe;
 
   explicit outbox_place(command& at)
       : url(at.value("--outbox", "URL", "Where it is: redis://host:6379, redis+cluster://host:7000, sqlite:app.db, postgresql://host/name")
                 .required()),
         prefix(at.value("--prefix", "P", "Its name, with the braces of a hash tag; {identity:outbox} if not given")),
         lanes(at.value("--lanes", "N", "Its lanes, as it was made: a power of two; 1 if not given").number(1, 256)),
-        create(at.flag("--create-schema", "On SQL: create its tables if they are not there")) {}
+        create(at.flag("--create-schema", "On SQL: create its tables if they are not there")),
+        unsafe(at.flag("--allow-unsafe", "Go on where a Redis may throw events away when its memory is full")) {}
 
   [[nodiscard]] outbox open(console& io, outbox_options options = {}, log_sink log = {}) const {
     if (prefix.given()) options.prefix = prefix.text();
     options.lanes = static_cast<std::size_t>(lanes.count(1));
     options.create_schema = create.given();
+    options.allow_eviction = unsafe.given();
     // What goes wrong while it is opened is the error of the command: said once.
     const auto opened = std::make_shared<std::atomic<bool>>(false);
     database_options how;

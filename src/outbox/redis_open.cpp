@@ -20,7 +20,7 @@ void check_server(const redis::server_report& server, const durability& how, boo
   const std::string name = "Redis " + server.address;
   if (!allow_eviction && !server.eviction.empty() && server.eviction != "noeviction") {
     refuse(name + " throws keys away when its memory is full (maxmemory-policy " + server.eviction +
-           "), events too; say CONFIG SET maxmemory-policy noeviction, or set allow_eviction");
+           "), events too; say CONFIG SET maxmemory-policy noeviction, or set allow_eviction (--allow-unsafe)");
   }
   const bool disk = how.level == durability::kind::fsynced;
   // Before the file: a server that is told to keep one would be refused all the same.

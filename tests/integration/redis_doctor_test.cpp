@@ -80,6 +80,15 @@ TEST(RedisDoctor, FindsWhatWouldLoseData) {
   EXPECT_FALSE(has(refused.err, "wrong-secret"));
 }
 
+TEST(RedisDoctor, AnOutboxOnAServerThatEvictsCanStillBeLookedAt) {
+  redis_server careless({.settings = {"maxmemory 100mb", "maxmemory-policy allkeys-lru"}, .durable = false});
+  const auto refused = run({"outbox", "stats", "--outbox", careless.url()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(has(refused.err, "--allow-unsafe")) << refused.err;
+  const auto said = run({"outbox", "stats", "--outbox", careless.url(), "--allow-unsafe"});
+  EXPECT_EQ(said.code, 0) << said.err;
+}
+
 TEST(RedisDoctor, LooksAtEveryNodeOfACluster) {
   const auto& cluster = shared_server<redis_cluster>();
   const auto said = run({"redis", "doctor", cluster.url()});
