@@ -679,6 +679,8 @@ TEST_F(Worker, OptionsThatCannotHold) {
   const auto refused = [&](worker_options how) { EXPECT_THROW(noting(std::move(how)), holdfast::error); };
   refused({.concurrency = 0});
   refused({.lease = 1ms});
+  refused({.lease = 24h * 4000});
+  refused({.lock_time = 24h * 4000});
   refused({.batch = 0});
   refused({.batch = 1001});
   refused({.run = 0});
