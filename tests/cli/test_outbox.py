@@ -222,8 +222,9 @@ class Outbox(CommandTest):
         sources = [headers["ce-source"] for _, headers, _ in seen]
         self.publish("--key", 'a "b" 50% \u00fc', type="two words")
         self.work("--http", url + "/ok", "--prefix", "{identity:outbox}")
-        headers = seen[-1][1]
-        self.assertEqual((headers["ce-type"], headers["ce-partitionkey"]), ("two%20words", "a%20%22b%22%2050%25%20%C3%BC"))
+        # What failed before may have come again.
+        headers = next(headers for _, headers, _ in seen if headers["ce-type"] == "two%20words")
+        self.assertEqual(headers["ce-partitionkey"], "a%20%22b%22%2050%25%20%C3%BC")
         self.assertEqual({*sources, headers["ce-source"]}, {"/holdfast/outbox/identity:outbox"})
         self.publish()
         self.assertGreaterEqual(self.work("--http", "http://127.0.0.1:1/", code=1)["retried"], 1)
