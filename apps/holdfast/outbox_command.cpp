@@ -208,7 +208,7 @@ void add_stats(command group) {
   at.about("Asks for counts that the backend keeps: quick however much there is. Exit code 1 with --max-overdue when it is exceeded.");
   at.examples("holdfast outbox stats --outbox redis://127.0.0.1 --json\nholdfast outbox stats --outbox sqlite:app.db --max-overdue 5m");
   const outbox_place place(at);
-  const option overdue = at.value("--max-overdue", "TIME", "Exit code 1 when an event has been due for longer");
+  const option overdue = at.value("--max-overdue", "TIME", "Exit code 1 when an event or a ticket has been due for longer");
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
     const auto limit = overdue.given() ? time_of(overdue, "0s") : milliseconds::max();
