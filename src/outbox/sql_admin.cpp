@@ -208,7 +208,8 @@ drained sql_backend::drain(std::size_t lane, std::size_t most, const publish_ter
         if (!first.empty() && std::holds_alternative<std::int64_t>(first.at(0, 0)))
           made.next = std::chrono::milliseconds(std::max<std::int64_t>(number_in(first, 0, 0) - now.now, 0));
         // All that expired have to wait: whoever drains is not to ask again and again.
-        if (!found.empty() && events.empty()) made.next = std::max(made.next.value_or(held_up), held_up);
+        made.held_up = events.size() < found.size();
+        if (made.held_up && events.empty()) made.next = std::max(made.next.value_or(held_up), held_up);
         return made;
       },
       when_in_doubt::give_up);

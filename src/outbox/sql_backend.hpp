@@ -179,8 +179,8 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   };
   std::vector<receipt> add(join::transaction& in, std::size_t lane, std::span<const kept_event> events, const publish_terms& terms,
                            tally_sheet& counts) const;
-  std::vector<receipt> add_at_once(join::transaction& in, std::size_t lane, std::span<const event> events,
-                                   const publish_terms& terms) const;
+  std::vector<receipt> add_at_once(join::transaction& in, std::size_t lane, std::span<const event> events, const publish_terms& terms,
+                                   int tries) const;
 
   // deliver
   std::vector<sql_row> rows_of(join::transaction& in, const sql::statement& s, std::initializer_list<sql::parameter> parameters) const;

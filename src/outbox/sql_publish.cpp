@@ -13,6 +13,8 @@ namespace {
 
 /// What one statement carries at most; larger ones are several, in one transaction.
 constexpr std::size_t most_bytes = std::size_t{4} << 20U;
+/// Of events that nobody knows.
+constexpr int most_refusals = 8;
 
 error full(const std::string& why) { return {errc::too_large, why, {.transient = true}}; }
 
@@ -74,7 +76,7 @@ void sql_backend::check_quota(join::transaction& in, std::size_t lane, std::size
 
 /// PostgreSQL, without a quota: one statement does it all.
 std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t lane, std::span<const event> events,
-                                              const publish_terms& terms) const {
+                                              const publish_terms& terms, int tries) const {
   std::map<std::string_view, publish_status> became;
   std::set<std::int64_t> wanted;
   json_rows rows;
@@ -140,7 +142,11 @@ std::vector<receipt> sql_backend::add_at_once(join::transaction& in, std::size_t
       for (const auto& one : events) {
         if (again.erase(one.id) != 0) rest.push_back(one);
       }
-      for (const auto& one : add_at_once(in, lane, rest, terms)) became.find(one.id)->second = one.status;
+      // By something else than an id: a number that is taken, where a sequence was left behind when rows were copied, or a trigger.
+      if (tries == most_refusals)
+        throw error(errc::duplicate,
+                    "the table of events refuses rows though their ids are not there; is the sequence of SEQ behind its rows?");
+      for (const auto& one : add_at_once(in, lane, rest, terms, tries + 1)) became.find(one.id)->second = one.status;
     }
   }
   write_tally(in, lane, more);
@@ -239,7 +245,7 @@ std::vector<receipt> sql_backend::publish_in(join::transaction& in, std::size_t 
                                             std::string(to_string(say_.dialect)) + ": they have to share a database");
   }
   if (events.empty()) return {};
-  if (say_.dialect == sql::dialect_id::postgresql && !any(terms.quota)) return add_at_once(in, lane, events, terms);
+  if (say_.dialect == sql::dialect_id::postgresql && !any(terms.quota)) return add_at_once(in, lane, events, terms, 0);
   tally_sheet counts;
   std::vector<kept_event> kept;
   kept.reserve(events.size());

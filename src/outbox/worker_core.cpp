@@ -138,6 +138,7 @@ milliseconds worker::core::drain(std::size_t lane) {
       result.tickets == tickets_at_once ? milliseconds(0) : std::min(result.next.value_or(options_.idle), options_.idle);
   const std::scoped_lock lock(mutex_);
   lanes_[lane].drain_at = at + next;
+  lanes_[lane].held_up = result.held_up;
   return result.tickets > 0 ? milliseconds(0) : next;
 }
 
@@ -182,9 +183,12 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
       return {.what = found::locked_out, .wait = shortest_lock_wait};
     case claim_status::paused:
       return {.what = found::paused, .wait = options_.idle, .quiet = busy == 0};
-    case claim_status::empty:
+    case claim_status::empty: {
+      const std::scoped_lock lock(mutex_);
+      const bool tickets = ticket.count() == 0 || lanes_[lane].held_up;
       // Empty with something due: all that was claimed was parked on the way, and there may be more behind it.
-      return {.what = found::nothing, .wait = wait, .quiet = busy == 0 && (!result.next || result.next->count() > 0) && ticket.count() > 0};
+      return {.what = found::nothing, .wait = wait, .quiet = busy == 0 && (!result.next || result.next->count() > 0) && !tickets};
+    }
     case claim_status::some:
       break;
   }

@@ -102,7 +102,9 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     std::chrono::steady_clock::time_point renew_at{};
     std::chrono::steady_clock::time_point ends{};
     std::chrono::steady_clock::time_point drain_at{};
-    bool news = false;  ///< since the last look: an event, or a ticket that expires before all others
+    std::chrono::steady_clock::time_point look_at{};  ///< whether another worker's lane is quiet
+    bool news = false;                                ///< since the last look: an event, or a ticket that expires before all others
+    bool held_up = false;                             ///< a ticket that has expired
   };
   using moment = std::chrono::steady_clock::time_point;
 
@@ -143,7 +145,8 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   // worker_run.cpp: the threads
   struct poller {
     std::vector<std::size_t> lanes{};
-    bool alone = true;  ///< no other poller
+    std::uint64_t run = 0;  ///< one that was left behind, in a handler that did not end, has no part in the next
+    bool alone = true;      ///< no other poller
     bool until_empty = false;
     bool may_pass = false;  ///< on the worker's own threads: whoever claimed handles, and another one goes on looking
     unsigned failures = 0;
@@ -152,6 +155,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     std::chrono::milliseconds slice{};
     std::optional<moment> woken{};  ///< by news, and has not claimed yet
   };
+  bool is_time_to_look(std::size_t lane);
   void poll(const std::shared_ptr<poller>& which);
   bool look(const std::shared_ptr<poller>& shared);
   void wait_for_news(poller& which, std::chrono::milliseconds wait);
@@ -179,7 +183,8 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   std::size_t in_flight_ = 0;
   std::size_t handling_ = 0;                   // threads in handlers: at most `concurrency`
   std::deque<std::shared_ptr<turn>> ready_{};  // for the next of them that is free
-  std::size_t pollers_ = 0;                    // that have not ended
+  std::size_t pollers_ = 0;                    // of this run that have not ended
+  std::atomic<std::uint64_t> run_ = 0;         // which one it is
   std::vector<lane_state> lanes_;
   std::vector<bool> quiet_{};  // lanes in which nothing was due; for run_until_empty
   std::optional<error> problem_{};

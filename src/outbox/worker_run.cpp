@@ -18,6 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds shortest_slice{5};
 constexpr milliseconds longest_slice{200};
 constexpr milliseconds longest_error_pause{2000};
+constexpr milliseconds quiet_look_every{1000};
 constexpr milliseconds longest_wake{1000};  // of all lanes together, where it fails
 
 /// Whether nothing of a lane is due or in somebody's hands. What waits for a later time does not count.
@@ -81,11 +82,19 @@ void worker::core::sample_safely() {
   }
 }
 
+/// Whether another worker's lane is quiet is not asked every moment: it has work to do.
+bool worker::core::is_time_to_look(std::size_t lane) {
+  const std::scoped_lock lock(mutex_);
+  if (now() < lanes_[lane].look_at) return false;
+  lanes_[lane].look_at = now() + quiet_look_every;
+  return true;
+}
+
 worker::core::looked worker::core::step_safely(std::size_t lane, poller& which) {
   try {
     auto result = step(lane, which.may_pass);
     // Another worker may stay for ever, with nothing to do.
-    if (which.until_empty && result.what == found::locked_out && in_flight() == 0) {
+    if (which.until_empty && result.what == found::locked_out && in_flight() == 0 && is_time_to_look(lane)) {
       result.quiet = is_quiet(*from_.backend(), lane);
       if (!result.quiet) {
         log_.write_limited("outbox.held." + std::to_string(lane), log_level::warning,
@@ -110,12 +119,12 @@ worker::core::looked worker::core::step_safely(std::size_t lane, poller& which) 
 }
 
 void worker::core::poll(const std::shared_ptr<poller>& which) {
-  while (!stopping_) {
+  while (!stopping_ && which->run == run_) {
     if (!look(which)) return;
   }
   {
     const std::scoped_lock lock(mutex_);
-    --pollers_;
+    if (which->run == run_) --pollers_;
   }
   changed_.notify_all();
 }
@@ -219,6 +228,7 @@ worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
     const std::scoped_lock lock(mutex_);
     quiet_.assign(quiet_.size(), false);
     pollers_ = 0;
+    ++run_;
   }
   const std::size_t pollers = std::min(options_.pollers, lanes_.size());
   std::jthread leases;
@@ -257,6 +267,7 @@ worker_report worker::core::run(const std::stop_token& stop, bool until_empty) {
     for (std::size_t i = 0; i < pollers; ++i) {
       auto one = std::make_shared<poller>();
       for (std::size_t lane = i; lane < lanes_.size(); lane += pollers) one->lanes.push_back(lane);
+      one->run = run_;
       one->alone = pollers == 1;
       one->until_empty = until_empty;
       one->may_pass = !options_.executor;

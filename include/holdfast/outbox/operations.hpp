@@ -167,6 +167,7 @@ enum class cancel_status : std::uint8_t {
 struct drained {
   std::size_t tickets = 0;                          ///< that became their events
   std::optional<std::chrono::milliseconds> next{};  ///< until the next one expires; nothing: there is none
+  bool held_up = false;                             ///< some have expired, and wait for a transaction that publishes for their keys
 };
 
 // ---- look ----
