@@ -119,6 +119,15 @@ struct target_choice {
   }
 };
 
+/// Nothing was delivered, and nothing failed: say why. A store that cannot be asked any more costs nobody the report.
+void warn_if_paused(console& io, const outbox& from) {
+  try {
+    if (const auto left = from.stats(); left.paused && left.overdue.count() > 0)
+      io.warn("the outbox is paused, and events are due; see: holdfast outbox resume");
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
 /// Runs the worker on a thread of its own, while this one shows what happens and hears signals.
 worker_report run_and_show(console& io, worker& with, kept<std::string>& warnings, const std::atomic<bool>& reader_gone, bool until_empty) {
   const stop_signals stop;
@@ -191,10 +200,7 @@ void add_work_command(command group) {
     const auto from = place.open(io, {}, keep_warnings(warnings));
     worker with(from, std::move(handler), std::move(how));
     const auto report = run_and_show(io, with, warnings, *reader_gone, until_empty.given());
-    if (until_empty.given()) {
-      if (const auto left = from.stats(); left.paused && left.overdue.count() > 0)
-        io.warn("the outbox is paused, and events are due; see: holdfast outbox resume");
-    }
+    if (until_empty.given()) warn_if_paused(io, from);
     // Standard output belongs to the events where they go there.
     const bool shared = target.file.text() == "-";
     if (json.given()) (shared ? io.err : io.out) << work_json(report);

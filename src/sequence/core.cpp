@@ -69,6 +69,8 @@ sequence_core::answer sequence_core::settle(std::uint64_t mine, std::uint64_t& c
     if (late) {
       give_up();
       if (!deadline) return answer::later;
+      // Nobody waits for that many any more; whoever else does asks again.
+      if (count > 1 && !partial) at_least_ = 0;
       throw out_of_time();
     }
     try {

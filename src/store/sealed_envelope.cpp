@@ -251,7 +251,9 @@ sealer::chosen sealer::choose(const entry& sealed, std::string_view payload) {
   if (!begins_sealed(payload)) {
     if (read_plaintext_) return {};
     fail(errc::permission,
-         "the payload is not encrypted, and this store requires it; to migrate a table, allow read_plaintext (--allow-plaintext) and rekey it", sealed);
+         "the payload is not encrypted, and this store requires it; to migrate a table, allow read_plaintext (--allow-plaintext) and rekey "
+         "it",
+         sealed);
   }
   const auto [id, text] = parts_of(payload);
   if (id.data() == nullptr) fail_damaged(sealed);

@@ -148,7 +148,7 @@ class sql_store final : public store, public rewritable_store {
   std::size_t expire(timestamp before, std::size_t limit) override {
     std::size_t removed = 0;
     std::optional<error> first;
-    (void)on_->pool->writer();  // a login that is refused is refused once, not once for every tenant
+    if (limit > 0) repeat([&] { (void)on_->pool->writer(); });  // a login that is refused is refused once, not once for every tenant
     for (const auto& realm : say_.realms()) {
       if (removed == limit) break;
       try {
@@ -342,7 +342,7 @@ class sql_store final : public store, public rewritable_store {
   }
 
   [[nodiscard]] bool leaves_null(const entry& e) const {
-    return e.tombstone() || (dialect_ == sql::dialect_id::oracle && (e.payload->empty() || e.payload_class.empty()));
+    return !e.payload || (dialect_ == sql::dialect_id::oracle && (e.payload->empty() || e.payload_class.empty()));
   }
 
   /// A column must not be NULL, and it is one of the two that a tombstone leaves so: a fault of tombstones, not of all entries. Drivers that

@@ -104,20 +104,20 @@ TEST_F(RedisClient, PipelineLargerThanAllBuffersDoesNotLockUp) {
 
 TEST_F(RedisClient, ScriptsTravelByHashAndSurviveScriptFlush) {
   const redis_server own({.durable = false});  // others count how often a script travels whole
-  redis::client redis(own.url());
+  const client its(own.url());
   const redis::script add("return redis.call('INCRBY', KEYS[1], ARGV[1])");
   const auto one = [&] { return command(add).key(key("n")).arg(1); };
-  EXPECT_EQ(redis.call(one()).integer(), 1);
-  EXPECT_EQ(redis.call(one()).integer(), 2);
-  EXPECT_EQ(redis.count().whole_scripts, 1U);
+  EXPECT_EQ(its.call(one()).integer(), 1);
+  EXPECT_EQ(its.call(one()).integer(), 2);
+  EXPECT_EQ(its.count().whole_scripts, 1U);
   // Between others, in a pipeline, after the server forgot: each runs once, each reply is its own.
-  redis.call(command("SCRIPT").arg("FLUSH"));
+  its.call(command("SCRIPT").arg("FLUSH"));
   const std::vector<command> commands{command("ECHO").arg("a"), one(), command("ECHO").arg("b"), one(), one()};
-  const auto replies = redis.pipeline(commands);
+  const auto replies = its.pipeline(commands);
   EXPECT_EQ(replies[0].text(), "a");
   EXPECT_EQ(replies[2].text(), "b");
   EXPECT_EQ(replies[1].integer() + replies[3].integer() + replies[4].integer(), 3 + 4 + 5);
-  EXPECT_EQ(redis.call(command("GET").key(key("n"))).text(), "5");
+  EXPECT_EQ(its.call(command("GET").key(key("n"))).text(), "5");
   const redis::script wrong("this is not Lua");
   EXPECT_EQ(problem_of(redis, command(wrong)).code(), errc::grammar);
 }

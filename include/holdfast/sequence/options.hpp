@@ -36,8 +36,8 @@ struct low_water_report {
   double left_fraction = 0.0;  ///< the same, as a part of all
 };
 
-/// Where the counters are and what is demanded of their store. All sequences of one database with the same prefix share one table and one refiller:
-/// while one is open, others that ask for another fence, failover_skip or allow_unsafe are refused (errc::invalid_argument).
+/// Where the counters are and what is demanded of their store. All sequences of one database with the same prefix share one table and one refiller (with
+/// super_blocks, one for each block store they come from: open that once, and pass the same one); while one is open, others that ask for another fence, failover_skip or allow_unsafe are refused (errc::invalid_argument).
 struct sequence_store_options {
   std::string prefix{};        ///< of the table {prefix}SEQUENCES: letters, digits, `_`, and qualifiers with dots
   bool create_schema = false;  ///< make the table if it is not there
