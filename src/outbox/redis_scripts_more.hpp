@@ -284,7 +284,7 @@ local names = {'bytes', 'paused', 'published', 'duplicates', 'claims', 'acked', 
 local values = call('HMGET', META, unpack(names))
 local first = math.min(first_score(PENDING) or now, first_score(EXPIRY) or now)
 local reply = {call('HLEN', ENTRIES), call('ZCARD', PENDING), call('ZCARD', FOLLOWERS), call('ZCARD', PARKED), call('HLEN', TICKETS),
-  call('ZCARD', DONE), F(now - first)}
+  call('ZCARD', DONE), F(math.max(now - first, 0))}
 for i = 1, #names do reply[#reply + 1] = values[i] or '0' end
 return reply
 )lua";

@@ -25,7 +25,7 @@ using namespace holdfast::sql;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
 
-constexpr auto limit = 600ms;
+constexpr auto limit = 800ms;
 
 /// A call that waits in vain ends at its limit, and not much later.
 template <class Action>
@@ -72,9 +72,7 @@ class PostgresFaults : public ::testing::Test {
 
   /// Patient until it is there: a machine that is busy is no fault of the connection's.
   static std::unique_ptr<connection> connect(const std::string& url = server_->url()) {
-    auto made = connect_postgres({.connection_string = url, .connect_timeout = 20s, .statement_timeout = 20s});
-    made->limit(limit);
-    return made;
+    return connect_postgres({.connection_string = url, .connect_timeout = 20s, .statement_timeout = limit});
   }
   static std::unique_ptr<connection> connect_in_time(const std::string& url = server_->url()) {
     return connect_postgres({.connection_string = url, .connect_timeout = limit, .statement_timeout = limit});
