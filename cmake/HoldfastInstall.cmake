@@ -106,7 +106,10 @@ install(FILES ${PROJECT_BINARY_DIR}/packaging/holdfast.pc DESTINATION ${_pc_dir}
 
 if(TARGET holdfast_cli)
   file(RELATIVE_PATH _to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
-  set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_to_libraries}")
+  set_target_properties(holdfast_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${_to_libraries}" BUILD_WITH_INSTALL_RPATH ON)
+  if(BUILD_SHARED_LIBS)
+    set_target_properties(holdfast_cli PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_BINDIR})
+  endif()
   install(TARGETS holdfast_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
   if(NOT CMAKE_CROSSCOMPILING)
     # The program knows its own commands: it writes its completion.

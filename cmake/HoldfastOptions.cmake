@@ -6,6 +6,7 @@ option(HOLDFAST_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(HOLDFAST_BUILD_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
 option(HOLDFAST_INSTALL "Generate the install target" ${PROJECT_IS_TOP_LEVEL})
 option(HOLDFAST_WERROR "Treat warnings as errors" OFF)
+option(HOLDFAST_HARDENING "Compile and link with the protections that distributions use" ${PROJECT_IS_TOP_LEVEL})
 set(HOLDFAST_SANITIZE "" CACHE STRING "Sanitizers for every target, as clang spells them: address,undefined or thread")
 set(HOLDFAST_TEST_LABELS "" CACHE STRING "Build and register only tests with these labels (a list: unit;property); empty: all")
 
@@ -18,6 +19,10 @@ foreach(backend IN LISTS HOLDFAST_BACKENDS)
     message(FATAL_ERROR "HOLDFAST_WITH_${backend} is '${HOLDFAST_WITH_${backend}}': say AUTO, ON or OFF")
   endif()
 endforeach()
+
+if(HOLDFAST_SANITIZE)
+  set(HOLDFAST_HARDENING OFF) # the sanitizers bring checks of their own
+endif()
 
 if(HOLDFAST_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   message(FATAL_ERROR "The fuzz targets need clang: use the preset fuzz, or -DCMAKE_CXX_COMPILER=clang++-19")

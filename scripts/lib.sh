@@ -107,19 +107,32 @@ install_packages() { # <need...>
   rm -f "$ROOT"/build/*/.configured
 }
 
+# Where a preset is built. Two presets may share a directory; the second adds targets to the first.
+directory_of() { # <preset>
+  case $1 in
+    test) printf '%s' "$ROOT/build/release" ;;
+    fuzz) printf '%s' "$ROOT/build/asan" ;;
+    *) printf '%s' "$ROOT/build/$1" ;;
+  esac
+}
+
 # Configures when needed and builds, one at a time per directory: two ninjas in one directory would step on each other.
 build_preset() { # <preset> [build arguments...]
-  local preset=$1 directory=$ROOT/build/$1
+  local preset=$1 directory
+  directory=$(directory_of "$1")
   shift
-  [[ $preset != fuzz ]] || directory=$ROOT/build/asan
   mkdir -p "$directory"
   (
     cd "$ROOT" && flock 9 || exit 1
-    local stamp=$directory/.configured
-    # The stamp holds the place: a copied or moved tree has to be configured anew, and so has one whose presets changed.
-    if [[ ! -f $directory/build.ninja || ! -f $stamp || $(<"$stamp") != "$ROOT" || CMakePresets.json -nt $stamp ]]; then
-      cmake --fresh --preset "$preset" && printf '%s' "$ROOT" >"$stamp" || exit 1
-    fi
+    local stamp=$directory/.configured configured=
+    if [[ -f $directory/build.ninja && -f $stamp && ! CMakePresets.json -nt $stamp ]]; then configured=$(<"$stamp"); fi
+    # The stamp holds the preset and the place: a copied or moved tree has to be configured anew.
+    case $configured in
+      "$preset $ROOT") ;;
+      "test $ROOT") [[ $preset == release ]] || exit 1 ;; # it has all that release has
+      "release $ROOT") cmake --preset "$preset" && printf '%s' "$preset $ROOT" >"$stamp" || exit 1 ;;
+      *) cmake --fresh --preset "$preset" && printf '%s' "$preset $ROOT" >"$stamp" || exit 1 ;;
+    esac
     cmake --build --preset "$preset" -j "$JOBS" "$@"
   ) 9>"$directory/.lock"
 }

@@ -21,12 +21,7 @@ namespace holdfast::cli {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
-
-milliseconds time_of(const option& given, std::string_view otherwise) {
-  return duration_cast<milliseconds>(read_duration(given.text(otherwise)));
-}
 
 /// The switches that describe an event.
 struct event_choice {
@@ -128,7 +123,7 @@ void walk(const outbox& on, scan_what what, const Each& each) {
   } while (!after.empty());
 }
 
-void add_list(command group) {
+void add_outbox_list(command group) {
   command at = group.add("list", "List events and where they are");
   at.about("In the order in which the backend keeps them, not that of delivery. tries: failures / times handed out.");
   at.examples(
@@ -203,7 +198,7 @@ void add_explain(command group) {
   });
 }
 
-void add_stats(command group) {
+void add_outbox_stats(command group) {
   command at = group.add("stats", "Say how much waits, and what was done since the outbox was made");
   at.about("Asks for counts that the backend keeps: quick however much there is. Exit code 1 with --max-overdue when it is exceeded.");
   at.examples("holdfast outbox stats --outbox redis://127.0.0.1 --json\nholdfast outbox stats --outbox sqlite:app.db --max-overdue 5m");
@@ -390,7 +385,7 @@ void add_cancel(command group) {
   });
 }
 
-void add_schema(command group) {
+void add_outbox_schema(command group) {
   command at = group.add("schema", "Print what creates the tables of an outbox on SQL");
   at.about("For those who create tables themselves; --create-schema does it for you.");
   at.examples("holdfast outbox schema --dialect postgresql\nholdfast outbox schema --dialect mariadb --prefix '{shop}'");
@@ -416,10 +411,10 @@ void add_outbox_commands(command root) {
   add_publish(group);
   add_work_command(group);
   add_tail_command(group);
-  add_list(group);
+  add_outbox_list(group);
   add_show(group);
   add_explain(group);
-  add_stats(group);
+  add_outbox_stats(group);
   add_parked(group);
   add_parked_verb(group, "replay", "Deliver parked events again", "Their attempts are counted from 0 again.", "replayed", &outbox::replay);
   add_parked_verb(group, "discard", "Forget parked events", "They are gone, and a key that waited for one goes on.", "discarded",
@@ -429,7 +424,7 @@ void add_outbox_commands(command root) {
   add_fsck(group);
   add_schedule(group);
   add_cancel(group);
-  add_schema(group);
+  add_outbox_schema(group);
 }
 
 }  // namespace holdfast::cli

@@ -7,14 +7,21 @@
 #include <holdfast/outbox.hpp>
 
 #include "command.hpp"
+#include "entry_text.hpp"
 #include "store_place.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
 
 namespace holdfast::cli {
+
+/// The time that a switch gives, or the default if it was not given.
+[[nodiscard]] inline std::chrono::milliseconds time_of(const option& given, std::string_view fallback) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(read_duration(given.text(fallback)));
+}
 
 /// The switches of every command that opens an outbox.
 struct outbox_place {

@@ -31,12 +31,7 @@ namespace holdfast::cli {
 
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::milliseconds;
-
-milliseconds time_of(const option& given, std::string_view otherwise) {
-  return duration_cast<milliseconds>(read_duration(given.text(otherwise)));
-}
 
 event_handler handler_of_program(std::string command) {
   return [command = std::move(command)](const delivery& what) {

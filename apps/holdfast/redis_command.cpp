@@ -47,7 +47,7 @@ std::string to_json(const examined& server) {
   return out + "]}";
 }
 
-void add_doctor(command group) {
+void add_redis_doctor(command group) {
   command at = group.add("doctor", "Say whether a Redis is fit for sequences and the outbox");
   at.about(
       "Asks the server, or every node of a Cluster, and changes nothing. Exit code 1 when something is bad: data would be lost.\n"
@@ -84,7 +84,7 @@ void add_doctor(command group) {
 void add_redis_commands(command root) {
   command group = root.add("redis", "A Redis, or a Redis Cluster, for sequences and the outbox");
   group.examples("holdfast redis doctor redis://127.0.0.1:6379");
-  add_doctor(group);
+  add_redis_doctor(group);
 }
 
 }  // namespace holdfast::cli

@@ -15,7 +15,7 @@ namespace holdfast::cli {
 
 namespace {
 
-[[noreturn]] void fail(const char* what, int reason) {
+[[noreturn]] void cannot_start(const char* what, int reason) {
   throw error(errc::unavailable,
               std::string(what) + ": " + std::generic_category().message(reason) + "; try again when the machine is less busy");
 }
@@ -25,7 +25,7 @@ struct pipe_ends {
   std::array<int, 2> ends{-1, -1};
 
   pipe_ends() {
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) cannot_start("cannot make a pipe", errno);
   }
   pipe_ends(const pipe_ends&) = delete;
   pipe_ends& operator=(const pipe_ends&) = delete;
@@ -54,7 +54,7 @@ std::string run_again(const std::vector<std::string>& words) {
   pid_t child = 0;
   const int reason = ::posix_spawn(&child, "/proc/self/exe", &files, nullptr, arguments.data(), ::environ);
   ::posix_spawn_file_actions_destroy(&files);
-  if (reason != 0) fail("cannot start another process", reason);
+  if (reason != 0) cannot_start("cannot start another process", reason);
 
   // Our copy of the writing end would keep the pipe open for ever.
   pipe_ends::close(channel.ends[1]);

@@ -84,7 +84,7 @@ void add_peek(command group) {
   });
 }
 
-void add_list(command group) {
+void add_seq_list(command group) {
   command at = group.add("list", "List the sequences, with how many ids each has allocated");
   at.about("The last number counts ids from 1; it is the last id where a sequence starts at 1 and increments by 1.");
   at.examples("holdfast seq list --store sqlite:ids.db\nholdfast seq list --store sqlite:ids.db --json");
@@ -159,7 +159,7 @@ void add_reset(command group) {
   });
 }
 
-void add_schema(command group) {
+void add_seq_schema(command group) {
   command at = group.add("schema", "Print what creates the table");
   at.examples("holdfast seq schema --dialect postgresql --prefix MYAPP_");
   const option dialect =
@@ -175,7 +175,7 @@ void add_schema(command group) {
   });
 }
 
-void add_doctor(command group) {
+void add_seq_doctor(command group) {
   command at = group.add("doctor", "Say whether a database keeps the ids it grants");
   at.about(
       "Looks at the settings that decide whether a granted block survives a crash, and changes nothing. Exit code 1 when ids could come\n"
@@ -208,11 +208,11 @@ void add_seq_commands(command root) {
       "holdfast seq list --store sqlite:ids.db");
   add_next(group);
   add_peek(group);
-  add_list(group);
+  add_seq_list(group);
   add_ensure(group);
   add_reset(group);
-  add_schema(group);
-  add_doctor(group);
+  add_seq_schema(group);
+  add_seq_doctor(group);
 }
 
 }  // namespace holdfast::cli

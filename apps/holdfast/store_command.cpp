@@ -93,7 +93,7 @@ void add_get(command group) {
   });
 }
 
-void add_list(command group) {
+void add_store_list(command group) {
   command at = group.add("list", "List the entries of a name");
   at.examples(
       "holdfast store list --store sqlite:answers.db --name country\nholdfast store list --store sqlite:answers.db --name country --json");
@@ -129,7 +129,7 @@ void add_rm(command group) {
   });
 }
 
-void add_stats(command group) {
+void add_store_stats(command group) {
   command at = group.add("stats", "Say how the store is, and how many entries a name has");
   at.examples("holdfast store stats --store sqlite:answers.db --name country --json");
   const store_place place(at);
@@ -151,7 +151,7 @@ void add_stats(command group) {
   });
 }
 
-void add_schema(command group) {
+void add_store_schema(command group) {
   command at = group.add("schema", "Print what creates the table");
   at.about("The types are each database's best. --published prints the table as the Java library documents it.");
   at.examples("holdfast store schema --dialect postgresql --prefix MYAPP_\nholdfast store schema --published");
@@ -185,11 +185,11 @@ void add_store_commands(command root) {
       "holdfast store get --store sqlite:answers.db --name country --key FR");
   add_put(group);
   add_get(group);
-  add_list(group);
+  add_store_list(group);
   add_rm(group);
   add_clean_command(group);
-  add_stats(group);
-  add_schema(group);
+  add_store_stats(group);
+  add_store_schema(group);
   add_transfer_commands(group);
   add_doctor_command(group);
   add_rekey_command(group);

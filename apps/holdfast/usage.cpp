@@ -13,7 +13,7 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::size_t page_width = 96;
+constexpr std::size_t help_width = 96;
 
 using entry = std::pair<std::string, std::string>;
 
@@ -39,7 +39,7 @@ void append_table(std::string& out, std::string_view title, const std::vector<en
     while (!rest.empty()) {
       const std::size_t space = rest.find(' ');
       const std::string_view word = rest.substr(0, space);
-      if (!fresh && column + 1 + word.size() > page_width) {
+      if (!fresh && column + 1 + word.size() > help_width) {
         out += "\n" + std::string(start, ' ');
         column = start;
         fresh = true;

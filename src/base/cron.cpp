@@ -79,7 +79,7 @@ std::vector<std::string_view> words(std::string_view text) {
 }
 
 /// A number in digits only: no sign, nothing behind it.
-std::optional<int> digits(std::string_view text) {
+std::optional<int> number_of(std::string_view text) {
   int value = 0;
   const char* begin = text.data();
   const char* end = begin + text.size();
@@ -92,7 +92,7 @@ std::optional<int> digits(std::string_view text) {
 int number(const field& of, std::string_view part, std::string_view text) {
   const auto name = std::find(of.names.begin(), of.names.end(), text);
   if (name != of.names.end()) return static_cast<int>(name - of.names.begin()) + of.first_name;
-  const auto value = digits(text);
+  const auto value = number_of(text);
   if (!value) refuse(of, part, "'" + std::string(text) + "' is no number" + (of.names.empty() ? "" : " and no name"));
   if (*value < of.low || *value > of.high)
     refuse(of, part, std::to_string(*value) + " is not between " + std::to_string(of.low) + " and " + std::to_string(of.high));
@@ -122,7 +122,7 @@ void add_range(const field& of, std::string_view part, std::bitset<size>& to) {
   }
   int step = 1;
   if (slash != std::string_view::npos) {
-    const auto given = digits(part.substr(slash + 1));
+    const auto given = number_of(part.substr(slash + 1));
     if (!given || *given < 1) refuse(of, part, "the step after '/' must be a number from 1 on");
     step = std::min(*given, 100);
   }
@@ -141,7 +141,7 @@ void add_days(const field& of, std::string_view text, std::bitset<32>& days, std
     } else if (part == "L") {
       from_last.set(0);
     } else {
-      const auto before = part.starts_with("L-") ? digits(part.substr(2)) : std::nullopt;
+      const auto before = part.starts_with("L-") ? number_of(part.substr(2)) : std::nullopt;
       if (!before || *before > 30) refuse(of, part, "write 'L' for the last day, 'L-1' to 'L-30' for days before it");
       from_last.set(static_cast<std::size_t>(*before));
     }

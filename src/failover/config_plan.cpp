@@ -19,14 +19,6 @@ using std::chrono::milliseconds;
 enum class store_type : std::uint8_t { inmemory, jdbc };
 enum class rejection : std::uint8_t { discard, caller_runs, abort };
 
-template <class T, class U>
-void set(T& to, const std::optional<U>& from) {
-  if (from) to = *from;
-}
-void set(milliseconds& to, const std::optional<std::chrono::microseconds>& from) {
-  if (from) to = std::chrono::ceil<milliseconds>(*from);
-}
-
 class planning {
  public:
   planning(const settings& from, engine_options base, std::vector<problem>& problems) : from_(from), problems_(problems) {

@@ -7,15 +7,6 @@ namespace HOLDFAST_NAMESPACE::config {
 
 namespace {
 
-template <class T, class U>
-void set(T& to, const std::optional<U>& from) {
-  if (from) to = *from;
-}
-template <class T>
-void set(std::optional<T>& to, const std::optional<T>& from) {
-  if (from) to = from;
-}
-
 bool any_of(const settings& from, std::string_view section, std::string_view of) {
   return std::ranges::any_of(known_keys(),
                              [&](const known_key& each) { return each.name.starts_with(section) && from.has(each.name, of); });

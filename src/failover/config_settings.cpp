@@ -102,21 +102,21 @@ std::optional<microseconds> parse_duration(std::string_view text) noexcept {
   return microseconds(total);
 }
 
-std::optional<expiry> parse_expiry(std::string_view text) {
+std::optional<holdfast::expiry> parse_expiry(std::string_view text) {
   text = trimmed(text);
   constexpr std::string_view policy = "policy:";
   if (text.starts_with(policy)) {
     const auto name = trimmed(text.substr(policy.size()));
     if (name.empty()) return std::nullopt;
-    return expiry::named(std::string(name));
+    return holdfast::expiry::named(std::string(name));
   }
-  if (const auto time = parse_duration(text)) return expiry(*time);
+  if (const auto time = parse_duration(text)) return holdfast::expiry(*time);
   const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = whole_number<std::int32_t>(text.substr(0, digits));
   const auto unit = trimmed(text.substr(digits));
   if (!number || *number > 10'000) return std::nullopt;
-  if (unit == "month" || unit == "months") return expiry(std::chrono::months(*number));
-  if (unit == "year" || unit == "years") return expiry(std::chrono::years(*number));
+  if (unit == "month" || unit == "months") return holdfast::expiry(std::chrono::months(*number));
+  if (unit == "year" || unit == "years") return holdfast::expiry(std::chrono::years(*number));
   return std::nullopt;
 }
 

@@ -91,4 +91,17 @@ class HOLDFAST_API settings {
   std::vector<std::string> warnings_{};
 };
 
+/// Assigns a setting to an option, if the file has that setting.
+template <class T, class U>
+void set(T& option, const std::optional<U>& setting) {
+  if (setting) option = *setting;
+}
+template <class T>
+void set(std::optional<T>& option, const std::optional<T>& setting) {
+  if (setting) option = setting;
+}
+inline void set(std::chrono::milliseconds& option, const std::optional<std::chrono::microseconds>& setting) {
+  if (setting) option = std::chrono::ceil<std::chrono::milliseconds>(*setting);
+}
+
 }  // namespace HOLDFAST_NAMESPACE::config

@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t max_key_code_points = 250;
 constexpr std::size_t kept_code_points = 50;
 constexpr std::size_t max_name = 200;
-constexpr std::size_t hash_digits = 64;
 
 void require_utf8(std::string_view text, const char* what) {
   if (!is_utf8(text)) throw error(errc::ill_formed_text, std::string("the ") + what + " is not well-formed UTF-8", {.path = what});
@@ -80,13 +79,15 @@ cachekit_keys::cachekit_keys(const cachekit_options& options) {
     if (c == ' ' || c == '\n' || c == '\r') c = '_';
   }
   hash_at_ = pattern_.size();
-  pattern_.append(hash_digits, '0').append(options.integrity ? ":1" : ":0").append(serializer_code(options.serializer, options.dialect));
+  pattern_.append(digest256_hex_length, '0')
+      .append(options.integrity ? ":1" : ":0")
+      .append(serializer_code(options.serializer, options.dialect));
   shortened_ = count_code_points(pattern_) > max_key_code_points;
 }
 
 std::string cachekit_keys::finish(const unsigned char* digest) const {
   std::string whole = pattern_;
-  to_hex(digest, hash_digits / 2, whole.data() + hash_at_);
+  to_hex(digest, digest256_hex_length / 2, whole.data() + hash_at_);
   if (!shortened_) return whole;
 
   const auto hash = blake2b_256(whole);

@@ -19,6 +19,9 @@ namespace HOLDFAST_NAMESPACE::key {
 using digest256 = std::array<unsigned char, 32>;
 using digest128 = std::array<unsigned char, 16>;
 
+/// Characters of a 32-byte digest in hexadecimal.
+inline constexpr std::size_t digest256_hex_length = 64;
+
 /// Unkeyed BLAKE2b with a 32-byte digest.
 [[nodiscard]] digest256 blake2b_256(std::string_view bytes);
 

@@ -1,6 +1,7 @@
 #include <holdfast/key/encryption.hpp>
 
 #include "base/aes_gcm.hpp"
+#include "base/hex.hpp"
 #include "base/nonce_source.hpp"
 #include "base/utf8.hpp"
 #include "key/sealing.hpp"
@@ -67,13 +68,6 @@ void hkdf_sha256(std::span<const std::byte> secret_input, byte_string salt, std:
   if (!context || EVP_KDF_derive(context.get(), reinterpret_cast<unsigned char*>(out.data()), out.size(), parameters.data()) != 1) {
     throw error(errc::internal, "OpenSSL could not run HKDF-SHA256; is its default provider loaded?");
   }
-}
-
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 nonce_source::instance_id random_instance() {

@@ -10,11 +10,9 @@ namespace HOLDFAST_NAMESPACE::key {
 
 namespace {
 
-constexpr std::size_t hash_digits = 64;
-
 std::string with_digest(const std::string& pattern, const digest256& digest) {
   std::string key = pattern;
-  to_hex(digest.data(), digest.size(), key.data() + key.size() - hash_digits);
+  to_hex(digest.data(), digest.size(), key.data() + key.size() - digest256_hex_length);
   return key;
 }
 
@@ -38,7 +36,7 @@ interop_keys::interop_keys(std::string_view ns, std::string_view operation) {
   if (ns == "ns" || ns == "nsapi") {
     throw error(errc::invalid_argument, "the namespace '" + std::string(ns) + "' is reserved; choose another", {.path = "namespace"});
   }
-  pattern_.append(ns).append(":").append(operation).append(":").append(hash_digits, '0');
+  pattern_.append(ns).append(":").append(operation).append(":").append(digest256_hex_length, '0');
 }
 
 std::string interop_keys::make(detail::argument_writer write) const {
@@ -64,7 +62,7 @@ hashed_key interop_keys::explain(std::span<const value> args) const {
   const auto digest = blake2b_256(result.message_pack);
   result.args_hash = to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
   result.key = pattern_;
-  result.key.replace(result.key.size() - hash_digits, hash_digits, result.args_hash);
+  result.key.replace(result.key.size() - digest256_hex_length, digest256_hex_length, result.args_hash);
   return result;
 }
 

@@ -24,9 +24,9 @@ using messagepack::token_kind;
 constexpr std::size_t shown_steps = 16;
 constexpr std::size_t shown_key_length = 64;
 
-std::string_view as_text(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-std::string quoted(std::string_view text) {
+std::string quoted_key(std::string_view text) {
   static constexpr char digits[] = "0123456789abcdef";
   const std::size_t shown = code_point_prefix(text, shown_key_length);
   std::string result = "\"";
@@ -46,7 +46,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string key_in_path(const value& key) {
-  if (const auto* text = key.if_is<std::string>()) return quoted(*text);
+  if (const auto* text = key.if_is<std::string>()) return quoted_key(*text);
   if (const auto* number = key.if_is<std::uint64_t>()) return std::to_string(*number);
   if (const auto* number = key.if_is<std::int64_t>()) return std::to_string(*number);
   if (const auto* truth = key.if_is<bool>()) return *truth ? "true" : "false";
@@ -110,7 +110,7 @@ class reader {
       case token_kind::extension:
         return finished(value(extension{next.extension_type, byte_string(next.payload.begin(), next.payload.end())}));
       case token_kind::text: {
-        const auto text = as_text(next.payload);
+        const auto text = text_of(next.payload);
         if (!is_utf8(text)) fail(errc::ill_formed_text, "text is not well-formed UTF-8; write binary data as bytes");
         return finished(value(text));
       }
@@ -221,7 +221,7 @@ value decode_value(std::span<const std::byte> document, const decode_limits& lim
                 "the document has more than " + std::to_string(limits.max_bytes) + " bytes; raise decode_limits::max_bytes",
                 {.path = "value"});
   }
-  if (as_text(document).starts_with("CK")) {
+  if (text_of(document).starts_with("CK")) {
     // Its first byte alone would read as the integer 67, which helps nobody to see what happened.
     throw error(errc::malformed, "this is a frame of CacheKit's Python auto mode, not an interop value; write it with interop mode",
                 {.path = "value"});

@@ -1,5 +1,7 @@
 #include <holdfast/key/value.hpp>
 
+#include "base/hex.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -19,13 +21,6 @@ std::size_t highest(const std::vector<value>& items) {
   std::size_t height = 0;
   for (const auto& item : items) height = std::max(height, item.height());
   return height;
-}
-
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 }  // namespace

@@ -13,12 +13,14 @@ namespace {
 
 namespace json = simdjson::ondemand;
 
-[[noreturn]] void refuse(std::string_view why) { throw error(errc::malformed, "what the outbox keeps is no entry: " + std::string(why)); }
+[[noreturn]] void refuse_entry(std::string_view why) {
+  throw error(errc::malformed, "what the outbox keeps is no entry: " + std::string(why));
+}
 
 template <class T>
 T checked(simdjson::simdjson_result<T> found, std::string_view what) {
   T value{};
-  if (std::move(found).get(value) != simdjson::SUCCESS) refuse(what);
+  if (std::move(found).get(value) != simdjson::SUCCESS) refuse_entry(what);
   return value;
 }
 
@@ -26,7 +28,7 @@ std::string text_of(json::value& value) { return std::string(checked(value.get_s
 
 std::int64_t number_of(json::value& value) {
   const auto number = checked(value.get_int64(), "a number is missing");
-  if (number < 0) refuse("a number is negative");
+  if (number < 0) refuse_entry("a number is negative");
   return number;
 }
 
@@ -41,7 +43,7 @@ std::string document_of(json::value& value) {
     auto array = checked(value.get_array(), "its payload is broken");
     raw = checked(array.raw_json(), "its payload is broken");
   } else {
-    refuse("its payload is neither object nor list");
+    refuse_entry("its payload is neither object nor list");
   }
   while (!raw.empty() && raw.back() != '}' && raw.back() != ']') raw.remove_suffix(1);
   return std::string(raw);
@@ -50,9 +52,9 @@ std::string document_of(json::value& value) {
 std::string bytes_of(json::value& value) {
   const auto text = checked(value.get_string(), "its payload is no text");
   const auto size = decoded_base64_size(text);
-  if (!size) refuse("its payload is not Base64");
+  if (!size) refuse_entry("its payload is not Base64");
   std::string bytes(*size, '\0');
-  if (!decode_base64(text, reinterpret_cast<std::byte*>(bytes.data()))) refuse("its payload is not Base64");
+  if (!decode_base64(text, reinterpret_cast<std::byte*>(bytes.data()))) refuse_entry("its payload is not Base64");
   return bytes;
 }
 
@@ -60,7 +62,7 @@ void read_headers(json::value& value, event& into) {
   auto object = checked(value.get_object(), "its headers are no object");
   for (auto found : object) {
     json::field field;
-    if (std::move(found).get(field) != simdjson::SUCCESS) refuse("its headers are broken");
+    if (std::move(found).get(field) != simdjson::SUCCESS) refuse_entry("its headers are broken");
     std::string name(checked(field.unescaped_key(), "a header has no name"));
     into.headers.insert_or_assign(std::move(name), text_of(field.value()));
   }
@@ -121,23 +123,23 @@ entry_content read_entry(std::string_view text) {
   result.what.content_type.clear();
   bool versioned = false;
   json::document document;
-  if (parser.iterate(padded.data(), padded.size(), padded.capacity()).get(document) != simdjson::SUCCESS) refuse("it is not JSON");
+  if (parser.iterate(padded.data(), padded.size(), padded.capacity()).get(document) != simdjson::SUCCESS) refuse_entry("it is not JSON");
   json::object object;
-  if (document.get_object().get(object) != simdjson::SUCCESS) refuse("it is no object");
+  if (document.get_object().get(object) != simdjson::SUCCESS) refuse_entry("it is no object");
   for (auto found : object) {
     json::field field;
-    if (std::move(found).get(field) != simdjson::SUCCESS) refuse("it is not JSON");
+    if (std::move(found).get(field) != simdjson::SUCCESS) refuse_entry("it is not JSON");
     const auto name = checked(field.unescaped_key(), "a field has no name");
     read_field(name, field.value(), result, versioned);
   }
   const char* rest = nullptr;
-  if (document.current_location().get(rest) == simdjson::SUCCESS) refuse("something follows it");
-  if (!versioned) refuse("it has no version");
-  if (!is_uuid(result.what.id)) refuse("its id is no UUID");
-  if (result.what.type.empty()) refuse("it has no type");
+  if (document.current_location().get(rest) == simdjson::SUCCESS) refuse_entry("something follows it");
+  if (!versioned) refuse_entry("it has no version");
+  if (!is_uuid(result.what.id)) refuse_entry("its id is no UUID");
+  if (result.what.type.empty()) refuse_entry("it has no type");
   const auto& what = result.what;
   if (what.payload_ref.empty() ? !what.payload_sha256.empty() || what.payload_size != 0 : !what.payload.empty()) {
-    refuse("its payload is neither here nor elsewhere");
+    refuse_entry("its payload is neither here nor elsewhere");
   }
   // A capacity that one huge entry made is not kept.
   if (padded.capacity() > (std::size_t{1} << 20U)) std::string().swap(padded);

@@ -14,24 +14,25 @@ namespace {
 
 constexpr std::string_view layout_version = "1";
 
-[[noreturn]] void refuse(const std::string& why) { throw error(errc::invalid_argument, why); }
+[[noreturn]] void refuse_server(const std::string& why) { throw error(errc::invalid_argument, why); }
 
 void check_server(const redis::server_report& server, const durability& how, bool allow_eviction) {
   const std::string name = "Redis " + server.address;
   if (!allow_eviction && !server.eviction.empty() && server.eviction != "noeviction") {
-    refuse(name + " throws keys away when its memory is full (maxmemory-policy " + server.eviction +
-           "), events too; say CONFIG SET maxmemory-policy noeviction, or set allow_eviction (--allow-unsafe)");
+    refuse_server(name + " throws keys away when its memory is full (maxmemory-policy " + server.eviction +
+                  "), events too; say CONFIG SET maxmemory-policy noeviction, or set allow_eviction (--allow-unsafe)");
   }
   const bool disk = how.level == durability::kind::fsynced;
   // Before the file: a server that is told to keep one would be refused all the same.
   if (disk && !server.can_wait_disk)
-    refuse(name + " " + server.version + " has no WAITAOF, which came with Redis 7.2; ask for aof or replicated instead");
+    refuse_server(name + " " + server.version + " has no WAITAOF, which came with Redis 7.2; ask for aof or replicated instead");
   if ((how.level == durability::kind::aof || disk) && !server.aof) {
-    refuse(name + " keeps no append-only file, so it cannot be '" + std::string(to_string(how.level)) + "'; say CONFIG SET appendonly yes");
+    refuse_server(name + " keeps no append-only file, so it cannot be '" + std::string(to_string(how.level)) +
+                  "'; say CONFIG SET appendonly yes");
   }
   if ((how.level == durability::kind::replicated || disk) && server.replicas < how.replicas) {
-    refuse(name + " has " + std::to_string(server.replicas) + " of the " + std::to_string(how.replicas) +
-           " replicas that have to confirm; connect them, or ask for less");
+    refuse_server(name + " has " + std::to_string(server.replicas) + " of the " + std::to_string(how.replicas) +
+                  " replicas that have to confirm; connect them, or ask for less");
   }
 }
 
@@ -49,8 +50,8 @@ redis_backend::redis_backend(std::shared_ptr<const redis::client> client, const 
 
 void redis_backend::require(const durability& how) {
   if (how.level == durability::kind::replicated && how.replicas == 0)
-    refuse("replicated to 0 replicas is no more than memory; say how many");
-  if (how.timeout.count() < 1) refuse("the timeout of a durability is 0: that would be for ever");
+    refuse_server("replicated to 0 replicas is no more than memory; say how many");
+  if (how.timeout.count() < 1) refuse_server("the timeout of a durability is 0: that would be for ever");
   {
     const std::scoped_lock lock(mutex_);
     if (std::find(verified_.begin(), verified_.end(), how) != verified_.end()) return;
@@ -71,7 +72,7 @@ void redis_backend::check_slots() const {
     const auto answers = client_->pipeline(questions);
     for (std::size_t i = 0; i < lane.keys.size(); ++i) {
       if (answers.at(i).integer() == key::redis_slot(lane.keys.at(i))) continue;
-      refuse("this Cluster puts the key '" + lane.keys.at(i) + "' into another slot than Redis does; an outbox cannot be kept here");
+      refuse_server("this Cluster puts the key '" + lane.keys.at(i) + "' into another slot than Redis does; an outbox cannot be kept here");
     }
   }
 }
@@ -83,7 +84,8 @@ void redis_backend::note_layout(std::string_view prefix) {
   const auto expect = [&](const std::string& key, std::string_view type) {
     const auto kind = client_->call(command("TYPE").key(key).idempotent()).text();
     if (kind != type && kind != "none") {
-      refuse("the key '" + key + "' holds a " + kind + ", which no outbox wrote; choose another prefix, or remove what is kept there");
+      refuse_server("the key '" + key + "' holds a " + kind +
+                    ", which no outbox wrote; choose another prefix, or remove what is kept there");
     }
   };
   expect(meta, "hash");
@@ -99,11 +101,12 @@ void redis_backend::note_layout(std::string_view prefix) {
     noted = read();
   }
   if (noted.at(0).text() != layout_version) {
-    refuse("the outbox '" + std::string(prefix) + "' has the layout " + noted.at(0).text() + ", not 1; use the Holdfast that made it");
+    refuse_server("the outbox '" + std::string(prefix) + "' has the layout " + noted.at(0).text() +
+                  ", not 1; use the Holdfast that made it");
   }
   if (noted.at(1).text() != wanted) {
-    refuse("the outbox '" + std::string(prefix) + "' has " + noted.at(1).text() + " lanes, not " + wanted +
-           ": their number is fixed when it is made");
+    refuse_server("the outbox '" + std::string(prefix) + "' has " + noted.at(1).text() + " lanes, not " + wanted +
+                  ": their number is fixed when it is made");
   }
 }
 

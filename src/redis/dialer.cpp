@@ -18,10 +18,8 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-constexpr auto patience = std::chrono::milliseconds(250);  // with one address, before the next is tried beside it
-constexpr std::size_t most_targets = 64;                   // that are tried for one connection
-
-std::string text_of(int number) { return std::generic_category().message(number); }
+constexpr auto next_address_delay = std::chrono::milliseconds(250);  // with one address, before the next is tried beside it
+constexpr std::size_t most_targets = 64;                             // that are tried for one connection
 
 [[noreturn]] void cannot_connect(const std::string& name, const std::string& why, bool late) {
   throw error(late ? errc::timeout : errc::unavailable, "cannot connect to Redis at " + name + ": " + why, {.transient = true});
@@ -65,7 +63,7 @@ std::vector<target> look_up(const std::string& address) {
     hints.ai_flags = AI_NUMERICSERV;
     wrong = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   }
-  if (wrong != 0) cannot_connect(address, wrong == EAI_SYSTEM ? text_of(errno) : ::gai_strerror(wrong), false);
+  if (wrong != 0) cannot_connect(address, wrong == EAI_SYSTEM ? std::generic_category().message(errno) : ::gai_strerror(wrong), false);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
   std::vector<target> all;
   for (const addrinfo* each = list.get(); each != nullptr && all.size() < most_targets; each = each->ai_next) {
@@ -80,7 +78,7 @@ dialer::dialer(std::string name, std::vector<target> to, steady::time_point dead
     : name_(std::move(name)), to_(std::move(to)), deadline_(deadline), last_problem_(EADDRNOTAVAIL) {
   // Where there is little time, each gets its part of it.
   const auto share = (deadline - steady::now()) / static_cast<steady::duration::rep>(to_.size() + 1);
-  apart_ = std::clamp<steady::duration>(share, steady::duration::zero(), patience);
+  apart_ = std::clamp<steady::duration>(share, steady::duration::zero(), next_address_delay);
   under_way_.reserve(to_.size());
 }
 
@@ -88,7 +86,7 @@ dialer::~dialer() {
   for (const int each : under_way_) ::close(each);
 }
 
-void dialer::fail(int problem) const { cannot_connect(name_, text_of(problem), problem == ETIMEDOUT); }
+void dialer::fail(int problem) const { cannot_connect(name_, std::generic_category().message(problem), problem == ETIMEDOUT); }
 
 /// Connected at once: the socket. Otherwise -1, and it is under way, or failed.
 int dialer::start_next() {

@@ -13,7 +13,7 @@ namespace {
 /// How soon one that waits for a connection sees that it is its turn, while others are under way.
 constexpr auto glance = std::chrono::milliseconds(2);
 /// How long one node is waited for before another is asked beside it.
-constexpr auto patience = std::chrono::milliseconds(250);
+constexpr auto next_node_delay = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -126,7 +126,7 @@ void client::state::ask_slots(std::span<const std::string> nodes, steady::time_p
   carrier with(nodes.size(), deadline);
   // As a dialer does it.
   const auto share = (deadline - steady::now()) / static_cast<steady::duration::rep>(2 * nodes.size() + 1);
-  const auto apart = std::clamp<steady::duration>(share, steady::duration::zero(), patience);
+  const auto apart = std::clamp<steady::duration>(share, steady::duration::zero(), next_node_delay);
   std::size_t asked = 0;
   auto next_at = steady::now();
   while ((asked < nodes.size() || !trips.empty()) && steady::now() < deadline) {

@@ -19,8 +19,6 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-std::string text_of(int number) { return std::generic_category().message(number); }
-
 void set(int socket, int level, int name, int value) { ::setsockopt(socket, level, name, &value, sizeof value); }
 
 }  // namespace
@@ -100,7 +98,7 @@ step_result wire::write(std::string_view bytes) {
     if (done >= 0) return {.what = step::done, .bytes = static_cast<std::size_t>(done)};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.what = step::wait_write};
-    return closed(text_of(errno));
+    return closed(std::generic_category().message(errno));
   }
 }
 
@@ -115,7 +113,7 @@ step_result wire::read(std::span<char> into) {
     if (done == 0) return closed("the server closed it");
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {.what = step::wait_read};
-    return closed(text_of(errno));
+    return closed(std::generic_category().message(errno));
   }
 }
 

@@ -14,6 +14,7 @@
 #if HOLDFAST_HAS_POSTGRES
 #include "sql/h2_connection.hpp"
 #include "sql/postgres_connection.hpp"
+#include "sql/postgres_conninfo.hpp"
 #endif
 #if HOLDFAST_HAS_MYSQL
 #include "sql/mysql_connection.hpp"
@@ -83,19 +84,11 @@ connection_factory sqlite_connector(const url& given, const database_options& op
 #endif
 
 #if HOLDFAST_HAS_POSTGRES
-/// A value of libpq's keyword form, quoted.
-std::string quoted(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "'";
-}
-
 connection_factory postgres_connector(const url& given, const database_options& options) {
   std::string words;
-  const auto add = [&words](std::string_view name, std::string_view text) { words += std::string(name) + "=" + quoted(text) + " "; };
+  const auto add = [&words](std::string_view name, std::string_view text) {
+    words += std::string(name) + "=" + postgres::quoted_value(text) + " ";
+  };
   if (!given.host.empty()) add("host", given.host);
   if (given.port) add("port", std::to_string(*given.port));
   if (!given.path.empty()) add("dbname", given.path);

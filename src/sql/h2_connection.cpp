@@ -1,7 +1,9 @@
 #include "sql/h2_connection.hpp"
 
+#include "sql/checked_limit.hpp"
 #include "sql/h2_errors.hpp"
 #include "sql/h2_values.hpp"
+#include "sql/postgres_conninfo.hpp"
 #include "sql/postgres_session.hpp"
 
 #include <libpq-fe.h>
@@ -24,27 +26,16 @@ using postgres::effect;
 /// Statements kept on the server by one connection.
 constexpr std::size_t most_kept = 200;
 /// Rows in one statement: each number of rows is a statement of its own to keep.
-constexpr std::size_t most_rows = 64;
-constexpr std::size_t most_bytes = std::size_t{8} << 20U;
+constexpr std::size_t most_h2_rows = 64;
+constexpr std::size_t most_h2_bytes = std::size_t{8} << 20U;
 
-std::chrono::milliseconds checked(std::chrono::milliseconds limit) {
-  if (limit <= std::chrono::milliseconds::zero()) throw error(errc::invalid_argument, "a time limit must be longer than zero");
-  return std::min(limit, std::chrono::milliseconds(std::chrono::hours(24)));
-}
-
-std::string quoted(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "'";
-}
+/// The longest limit that H2 is given.
+constexpr auto longest_h2_limit = std::chrono::hours(24);
 
 postgres_options conversation(const h2_options& options) {
   std::string words = "sslmode=disable gssencmode=disable";
   const auto add = [&words](std::string_view name, std::string_view value) {
-    words.append(" ").append(name).append("=").append(quoted(value));
+    words.append(" ").append(name).append("=").append(postgres::quoted_value(value));
   };
   add("host", options.host);
   add("port", std::to_string(options.port));
@@ -52,15 +43,8 @@ postgres_options conversation(const h2_options& options) {
   add("user", options.user);
   add("password", options.password);
   return {.connection_string = words,
-          .connect_timeout = checked(options.connect_timeout),
-          .statement_timeout = checked(options.statement_timeout)};
-}
-
-std::uint64_t affected_by(const PGresult* done) {
-  const std::string_view digits = PQcmdTuples(const_cast<PGresult*>(done));  // it only reads, but its declaration is older than const
-  std::uint64_t count = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  return count;
+          .connect_timeout = checked_limit(options.connect_timeout, longest_h2_limit),
+          .statement_timeout = checked_limit(options.statement_timeout, longest_h2_limit)};
 }
 
 struct free_by_libpq {
@@ -96,8 +80,8 @@ value read_value(const PGresult* from, int row, int column, type wanted) {
   return PQftype(from, column) == bytea ? read_bytes(data) : std::string(text);
 }
 
-outcome read(const PGresult* done, const std::vector<type>& wanted) {
-  outcome result{.rows = rows(wanted.size()), .affected = affected_by(done)};
+outcome read_text_rows(const PGresult* done, const std::vector<type>& wanted) {
+  outcome result{.rows = rows(wanted.size()), .affected = postgres::affected_rows(done)};
   if (wanted.empty()) return result;
   const auto columns = static_cast<std::size_t>(PQnfields(done));
   if (columns != wanted.size())
@@ -158,7 +142,7 @@ class h2_connection final : public connection {
  public:
   explicit h2_connection(const h2_options& options)
       : session_(conversation(options), {.name = "H2", .explain = &h2::from_server, .acknowledge_at_once = true}),
-        limit_(checked(options.statement_timeout)) {
+        limit_(checked_limit(options.statement_timeout, longest_h2_limit)) {
     const deadline until(limit_);
     const auto version = session_.query("SELECT version()", effect::none, until);
     if (PQntuples(version.get()) != 1 || std::string_view(PQgetvalue(version.get(), 0, 0)).find(" H2 ") == std::string_view::npos)
@@ -173,7 +157,7 @@ class h2_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::h2; }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
-  void limit(std::chrono::milliseconds longest) override { limit_ = checked(longest); }
+  void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest, longest_h2_limit); }
 
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     if (parameters.size() != s.parameters.size())
@@ -250,9 +234,9 @@ class h2_connection final : public connection {
   static std::size_t fitting(std::span<const std::vector<parameter>> columns, std::size_t first, std::size_t count) {
     std::size_t bytes = 0;
     std::size_t last = first;
-    for (; last < count && last - first < most_rows; ++last) {
+    for (; last < count && last - first < most_h2_rows; ++last) {
       for (const auto& column : columns) bytes += size_of(column[last]);
-      if (last > first && bytes > most_bytes) break;
+      if (last > first && bytes > most_h2_bytes) break;
     }
     return last;
   }
@@ -290,7 +274,7 @@ class h2_connection final : public connection {
     const auto e = session_.in_transaction() ? effect::none : effect::commits;
     const auto done = session_.execute(known->name, parameters, e, until);
     try {
-      return read(done.get(), wanted);
+      return read_text_rows(done.get(), wanted);
     } catch (const error& problem) {
       throw error(problem.code(), problem.message(), {.in_doubt = e == effect::commits});
     }

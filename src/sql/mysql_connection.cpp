@@ -1,5 +1,6 @@
 #include "sql/mysql_connection.hpp"
 
+#include "sql/checked_limit.hpp"
 #include "sql/mysql_batch.hpp"
 #include "sql/mysql_errors.hpp"
 #include "sql/mysql_link.hpp"
@@ -27,11 +28,6 @@ constexpr std::size_t small_packet = std::size_t{16} * 1024;
 
 constexpr const char* savepoint = "holdfast_batch";
 
-std::chrono::milliseconds checked(std::chrono::milliseconds limit) {
-  if (limit <= std::chrono::milliseconds::zero()) throw error(errc::invalid_argument, "a time limit must be longer than nothing");
-  return limit;
-}
-
 /// All of the session in one round trip.
 std::string settings(const mysql::link& on, std::chrono::milliseconds statement_timeout) {
   // One variable, two names: the old one is gone from MySQL 8, the new one came to MariaDB with 11.1.
@@ -48,7 +44,7 @@ std::string settings(const mysql::link& on, std::chrono::milliseconds statement_
 
 mysql_options completed(mysql_options options) {
   if (options.socket.empty() && options.host.empty()) options.host = "127.0.0.1";
-  checked(options.statement_timeout);
+  (void)checked_limit(options.statement_timeout);
   return options;
 }
 
@@ -131,7 +127,7 @@ class mysql_connection final : public connection {
     }
   }
 
-  void limit(std::chrono::milliseconds longest) override { limit_ = checked(longest); }
+  void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest); }
 
   [[nodiscard]] bool broken() const noexcept override { return link_.broken(); }
 
@@ -277,7 +273,7 @@ class mysql_connection final : public connection {
 
 std::unique_ptr<connection> connect_mysql(const mysql_options& options) {
   const auto whole = completed(options);
-  return std::make_unique<mysql_connection>(whole, time_limit::in(checked(whole.connect_timeout)));
+  return std::make_unique<mysql_connection>(whole, time_limit::in(checked_limit(whole.connect_timeout)));
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

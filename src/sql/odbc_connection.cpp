@@ -1,5 +1,6 @@
 #include "sql/odbc_connection.hpp"
 
+#include "sql/checked_limit.hpp"
 #include "sql/odbc_link.hpp"
 #include "sql/odbc_thread.hpp"
 
@@ -16,13 +17,11 @@ using steady = std::chrono::steady_clock;
 using odbc::request;
 
 /// What one statement carries at most.
-constexpr std::size_t most_rows = 256;
-constexpr std::size_t most_bytes = std::size_t{4} << 20U;
+constexpr std::size_t most_odbc_rows = 256;
+constexpr std::size_t most_odbc_bytes = std::size_t{4} << 20U;
 
-std::chrono::milliseconds checked(std::chrono::milliseconds limit) {
-  if (limit <= std::chrono::milliseconds::zero()) throw error(errc::invalid_argument, "a time limit must be longer than zero");
-  return std::min(limit, std::chrono::milliseconds(std::chrono::hours(24)));
-}
+/// The longest limit that a driver is given.
+constexpr auto longest_odbc_limit = std::chrono::hours(24);
 
 /// Reading changes nothing; anything else may.
 bool changes(std::string_view text) {
@@ -34,10 +33,11 @@ bool changes(std::string_view text) {
 
 class odbc_connection final : public connection {
  public:
-  explicit odbc_connection(const odbc_options& options) : limit_(checked(options.statement_timeout)), owner_(getpid()) {
+  explicit odbc_connection(const odbc_options& options)
+      : limit_(checked_limit(options.statement_timeout, longest_odbc_limit)), owner_(getpid()) {
     const auto made = std::make_shared<std::shared_ptr<odbc::link>>();
     if (!thread_.run([made, options] { *made = std::make_shared<odbc::link>(options); },
-                     steady::now() + checked(options.connect_timeout))) {
+                     steady::now() + checked_limit(options.connect_timeout, longest_odbc_limit))) {
       throw error(errc::timeout, "the ODBC driver did not connect within " + std::to_string(options.connect_timeout.count()) + " ms",
                   {.transient = true});
     }
@@ -64,7 +64,7 @@ class odbc_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }
   [[nodiscard]] bool broken() const noexcept override { return thread_.lost() || broken_; }
-  void limit(std::chrono::milliseconds longest) override { limit_ = checked(longest); }
+  void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest, longest_odbc_limit); }
 
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     if (parameters.size() != s.parameters.size())
@@ -194,11 +194,11 @@ class odbc_connection final : public connection {
     if (!link_->takes_arrays()) return 1;
     std::size_t widest = 0;
     std::size_t rows_fitting = 0;
-    for (; first + rows_fitting < count && rows_fitting < most_rows; ++rows_fitting) {
+    for (; first + rows_fitting < count && rows_fitting < most_odbc_rows; ++rows_fitting) {
       std::size_t width = 0;
       for (const auto& column : columns) width += odbc::size_of(column[first + rows_fitting]);
       widest = std::max(widest, width);
-      if (rows_fitting > 0 && (width > odbc::large_value || widest * (rows_fitting + 1) > most_bytes)) break;
+      if (rows_fitting > 0 && (width > odbc::large_value || widest * (rows_fitting + 1) > most_odbc_bytes)) break;
       if (width > odbc::large_value) return 1;
     }
     return rows_fitting;

@@ -1,5 +1,6 @@
 #include "sql/postgres_connection.hpp"
 
+#include "sql/checked_limit.hpp"
 #include "sql/postgres_binary.hpp"
 #include "sql/postgres_conninfo.hpp"
 #include "sql/postgres_session.hpp"
@@ -23,16 +24,11 @@ using postgres::column_reader;
 using postgres::deadline;
 using postgres::effect;
 
-constexpr auto longest_limit = std::chrono::milliseconds(std::numeric_limits<int>::max()) - postgres::server_margin;
+constexpr auto longest_postgres_limit = std::chrono::milliseconds(std::numeric_limits<int>::max()) - postgres::server_margin;
 
-std::chrono::milliseconds checked(std::chrono::milliseconds limit) {
-  if (limit <= std::chrono::milliseconds::zero()) throw error(errc::invalid_argument, "a time limit must be longer than zero");
-  return std::min(limit, longest_limit);
-}
-
-postgres_options checked(postgres_options options) {
-  options.connect_timeout = checked(options.connect_timeout);
-  options.statement_timeout = checked(options.statement_timeout);
+postgres_options with_checked_limits(postgres_options options) {
+  options.connect_timeout = checked_limit(options.connect_timeout, longest_postgres_limit);
+  options.statement_timeout = checked_limit(options.statement_timeout, longest_postgres_limit);
   return options;
 }
 
@@ -54,15 +50,8 @@ bool ends_transaction(std::string_view text) {
   return false;
 }
 
-std::uint64_t affected_by(const PGresult* done) {
-  const std::string_view digits = PQcmdTuples(const_cast<PGresult*>(done));  // it only reads, but its declaration is older than const
-  std::uint64_t count = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  return count;
-}
-
-outcome read(const PGresult* done, const std::vector<type>& wanted) {
-  outcome result{.rows = rows(wanted.size()), .affected = affected_by(done)};
+outcome read_binary_rows(const PGresult* done, const std::vector<type>& wanted) {
+  outcome result{.rows = rows(wanted.size()), .affected = postgres::affected_rows(done)};
   if (wanted.empty()) return result;  // whoever wants no columns may run what returns some
   const auto columns = static_cast<std::size_t>(PQnfields(done));
   if (columns != wanted.size())
@@ -92,7 +81,7 @@ class postgres_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
-  void limit(std::chrono::milliseconds longest) override { limit_ = checked(longest); }
+  void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest, longest_postgres_limit); }
 
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     if (parameters.size() != s.parameters.size())
@@ -218,7 +207,7 @@ class postgres_connection final : public connection {
 
   static outcome understood(const postgres::result& done, const std::vector<type>& wanted, effect e) {
     try {
-      return read(done.get(), wanted);
+      return read_binary_rows(done.get(), wanted);
     } catch (const error& problem) {
       // Done, but we cannot say what came of it.
       throw error(problem.code(), problem.message(), {.in_doubt = e == effect::commits});
@@ -292,7 +281,7 @@ class postgres_connection final : public connection {
 }  // namespace
 
 std::unique_ptr<connection> connect_postgres(const postgres_options& options) {
-  return std::make_unique<postgres_connection>(checked(options));
+  return std::make_unique<postgres_connection>(with_checked_limits(options));
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql

@@ -43,6 +43,15 @@ bool is_misread(std::string_view uri) {
 
 }  // namespace
 
+std::string quoted_value(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
 conninfo::conninfo(std::vector<std::pair<const char*, std::string>> words) : words_(std::move(words)) {
   for (const auto& [keyword, value] : words_) {
     keywords_.push_back(keyword);

@@ -5,6 +5,7 @@
 #include "sql/postgres_connection.hpp"
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,9 @@ class conninfo {
   std::vector<const char*> keywords_{};
   std::vector<const char*> values_{};
 };
+
+/// A value for a connection string of the form `keyword=value`, quoted.
+[[nodiscard]] std::string quoted_value(std::string_view text);
 
 /// How much longer than our own limit the server is allowed: it ends what we gave up waiting for, or a lock queue would fill with it.
 inline constexpr std::chrono::milliseconds server_margin{1'000};

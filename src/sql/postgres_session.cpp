@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE::sql::postgres {
@@ -39,6 +40,13 @@ int milliseconds_until(std::chrono::steady_clock::time_point when) {
 
 void clear_result::operator()(pg_result* r) const noexcept { PQclear(r); }
 
+std::uint64_t affected_rows(const pg_result* r) noexcept {
+  const std::string_view digits = PQcmdTuples(const_cast<pg_result*>(r));  // it only reads, but its declaration is older than const
+  std::uint64_t count = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  return count;
+}
+
 session::session(const postgres_options& options, server_kind kind) : kind_(kind), owner_(getpid()) {
   try {
     connect(options);
@@ -51,10 +59,10 @@ session::session(const postgres_options& options, server_kind kind) : kind_(kind
 session::~session() {
   if (handle_ != nullptr && getpid() != owner_) {
     // In a child process: libpq would say goodbye on the socket that the parent still uses. Let it speak to nobody.
-    const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nowhere >= 0) {
-      dup2(nowhere, PQsocket(handle_));
-      close(nowhere);
+      ::dup2(nowhere, PQsocket(handle_));
+      ::close(nowhere);
     }
   }
   PQfinish(handle_);  // does not block: so was the socket told

@@ -23,6 +23,9 @@ struct clear_result {
 };
 using result = std::unique_ptr<pg_result, clear_result>;
 
+/// Rows that a statement changed; 0 for one that changes none.
+[[nodiscard]] std::uint64_t affected_rows(const pg_result* r) noexcept;
+
 /// When a call must end.
 struct deadline {
   explicit deadline(std::chrono::milliseconds longest) : limit(longest), when(std::chrono::steady_clock::now() + longest) {}

@@ -36,7 +36,7 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-void check_id(std::string_view id) {
+void check_key_id(std::string_view id) {
   const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "keys"}); };
   if (id.empty()) fail("a key has no id; write it as id:key");
   // Not repeated in the message: what was meant to be a key may stand where the id should.
@@ -86,7 +86,7 @@ bool sealing_key::operator==(const sealing_key& other) const noexcept {
 }
 
 sealing_ring& sealing_ring::add(std::string id, sealing_key key) {
-  check_id(id);
+  check_key_id(id);
   if (id != java_id && key.reveal().size() != sealing_key::size) refuse_key();
   if (keys_.size() == max_keys) throw error(errc::too_large, "a key ring has at most 64 keys; remove the oldest", {.path = "keys"});
   for (const auto& [other_id, other] : keys_) {

@@ -1,5 +1,6 @@
 #include "store/lease.hpp"
 
+#include "sql/dialect.hpp"
 #include "store/merge_text.hpp"
 #include "store/statements.hpp"
 
@@ -10,8 +11,6 @@ namespace {
 
 using sql::dialect_id;
 using sql::type;
-
-bool is_mysql(dialect_id dialect) { return dialect == dialect_id::mysql || dialect == dialect_id::mariadb; }
 
 /// The server's own time, in microseconds since 1970: one form that every dialect can compare and add to.
 std::string now_text(dialect_id dialect) {

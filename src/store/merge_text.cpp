@@ -7,18 +7,17 @@ namespace {
 using sql::dialect_id;
 using sql::type;
 
-constexpr std::string_view columns = "FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS";
 constexpr std::string_view values_of_source =
     "src.FAILOVER_NAME, src.FAILOVER_KEY, src.AS_OF, src.EXPIRE_ON, src.PAYLOAD, src.PAYLOAD_CLASS";
 
 /// From the row of values on. SET is not qualified: some refuse it, and all understand it without.
 std::string from_source() {
-  return ") AS src (" + std::string(columns) +
+  return ") AS src (" + std::string(entry_columns) +
          ") ON (held.FAILOVER_NAME = src.FAILOVER_NAME AND held.FAILOVER_KEY = src.FAILOVER_KEY)"
          " WHEN MATCHED AND (src.AS_OF >= held.AS_OF OR held.AS_OF > ?) THEN UPDATE SET AS_OF = src.AS_OF, EXPIRE_ON = src.EXPIRE_ON, "
          "PAYLOAD = src.PAYLOAD, PAYLOAD_CLASS = src.PAYLOAD_CLASS"
          " WHEN NOT MATCHED THEN INSERT (" +
-         std::string(columns) + ") VALUES (" + std::string(values_of_source) + ")";
+         std::string(entry_columns) + ") VALUES (" + std::string(values_of_source) + ")";
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ sql::batch_statement merge_statement(dialect_id dialect, const std::string& tabl
                " WHEN MATCHED THEN UPDATE SET AS_OF = ?, EXPIRE_ON = ?, PAYLOAD = ?, PAYLOAD_CLASS = ?"
                " WHERE held.AS_OF <= ? OR held.AS_OF > ?"
                " WHEN NOT MATCHED THEN INSERT (" +
-               std::string(columns) + ") VALUES ";
+               std::string(entry_columns) + ") VALUES ";
       s.row = "(?, ?, ?, ?, ?, ?)";
       s.order = {0, 1, 2, 3, 4, 5, 2, 6, 0, 1, 2, 3, 4, 5};
       break;

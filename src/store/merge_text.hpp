@@ -10,6 +10,9 @@
 /// The words of those who have neither ON CONFLICT nor ON DUPLICATE KEY: H2, SQL Server, Oracle.
 namespace HOLDFAST_NAMESPACE {
 
+/// The columns of an entry, in the order in which every statement gives and takes them.
+inline constexpr std::string_view entry_columns = "FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS";
+
 /// Whether the dialect's upsert is a MERGE.
 [[nodiscard]] bool merges(sql::dialect_id dialect) noexcept;
 

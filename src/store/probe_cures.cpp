@@ -1,5 +1,6 @@
 #include "store/probe_cures.hpp"
 
+#include "sql/dialect.hpp"
 #include "store/schema.hpp"
 
 #include <algorithm>
@@ -9,8 +10,6 @@ namespace HOLDFAST_NAMESPACE::probing {
 namespace {
 
 using sql::dialect_id;
-
-bool is_mysql(dialect_id d) { return d == dialect_id::mysql || d == dialect_id::mariadb; }
 
 constexpr std::string_view key_columns = "(FAILOVER_NAME, FAILOVER_KEY)";
 constexpr std::string_view all_columns = "FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS";

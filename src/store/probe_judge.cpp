@@ -1,3 +1,4 @@
+#include "sql/dialect.hpp"
 #include "store/probe_cures.hpp"
 #include "store/probe_facts.hpp"
 
@@ -11,8 +12,6 @@ namespace HOLDFAST_NAMESPACE::probing {
 namespace {
 
 using sql::dialect_id;
-
-bool is_mysql(dialect_id d) { return d == dialect_id::mysql || d == dialect_id::mariadb; }
 
 /// A column of the published table.
 struct wanted_column {

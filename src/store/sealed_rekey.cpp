@@ -9,7 +9,7 @@ namespace {
 /// Each page is one transaction: small, so that writers of the same rows do not wait long.
 constexpr std::size_t page_size = 100;
 /// How often an entry is looked at again when others wrote it meanwhile.
-constexpr int most_tries = 3;
+constexpr int most_rereads = 3;
 
 class rekeying {
  public:
@@ -81,7 +81,7 @@ class rekeying {
 
   void again(const rewriting& first) {
     std::optional<rewriting> todo;
-    for (int tried = 0; tried < most_tries; ++tried) {
+    for (int tried = 0; tried < most_rereads; ++tried) {
       auto there = raw_.find({first.was.name, first.was.realm}, first.was.key);
       if (there && there->payload == first.payload) {  // it was replaced after all
         ++report_.changed;

@@ -1,5 +1,6 @@
 #include "store/statements.hpp"
 
+#include "sql/dialect.hpp"
 #include "sql/table_prefix.hpp"
 #include "store/merge_text.hpp"
 
@@ -12,10 +13,6 @@ namespace {
 
 using sql::dialect_id;
 using sql::type;
-
-constexpr std::string_view columns = "FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS";
-
-bool is_mysql(dialect_id d) { return d == dialect_id::mysql || d == dialect_id::mariadb; }
 
 /// Numbers the question marks where the database wants numbers.
 std::string numbered(std::string_view text, dialect_id dialect) {
@@ -46,7 +43,7 @@ std::string upsert_text(dialect_id dialect, const std::string& table, type paylo
   const std::string into = "INSERT INTO " + table;
   if (dialect == dialect_id::postgresql) {
     const std::string payload_array = payload == type::bytes ? "bytea[]" : "text[]";
-    return into + " AS held (" + std::string(columns) + ") SELECT " +
+    return into + " AS held (" + std::string(entry_columns) + ") SELECT " +
            (time.zone.empty() ? "*" : "n, k, " + time.local("a") + ", " + time.local("e") + ", p, c") +
            " FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::" + payload_array + ", $6::text[])" +
            (time.zone.empty() ? "" : " AS given (n, k, a, e, p, c)") +
@@ -54,8 +51,8 @@ std::string upsert_text(dialect_id dialect, const std::string& table, type paylo
            "PAYLOAD = EXCLUDED.PAYLOAD, PAYLOAD_CLASS = EXCLUDED.PAYLOAD_CLASS WHERE EXCLUDED.AS_OF >= held.AS_OF OR held.AS_OF > " +
            time.local("$7");
   }
-  if (dialect == dialect_id::sqlite) return into + " AS held (" + std::string(columns) + ") VALUES ";
-  return into + " (" + std::string(columns) + ") VALUES ";
+  if (dialect == dialect_id::sqlite) return into + " AS held (" + std::string(entry_columns) + ") VALUES ";
+  return into + " (" + std::string(entry_columns) + ") VALUES ";
 }
 
 /// What follows the rows.
@@ -180,7 +177,7 @@ store_statements make_statements(sql::dialect_id dialect, const std::string& pre
     make_upsert(s.upsert, dialect, table, payload, time, options);
   }
   s.insert.text = with(store_query::insert,
-                       "INSERT INTO " + table + " (" + std::string(columns) + ") VALUES (?, ?, " + given + ", " + given + ", ?, ?)");
+                       "INSERT INTO " + table + " (" + std::string(entry_columns) + ") VALUES (?, ?, " + given + ", " + given + ", ?, ?)");
   s.insert.parameters = row;
   s.update.text = with(store_query::update, "UPDATE " + table + " SET AS_OF = " + given + ", EXPIRE_ON = " + given +
                                                 ", PAYLOAD = ?, PAYLOAD_CLASS = ? WHERE FAILOVER_NAME = ? AND "

@@ -14,7 +14,7 @@ namespace {
 /// The innermost scope of each thread. The scopes themselves are the list: nothing is allocated, nothing is left behind.
 thread_local tenant_scope* innermost = nullptr;
 
-void check_id(std::string_view id) {
+void check_tenant_id(std::string_view id) {
   const auto fail = [](errc code, const std::string& why) { throw error(code, why, {.path = "tenant"}); };
   if (id.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) fail(errc::invalid_argument, "the id of the tenant is blank");
   if (id.size() > max_tenant_length) fail(errc::too_large, "the id of the tenant is longer than 128 bytes");
@@ -31,7 +31,7 @@ registry checked(const std::vector<std::string>& ids) {
   if (ids.size() > max_tenants) throw error(errc::too_large, "there are more than 10,000 tenants", {.path = "tenants"});
   registry known;
   for (const auto& id : ids) {
-    check_id(id);
+    check_tenant_id(id);
     if (!known.insert(id).second) throw error(errc::duplicate, "the tenant '" + id + "' is there twice", {.path = "tenants"});
   }
   return known;
@@ -136,7 +136,7 @@ class realm_store final : public tenant_store {
 }  // namespace
 
 tenant_scope::tenant_scope(std::optional<std::string> tenant) : tenant_(std::move(tenant)), before_(innermost) {
-  if (tenant_) check_id(*tenant_);
+  if (tenant_) check_tenant_id(*tenant_);
   innermost = this;
 }
 tenant_scope::~tenant_scope() {

@@ -2,7 +2,7 @@
 // committed: then some do, so the test can fail.
 //
 // HOLDFAST_SEQUENCE_KILLS says how many kills each store gets; 125, so that there are 500 in all. The long run is
-// HOLDFAST_SEQUENCE_KILLS=500 ctest --preset dev -R '^sequence_kill'
+// HOLDFAST_SEQUENCE_KILLS=500 ctest --preset test -R '^sequence_kill'
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>

@@ -34,7 +34,7 @@ java_process::java_process(std::uint16_t port, const std::string& database, cons
   const auto pipe_name = directory_.path() / "questions";
   checked(mkfifo(pipe_name.c_str(), 0600), "mkfifo");
   // For reading too, or opening it would wait for Java.
-  questions_ = checked(open(pipe_name.c_str(), O_RDWR | O_CLOEXEC), "open");
+  questions_ = checked(::open(pipe_name.c_str(), O_RDWR | O_CLOEXEC), "open");
   std::array<int, 2> ends{};
   checked(pipe2(ends.data(), O_CLOEXEC), "pipe2");
   answers_ = ends[0];
@@ -46,13 +46,13 @@ java_process::java_process(std::uint16_t port, const std::string& database, cons
   options.log = directory_.path() / "log";
   options.output = ends[1];
   java_.emplace(std::move(options));
-  close(ends[1]);
+  ::close(ends[1]);
 }
 
 java_process::~java_process() {
   java_.reset();
-  close(questions_);
-  close(answers_);
+  ::close(questions_);
+  ::close(answers_);
 }
 
 nlohmann::json java_process::ask(const nlohmann::json& question) {

@@ -8,23 +8,23 @@
 namespace holdfast::test {
 namespace {
 
-constexpr auto user = "mysql";
+constexpr auto mariadb_user = "mysql";
 
-void check(const program_result& result, const std::string& what) {
+void require_success(const program_result& result, const std::string& what) {
   if (!result.status.success()) throw std::runtime_error(what + ": " + result.status.describe() + ": " + result.error + result.output);
 }
 
 // The redo log is made small: it is copied at every start.
 const std::vector<std::string> sizes{"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M"};
 
-void make_data(const std::filesystem::path& data) {
+void make_mariadb_data(const std::filesystem::path& data) {
   const auto place = data.parent_path();
   std::vector<std::string> install{
       "mariadb-install-db", "--no-defaults",  "--datadir=" + data.string(), "--auth-root-authentication-method=normal",
       "--skip-test-db",     "--debug-no-sync"};
   install.insert(install.end(), sizes.begin(), sizes.end());
-  check(run_program({.argv = install, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = user}),
-        "mariadb-install-db");
+  require_success(run_program({.argv = install, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = mariadb_user}),
+                  "mariadb-install-db");
 
   const auto statements = place / "statements";
   std::ofstream out(statements);
@@ -42,9 +42,9 @@ void make_data(const std::filesystem::path& data) {
   if (!out.flush()) throw std::runtime_error("cannot write " + statements.string());
   std::vector<std::string> bootstrap{"mariadbd", "--no-defaults", "--datadir=" + data.string(), "--bootstrap", "--debug-no-sync"};
   bootstrap.insert(bootstrap.end(), sizes.begin(), sizes.end());
-  const auto result =
-      run_program({.argv = bootstrap, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = user, .input = statements});
-  check(result, "mariadbd --bootstrap");
+  const auto result = run_program(
+      {.argv = bootstrap, .environment = {"TMPDIR=" + place.string()}, .directory = place, .user = mariadb_user, .input = statements});
+  require_success(result, "mariadbd --bootstrap");
   if (result.error.find("ERROR") != std::string::npos) throw std::runtime_error("mariadbd --bootstrap: " + result.error);
 }
 
@@ -54,7 +54,7 @@ std::string mariadb_endpoint::run_client(const std::string& sql, const std::stri
   auto result = run_program({.argv = {"mariadb", "--no-defaults", "--protocol=tcp", "-h", "127.0.0.1", "-P", std::to_string(port()), "-u",
                                       "admin", "--connect-timeout=10", "--default-character-set=utf8mb4", "-N", "-B", "-e", sql, database},
                              .environment = {"MYSQL_PWD=secret"}});
-  check(result, "mariadb");
+  require_success(result, "mariadb");
   return std::move(result.output);
 }
 
@@ -65,13 +65,13 @@ void mariadb_endpoint::make_database(const std::string& name) const {
 void mariadb_endpoint::remove_database(const std::string& name) const { run_client("DROP DATABASE IF EXISTS `" + name + "`", "mysql"); }
 
 mariadb_server::mariadb_server(server_options options) : mariadb_endpoint(0), options_(std::move(options)) {
-  if (options_.directory.empty()) temporary_.emplace("mariadb", user, medium::memory);
+  if (options_.directory.empty()) temporary_.emplace("mariadb", mariadb_user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
-  copy_data_template("mariadb-1", user, data, make_data);
+  copy_data_template("mariadb-1", mariadb_user, data, make_mariadb_data);
 
   prepare({.name = "MariaDB",
-           .user = user,
+           .user = mariadb_user,
            .data = data,
            .log = place / "mariadb.log",
            .command =

@@ -6,9 +6,9 @@
 namespace holdfast::test {
 namespace {
 
-constexpr auto user = "postgres";  // it refuses root
+constexpr auto pgbouncer_user = "postgres";  // it refuses root
 
-void write_file(const std::filesystem::path& file, const std::string& text) {
+void write_setting(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);
   out << text;
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
@@ -16,11 +16,12 @@ void write_file(const std::filesystem::path& file, const std::string& text) {
 
 }  // namespace
 
-pgbouncer::pgbouncer(const postgres_endpoint& server, std::vector<std::string> settings) : place_("pgbouncer", user, medium::memory) {
+pgbouncer::pgbouncer(const postgres_endpoint& server, std::vector<std::string> settings)
+    : place_("pgbouncer", pgbouncer_user, medium::memory) {
   const auto place = place_.path();
-  write_file(place / "users", "\"holdfast\" \"secret\"\n");
+  write_setting(place / "users", "\"holdfast\" \"secret\"\n");
   prepare({.name = "PgBouncer",
-           .user = user,
+           .user = pgbouncer_user,
            .data = place,
            .log = place / "pgbouncer.log",
            .command =
@@ -31,7 +32,7 @@ pgbouncer::pgbouncer(const postgres_endpoint& server, std::vector<std::string> s
                      "\nunix_socket_dir =\npool_mode = transaction\nauth_type = scram-sha-256\nauth_file = " + (place / "users").string() +
                      "\n";
                  for (const auto& each : settings) text.append(each).append("\n");
-                 write_file(place / "pgbouncer.ini", text);
+                 write_setting(place / "pgbouncer.ini", text);
                  return std::vector<std::string>{"pgbouncer", (place / "pgbouncer.ini").string()};
                },
            .ready = [](pid_t, const std::string& log) { return log.find("process up") != std::string::npos; },

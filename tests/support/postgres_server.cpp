@@ -14,7 +14,7 @@
 namespace holdfast::test {
 namespace {
 
-constexpr auto user = "postgres";  // initdb refuses root
+constexpr auto postgres_user = "postgres";  // initdb refuses root
 
 std::filesystem::path find_programs() {
   if (const char* place = std::getenv("HOLDFAST_POSTGRES_BIN")) return place;
@@ -32,7 +32,7 @@ const std::filesystem::path& programs() {
   return place;
 }
 
-void check(const program_result& result, const std::string& what) {
+void expect_success(const program_result& result, const std::string& what) {
   if (!result.status.success()) throw std::runtime_error(what + ": " + result.status.describe() + ": " + result.error + result.output);
 }
 
@@ -42,15 +42,15 @@ void write_file(const std::filesystem::path& file, const std::string& text) {
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
-void make_data(const std::filesystem::path& data) {
+void make_postgres_data(const std::filesystem::path& data) {
   const auto place = data.parent_path();
   const auto password = place / "password";
   write_file(password, "secret\n");
-  check(run_program({.argv = {programs() / "initdb", "-D", data, "-U", user, "--pwfile=" + password.string(), "--auth=scram-sha-256", "-E",
-                              "UTF8", "--locale=C.UTF-8", "--no-sync"},
-                     .directory = place,
-                     .user = user}),
-        "initdb");
+  expect_success(run_program({.argv = {programs() / "initdb", "-D", data, "-U", postgres_user, "--pwfile=" + password.string(),
+                                       "--auth=scram-sha-256", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"},
+                              .directory = place,
+                              .user = postgres_user}),
+                 "initdb");
   // Single-user mode: no port is needed. One statement a line.
   const auto statements = place / "statements";
   write_file(statements,
@@ -58,9 +58,9 @@ void make_data(const std::filesystem::path& data) {
              "CREATE DATABASE holdfast OWNER holdfast\n");
   const auto result = run_program({.argv = {programs() / "postgres", "--single", "-D", data, "-c", "fsync=off", "postgres"},
                                    .directory = place,
-                                   .user = user,
+                                   .user = postgres_user,
                                    .input = statements});
-  check(result, "postgres --single");
+  expect_success(result, "postgres --single");
   if (result.error.find("ERROR") != std::string::npos) throw std::runtime_error("postgres --single: " + result.error);
 }
 
@@ -94,9 +94,9 @@ void tidy_up(const std::filesystem::path& data) {
 
 std::string postgres_endpoint::run_client(const std::string& sql, const std::string& database) const {
   auto result = run_program({.argv = {programs() / "psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1",
-                                      "-p", std::to_string(port()), "-U", user, "-d", database, "-c", sql},
+                                      "-p", std::to_string(port()), "-U", postgres_user, "-d", database, "-c", sql},
                              .environment = {"PGPASSWORD=secret", "PGCONNECT_TIMEOUT=10", "PGOPTIONS", "PGSERVICE", "PGHOSTADDR"}});
-  check(result, "psql");
+  expect_success(result, "psql");
   return std::move(result.output);
 }
 
@@ -111,7 +111,7 @@ void postgres_endpoint::remove_database(const std::string& name) const {
 postgres_server::postgres_server(server_options options) : postgres_endpoint(0), options_(std::move(options)) {
   prepare_and_start([](const std::filesystem::path& data) {
     const auto version = programs().parent_path().filename().string();
-    copy_data_template("postgresql-" + version + "-1", user, data, make_data);
+    copy_data_template("postgresql-" + version + "-1", postgres_user, data, make_postgres_data);
   });
 }
 
@@ -120,11 +120,11 @@ postgres_server::postgres_server(const postgres_endpoint& primary, std::uint16_t
   const auto way = [](std::uint16_t port) { return "host=127.0.0.1 user=postgres password=secret port=" + std::to_string(port); };
   options_.settings.push_back("primary_conninfo=" + way(link));
   prepare_and_start([&](const std::filesystem::path& data) {
-    check(run_program({.argv = {programs() / "pg_basebackup", "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d",
-                                way(primary.port())},
-                       .directory = data.parent_path(),
-                       .user = user}),
-          "pg_basebackup");
+    expect_success(run_program({.argv = {programs() / "pg_basebackup", "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync", "-d",
+                                         way(primary.port())},
+                                .directory = data.parent_path(),
+                                .user = postgres_user}),
+                   "pg_basebackup");
   });
 }
 
@@ -133,13 +133,13 @@ void postgres_server::promote() const {
 }
 
 void postgres_server::prepare_and_start(const std::function<void(const std::filesystem::path& data)>& fill) {
-  if (options_.directory.empty()) temporary_.emplace("postgres", user, medium::memory);
+  if (options_.directory.empty()) temporary_.emplace("postgres", postgres_user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
   fill(data);
 
   prepare({.name = "PostgreSQL",
-           .user = user,
+           .user = postgres_user,
            .data = data,
            .log = place / "postgres.log",
            .command =

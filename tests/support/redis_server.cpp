@@ -11,7 +11,7 @@
 namespace holdfast::test {
 namespace {
 
-constexpr auto user = "redis";
+constexpr auto redis_user = "redis";
 
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
@@ -45,11 +45,11 @@ std::string redis_endpoint::run(const std::vector<std::string>& words) const {
 }
 
 redis_server::redis_server(redis_options options) : redis_endpoint(0), options_(std::move(options)) {
-  if (options_.directory.empty()) temporary_.emplace("redis", user, medium::memory);
+  if (options_.directory.empty()) temporary_.emplace("redis", redis_user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
 
   prepare({.name = "Redis",
-           .user = user,
+           .user = redis_user,
            .data = place,
            .log = place / "redis.log",
            .command =

@@ -31,7 +31,7 @@ std::string path_of(std::string_view hex) { return path_of(from_hex(hex)); }
 
 value list_of(std::vector<value> items) { return key::list{std::move(items)}; }
 value map_of(std::vector<std::pair<value, value>> items) { return key::map{std::move(items)}; }
-value bytes_of(std::string_view hex) { return from_hex(hex); }
+value binary(std::string_view hex) { return from_hex(hex); }
 
 // ---- published vectors
 
@@ -86,7 +86,7 @@ TEST(MessagePackReader, WhatIsReadIsWrittenBackTheSame) {
 
 TEST(MessagePackReader, AcceptsWhatOtherWritersWrite) {
   EXPECT_EQ(decode("93cd002ad2ffffffffcf0000000000000001"), list_of({42, -1, 1}));
-  EXPECT_EQ(decode("dc0003d903616263de0001a16101c50002dead"), list_of({"abc", map_of({{"a", 1}}), bytes_of("dead")}));
+  EXPECT_EQ(decode("dc0003d903616263de0001a16101c50002dead"), list_of({"abc", map_of({{"a", 1}}), binary("dead")}));
   EXPECT_EQ(decode("82a16202a16101"), map_of({{"b", 2}, {"a", 1}}));
   EXPECT_EQ(decode("ca3fc00000"), value(1.5));
   EXPECT_EQ(decode("81012a"), map_of({{1, 42}}));
@@ -141,8 +141,8 @@ TEST(MessagePackReader, ReadsNullBooleansAndFloats) {
 TEST(MessagePackReader, ReadsEveryWidthOfTextBytesAndExtensions) {
   EXPECT_EQ(decode("a0"), value(""));
   for (const auto* hex : {"a3616263", "d903616263", "da0003616263", "db00000003616263"}) EXPECT_EQ(decode(hex), value("abc")) << hex;
-  for (const auto* hex : {"c40100", "c5000100", "c60000000100"}) EXPECT_EQ(decode(hex), bytes_of("00")) << hex;
-  EXPECT_EQ(decode("c400"), bytes_of(""));
+  for (const auto* hex : {"c40100", "c5000100", "c60000000100"}) EXPECT_EQ(decode(hex), binary("00")) << hex;
+  EXPECT_EQ(decode("c400"), binary(""));
   for (const auto* hex : {"d4ff2a", "c701ff2a", "c80001ff2a", "c900000001ff2a"}) {
     EXPECT_EQ(decode(hex), value(key::extension{-1, from_hex("2a")})) << hex;
   }

@@ -41,9 +41,9 @@ class money {
   long cents_;
 };
 
-struct colour {
+struct paint {
   int red = 0;
-  bool operator==(const colour&) const = default;
+  bool operator==(const paint&) const = default;
 };
 struct plain {
   int x = 0;
@@ -56,9 +56,9 @@ struct rude {};
 }  // namespace app
 
 template <>
-struct holdfast::codec<app::colour> {
-  [[nodiscard]] std::string encode(const app::colour& c) const { return {static_cast<char>(c.red)}; }
-  [[nodiscard]] app::colour decode(std::string_view bytes) const { return {static_cast<unsigned char>(bytes.at(0))}; }
+struct holdfast::codec<app::paint> {
+  [[nodiscard]] std::string encode(const app::paint& c) const { return {static_cast<char>(c.red)}; }
+  [[nodiscard]] app::paint decode(std::string_view bytes) const { return {static_cast<unsigned char>(bytes.at(0))}; }
 };
 
 namespace holdfast::test {
@@ -73,7 +73,7 @@ TEST(Codec, IsDeducedFromTheType) {
   static_assert(encodable<std::string> && encodable<std::vector<std::byte>>);
   static_assert(encodable<app::country> && encodable<std::vector<app::country>> && encodable<std::optional<app::country>>);
   static_assert(encodable<std::vector<std::optional<app::country>>> && encodable<std::map<std::string, app::country>>);
-  static_assert(encodable<app::money> && encodable<app::colour> && encodable<int> && encodable<nlohmann::json>);
+  static_assert(encodable<app::money> && encodable<app::paint> && encodable<int> && encodable<nlohmann::json>);
   static_assert(!encodable<app::plain> && !encodable<std::vector<app::plain>> && !encodable<std::optional<app::plain>>);
   static_assert(!encodable<int*>);
   static_assert(codec_for<json_codec<std::string>, std::string> && !codec_for<json_codec<std::string>, int>);
@@ -106,7 +106,7 @@ TEST(Codec, JsonCarriesStructsContainersAndOptionals) {
 TEST(Codec, YoursComeFirst) {
   EXPECT_EQ(encode_payload(app::money(250)), "cents=250");
   EXPECT_EQ(there_and_back(app::money(250)), app::money(250));
-  EXPECT_EQ(there_and_back(app::colour{200}), app::colour{200});
+  EXPECT_EQ(there_and_back(app::paint{200}), app::paint{200});
 }
 
 TEST(Codec, WhatJsonCannotSayIsRefused) {
@@ -163,7 +163,7 @@ TEST(Codec, WhatACodecThrowsBecomesAnError) {
   auto e = failure_of([] { (void)decode_payload<app::money>("euros"); });
   EXPECT_EQ(e.code(), errc::malformed);
   EXPECT_EQ(e.message(), "the payload cannot be decoded: no cents");
-  EXPECT_EQ(failure_of([] { (void)decode_payload<app::colour>(""); }).code(), errc::malformed);
+  EXPECT_EQ(failure_of([] { (void)decode_payload<app::paint>(""); }).code(), errc::malformed);
   EXPECT_EQ(failure_of([] { (void)encode_payload(app::rude{}); }).code(), errc::malformed);
   EXPECT_THROW((void)decode_payload<app::rude>(""), std::bad_alloc) << "no fault of the bytes";
 }

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string a_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-const std::string b_key = "ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
+const std::string sealed_key_a = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const std::string sealed_key_b = "ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
 
 /// The model, and who it says that its table is shared with.
 class raw_store final : public store {
@@ -66,7 +66,7 @@ class Sealed : public ::testing::Test {
   }
 
   std::shared_ptr<raw_store> raw_ = std::make_shared<raw_store>();
-  std::shared_ptr<sealed_store> sealed_ = make_sealed(raw_, {.keys = ring("k1:" + a_key)});
+  std::shared_ptr<sealed_store> sealed_ = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a)});
 };
 
 TEST_F(Sealed, NothingOfThePayloadIsBelow) {
@@ -195,10 +195,10 @@ TEST_F(Sealed, TheBorderBetweenNameAndKeyCounts) {
 
 TEST_F(Sealed, AnotherKeyOfTheSameIdOpensNothing) {
   sealed_->put(make("FR"));
-  const auto wrong = make_sealed(raw_, {.keys = ring("k1:" + b_key)});
+  const auto wrong = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_b)});
   const auto refused = failure_of([&] { (void)wrong->find("country", "FR"); });
   EXPECT_EQ(refused.code(), errc::tampered);
-  const auto unknown = make_sealed(raw_, {.keys = ring("k2:" + b_key)});
+  const auto unknown = make_sealed(raw_, {.keys = ring("k2:" + sealed_key_b)});
   const auto missing = failure_of([&] { (void)unknown->find("country", "FR"); });
   EXPECT_EQ(missing.code(), errc::not_found);
   EXPECT_NE(std::string(missing.what()).find("'k1'"), std::string::npos) << missing.what();
@@ -206,7 +206,7 @@ TEST_F(Sealed, AnotherKeyOfTheSameIdOpensNothing) {
 
 TEST_F(Sealed, AnOldKeyOpensAndTheCurrentOneSeals) {
   sealed_->put(make("old"));
-  sealed_->use(ring("k2:" + b_key + "\nk1:" + a_key));
+  sealed_->use(ring("k2:" + sealed_key_b + "\nk1:" + sealed_key_a));
   sealed_->put(make("new"));
   EXPECT_TRUE(raw("new").starts_with("ENC(k2:"));
   EXPECT_TRUE(sealed_->find("country", "old").has_value());
@@ -222,7 +222,7 @@ TEST_F(Sealed, PlaintextIsReadOnlyWhereItIsAllowed) {
   const auto refused = failure("FR");
   EXPECT_EQ(refused.code(), errc::permission);
   EXPECT_NE(std::string(refused.what()).find("read_plaintext"), std::string::npos);
-  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + a_key), .read_plaintext = true});
+  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_plaintext = true});
   EXPECT_EQ(migrating->find("country", "FR").value().payload, "{}");
   put_raw("cut", "ENC(k1:SEYB");
   EXPECT_EQ(failure_of([&] { (void)migrating->find("country", "cut"); }).code(), errc::malformed) << "half an envelope is no plaintext";
@@ -231,7 +231,7 @@ TEST_F(Sealed, PlaintextIsReadOnlyWhereItIsAllowed) {
 TEST_F(Sealed, Base64IsReadOnlyWhereItIsAllowedAndNeverWritten) {
   put_raw("FR", "ENC(b64:eyJhIjoxfQ==)");
   EXPECT_EQ(failure("FR").code(), errc::permission);
-  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + a_key), .read_base64 = true});
+  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_base64 = true});
   EXPECT_EQ(migrating->find("country", "FR").value().payload, R"({"a":1})");
   put_raw("FR", "ENC(b64:eyJhIjoxfQ=)");
   EXPECT_EQ(failure_of([&] { (void)migrating->find("country", "FR"); }).code(), errc::malformed);
@@ -251,10 +251,11 @@ TEST_F(Sealed, AListLeavesOutWhatCannotBeOpened) {
 
 TEST_F(Sealed, SaysWhatCannotBeSealed) {
   EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {}); }).code(), errc::invalid_argument) << "no key";
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(nullptr, {.keys = ring("k1:" + a_key)}); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("aesgcm:" + a_key)}); }).code(), errc::invalid_argument)
+  EXPECT_EQ(failure_of([&] { (void)make_sealed(nullptr, {.keys = ring("k1:" + sealed_key_a)}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("aesgcm:" + sealed_key_a)}); }).code(), errc::invalid_argument)
       << "not Java's table";
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("k1:" + a_key + ",aesgcm:" + b_key)}); }).code(), errc::invalid_argument)
+  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a + ",aesgcm:" + sealed_key_b)}); }).code(),
+            errc::invalid_argument)
       << "a Java key that would never be used";
   EXPECT_EQ(failure_of([&] { (void)sealed_->rekey(); }).code(), errc::invalid_argument) << "the model cannot rewrite";
 }
@@ -271,7 +272,8 @@ TEST_F(Sealed, ThreadsSealAndOpenWhileKeysChange) {
       }
     });
   }
-  for (int i = 0; i < 50; ++i) sealed_->use(i % 2 == 0 ? ring("k2:" + b_key + ",k1:" + a_key) : ring("k1:" + a_key + ",k2:" + b_key));
+  for (int i = 0; i < 50; ++i)
+    sealed_->use(i % 2 == 0 ? ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a) : ring("k1:" + sealed_key_a + ",k2:" + sealed_key_b));
   threads.clear();
   EXPECT_EQ(sealed_->numbers().refused, 0U);
 }
@@ -284,7 +286,7 @@ TEST_F(Sealed, NobodyKeepsTheKeysBeforeHoweverManyAreBusyWithThem) {
     threads.reserve(many);
     for (int i = 0; i < many; ++i) threads.emplace_back([this, key = what + std::to_string(i)] { sealed_->put(make(key)); });
     gate.arrive_and_wait();  // all have sealed, and none has put
-    if (what == "before") sealed_->use(ring("k2:" + b_key + ",k1:" + a_key));
+    if (what == "before") sealed_->use(ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a));
     gate.arrive_and_wait();
   };
   raw_->at_the_gate = &gate;
@@ -295,7 +297,7 @@ TEST_F(Sealed, NobodyKeepsTheKeysBeforeHoweverManyAreBusyWithThem) {
     EXPECT_TRUE(raw("before" + std::to_string(i)).starts_with("ENC(k1:"));
     EXPECT_TRUE(raw("after" + std::to_string(i)).starts_with("ENC(k2:"));
   }
-  sealed_->use(ring("k2:" + b_key));
+  sealed_->use(ring("k2:" + sealed_key_b));
   EXPECT_EQ(failure("before0").code(), errc::not_found);
   EXPECT_EQ(sealed_->find("country", "after0").value().payload, make("after0").payload);
   EXPECT_EQ(sealed_->numbers().sealed, 2U * many);
@@ -307,14 +309,14 @@ TEST_F(Sealed, NobodyKeepsTheKeysBeforeHoweverManyAreBusyWithThem) {
 
 TEST_F(Sealed, WritesForAJavaPeerAsItReads) {
   const auto shared = std::make_shared<raw_store>(holdfast::peer::java);
-  const auto sealed = make_sealed(shared, {.keys = ring("aesgcm:" + a_key)});
+  const auto sealed = make_sealed(shared, {.keys = ring("aesgcm:" + sealed_key_a)});
   EXPECT_EQ(sealed->peer(), holdfast::peer::java);
   sealed->put(make("FR", "{}"));
   const auto text = shared->find("country", "FR").value().payload.value();
   EXPECT_TRUE(text.starts_with("ENC(aesgcm:")) << text;
   EXPECT_EQ(text.size(), 60U) << "2 bytes: a nonce of 16, a tag of 16, in Base64, with ENC(aesgcm:)";
   EXPECT_EQ(sealed->find("country", "FR").value().payload, "{}");
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(shared, {.keys = ring("k1:" + a_key)}); }).code(), errc::invalid_argument)
+  EXPECT_EQ(failure_of([&] { (void)make_sealed(shared, {.keys = ring("k1:" + sealed_key_a)}); }).code(), errc::invalid_argument)
       << "Java has no k1";
 }
 
@@ -322,9 +324,9 @@ TEST_F(Sealed, OpensWhatJavaSealedOnlyWhereItIsAllowed) {
   // Made by tests/integration/java/Sealed.java with the key 00 01 ... 1f: AES/GCM/NoPadding, a nonce of 16 bytes a0 ... af, no associated data.
   put_raw("FR", "ENC(aesgcm:oKGio6SlpqeoqaqrrK2ur1GBTd11qO9M4dht0IN36LL/VbmCtl9ydaeXBy0YvyZXRQ==)");
   EXPECT_EQ(failure("FR").code(), errc::permission);
-  const auto reading = make_sealed(raw_, {.keys = ring("k1:" + b_key + ",aesgcm:" + a_key), .read_java = true});
+  const auto reading = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_b + ",aesgcm:" + sealed_key_a), .read_java = true});
   EXPECT_EQ(reading->find("country", "FR").value().payload, R"({"name":"France"})");
-  const auto without = make_sealed(raw_, {.keys = ring("k1:" + b_key), .read_java = true});
+  const auto without = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_b), .read_java = true});
   EXPECT_EQ(failure_of([&] { (void)without->find("country", "FR"); }).code(), errc::not_found);
 }
 

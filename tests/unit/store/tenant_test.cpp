@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-entry make(std::string key, std::string payload = "{}") {
+entry entry_of(std::string key, std::string payload = "{}") {
   const auto now = system_clock()->now();
   return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
 }
@@ -28,7 +28,7 @@ class Tenants : public ::testing::Test {
 };
 
 TEST_F(Tenants, EachHasItsOwnEntries) {
-  const auto e = make("k", "acme's");
+  const auto e = entry_of("k", "acme's");
   {
     const tenant_scope scope("acme");
     store_->put(e);
@@ -93,7 +93,7 @@ TEST_F(Tenants, AnExceptionLeavesTheScope) {
 
 TEST_F(Tenants, AnotherThreadIsNobodyUntilItIsTold) {
   const tenant_scope scope("acme");
-  store_->put(make("k"));
+  store_->put(entry_of("k"));
   const auto captured = current_tenant();
   std::jthread([&] {
     EXPECT_EQ(current_tenant(), std::nullopt);
@@ -139,7 +139,7 @@ TEST_F(Tenants, TheDefaultStandsInForNobodyButNotForStrangers) {
 
 TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
   const tenant_scope scope("acme");
-  auto e = make("k");
+  auto e = entry_of("k");
   e.realm = "globex";
   EXPECT_EQ(failure_of([&] { store_->put(e); }).code(), errc::permission);
   EXPECT_EQ(failure_of([&] { (void)store_->find({"n", "globex"}, "k"); }).code(), errc::permission);
@@ -149,8 +149,8 @@ TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
   e.realm = "acme";
   store_->put(e);
   EXPECT_EQ(store_->find({"n", "acme"}, "k"), e) << "what was given comes back";
-  const std::vector<entry> mixed{make("a"), [] {
-                                   auto other = make("b");
+  const std::vector<entry> mixed{entry_of("a"), [] {
+                                   auto other = entry_of("b");
                                    other.realm = "globex";
                                    return other;
                                  }()};
@@ -161,7 +161,7 @@ TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
 TEST_F(Tenants, ExpiryCoversEveryTenant) {
   for (const char* who : {"acme", "globex"}) {
     const tenant_scope scope((std::string(who)));
-    store_->put(make("k"));
+    store_->put(entry_of("k"));
   }
   EXPECT_EQ(store_->expire(system_clock()->now() + 2h, 10), 2U) << "and needs no scope";
 }
@@ -243,7 +243,7 @@ TEST_F(Tenants, TenThousandInventedIdsAreRefusedAndLeaveNothing) {
         refused += e.code() == errc::permission ? 1 : 0;
       }
       try {
-        store_->put(make("k"));
+        store_->put(entry_of("k"));
       } catch (const error& e) {
         refused += e.code() == errc::permission ? 1 : 0;
       }

@@ -303,7 +303,7 @@ TEST_F(WriteBehindFaults, CountsForOthers) {
 }
 
 /// A store below that stops until it is let go.
-class gate {
+class exit_gate {
  public:
   void pass() {
     std::unique_lock lock(mutex_);
@@ -346,7 +346,7 @@ class WriteBehindThreads : public WriteBehindFixture {
 };
 
 TEST_F(WriteBehindThreads, BlocksUntilThereIsRoomOrTheDeadline) {
-  gate door;
+  exit_gate door;
   below_->before = [&](operation what, auto) {
     if (what == operation::put) door.pass();
   };
@@ -379,7 +379,7 @@ TEST_F(WriteBehindThreads, BlocksUntilThereIsRoomOrTheDeadline) {
 }
 
 TEST_F(WriteBehindThreads, AHungStoreHangsNeitherFlushNorDestructor) {
-  auto door = std::make_shared<gate>();
+  auto door = std::make_shared<exit_gate>();
   below_->before = [door](operation what, auto) {
     if (what == operation::put) door->pass();
   };
