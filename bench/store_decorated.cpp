@@ -33,7 +33,7 @@ class by_hand final : public executor {
     tasks_.push_back(std::move(what));
     return true;
   }
-  bool post_at(steady::time_point, task what) override { return post(std::move(what)); }
+  bool post_after(steady::duration, task what) override { return post(std::move(what)); }
   void run_all() {
     while (!tasks_.empty()) {
       const auto next = std::move(tasks_.back());

@@ -28,8 +28,9 @@ class HOLDFAST_API executor {
   /// must not be lost elsewhere (a shared_ptr that the task captures). A task should not throw; what it throws is counted and dropped.
   [[nodiscard]] virtual bool post(task what) = 0;
 
-  /// The same, not before that moment (which may have passed already).
-  [[nodiscard]] virtual bool post_at(std::chrono::steady_clock::time_point when, task what) = 0;
+  /// The same, not before the delay has passed on the executor's own clock. A delay of zero or less means as soon as it can. A delay that
+  /// reaches beyond the last moment of that clock never ends.
+  [[nodiscard]] virtual bool post_after(std::chrono::steady_clock::duration delay, task what) = 0;
 };
 
 struct thread_pool_options {
@@ -60,8 +61,8 @@ struct executor_close_report {
 /// After fork the child has none of the threads: it must not use the pool.
 class HOLDFAST_API thread_pool : public executor {
  public:
-  /// Stops intake, drops timers that are not due, and runs what is queued until the deadline. Once closed it stays closed; a second call
-  /// waits again for what is still running.
+  /// Stops intake, drops timers that are not due, and runs what is queued until the deadline, a moment of std::chrono::steady_clock. Once
+  /// closed it stays closed; a second call waits again for what is still running.
   virtual executor_close_report close(std::chrono::steady_clock::time_point deadline) = 0;
 
   struct numbers {

@@ -1,6 +1,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/executor.hpp>
 
+#include "base/deadline.hpp"
 #include "base/thread.hpp"
 
 #include <algorithm>
@@ -26,6 +27,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
+/// Longer times overflow when they are counted in nanoseconds.
+constexpr std::chrono::hours longest_linger{24 * 366};
+
 /// What the pool and its threads share; a thread that was let go keeps it alive.
 ///
 /// Of the threads that have nothing to do, one (the keeper) waits for the next timer, the others for work. A keeper that gets something to
@@ -37,7 +41,7 @@ class pool_state {
   static bool post(const std::shared_ptr<pool_state>& self, executor::task&& what, std::optional<steady::time_point> when);
   executor_close_report close(steady::time_point deadline);
   [[nodiscard]] thread_pool::numbers count() const;
-  [[nodiscard]] steady::time_point lingering() const { return steady::now() + options_.linger; }
+  [[nodiscard]] steady::time_point lingering() const { return moment_after(steady::now(), options_.linger); }
   [[nodiscard]] const logger& log() const { return log_; }
 
  private:
@@ -284,7 +288,9 @@ class bounded_pool final : public thread_pool {
   }
 
   bool post(task what) override { return pool_state::post(state_, std::move(what), std::nullopt); }
-  bool post_at(steady::time_point when, task what) override { return pool_state::post(state_, std::move(what), when); }
+  bool post_after(steady::duration delay, task what) override {
+    return pool_state::post(state_, std::move(what), moment_after(steady::now(), delay));
+  }
   executor_close_report close(steady::time_point deadline) override { return state_->close(deadline); }
   [[nodiscard]] numbers count() const override { return state_->count(); }
 
@@ -297,6 +303,7 @@ class bounded_pool final : public thread_pool {
 std::shared_ptr<thread_pool> make_thread_pool(thread_pool_options options) {
   if (options.threads == 0) throw error(errc::invalid_argument, "a thread pool needs at least 1 thread");
   if (options.queue == 0) throw error(errc::invalid_argument, "a thread pool needs room for at least 1 task");
+  options.linger = std::min<std::chrono::milliseconds>(options.linger, longest_linger);
   return std::make_shared<bounded_pool>(std::move(options));
 }
 

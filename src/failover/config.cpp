@@ -22,7 +22,7 @@ struct belongings {
 constexpr auto registered_by_then = std::chrono::minutes(1);
 
 void tell_unclaimed(executor& on, const log_sink& sink, const std::weak_ptr<point_settings>& points) {
-  (void)on.post_at(std::chrono::steady_clock::now() + registered_by_then, [sink, points] {
+  (void)on.post_after(registered_by_then, [sink, points] {
     const auto known = points.lock();
     if (!known) return;
     const logger log(sink);

@@ -52,7 +52,7 @@ void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<cal
       if (next.why == retry_plan::refusal::budget) point->count(tally::no_budget);
       // Not within this thread: it is needed by others meanwhile.
       if (next.why == retry_plan::refusal::none &&
-          engine.calls().post_at(engine.clock->steady() + next.pause, engine.in_this_context([point, call] { attempt(point, call); }))) {
+          engine.calls().post_after(next.pause, engine.in_this_context([point, call] { attempt(point, call); }))) {
         point->count(tally::retries);
         return;
       }

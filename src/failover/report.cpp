@@ -165,7 +165,7 @@ void engine_core::report_later() noexcept {
       pause = *next - now;
     }
     if (pause.count() == 0) return;
-    const bool taken = calls().post_at(clock->steady() + pause, [self = weak_from_this()] {
+    const bool taken = calls().post_after(pause, [self = weak_from_this()] {
       const auto core = self.lock();
       if (!core || core->closed.load(std::memory_order_acquire)) return;
       try {

@@ -91,7 +91,7 @@ void cleaner::arm() {
   if (!state_.next) return;
   const auto now = parts_.clock->now();
   const auto wait = std::clamp<std::chrono::microseconds>(*state_.next - now, 0us, longest_sleep);
-  const bool taken = parts_.on->post_at(parts_.clock->steady() + wait, [self = weak_from_this()] {
+  const bool taken = parts_.on->post_after(wait, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->tick();
   });
   const bool said = std::exchange(refused_, !taken);

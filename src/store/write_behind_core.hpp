@@ -46,8 +46,8 @@ class core : public std::enable_shared_from_this<core> {
   [[nodiscard]] store& next() const noexcept { return *next_; }
   [[nodiscard]] time deadline_after(std::chrono::milliseconds wait) const noexcept { return options_.clock->steady() + wait; }
 
-  /// Writes one batch, unless somebody else does, and sees to it that the rest is written.
-  void drain() noexcept;
+  /// Writes one batch, unless somebody else does, and sees to it that the rest is written. `timer`: the number of the timer that runs it.
+  void drain(std::uint64_t timer = 0) noexcept;
   /// A task that was to call drain() will never run.
   void task_lost() noexcept;
 
@@ -74,6 +74,11 @@ class core : public std::enable_shared_from_this<core> {
     std::size_t bytes = 0;
     std::size_t digest = 0;
     time since{};
+  };
+  /// A timer of the executor that has not run yet.
+  struct armed_timer {
+    time when{};
+    std::uint64_t number = 0;
   };
   /// What a read has to apply to what the store has.
   struct change {
@@ -136,7 +141,7 @@ class core : public std::enable_shared_from_this<core> {
   void retire(guard& lock) noexcept;
   void go_on(guard& lock) noexcept;
   bool wake() noexcept;
-  [[nodiscard]] executor::task task();
+  [[nodiscard]] executor::task task(std::uint64_t timer = 0);
   void publish() noexcept;
   [[nodiscard]] write_behind_numbers numbers_now() const;
 
@@ -172,8 +177,9 @@ class core : public std::enable_shared_from_this<core> {
   unsigned tries_ = 0;    // of this batch that failed
   time not_before_{};     // the next try
   std::optional<time> failing_since_{};
-  std::optional<time> timer_{};  // armed for what is held
-  std::optional<time> retry_{};  // armed for the next try, or for a look whether it is time
+  std::optional<armed_timer> timer_{};  // for what is held
+  std::optional<armed_timer> retry_{};  // for the next try, or for a look whether it is time
+  std::uint64_t timers_armed_ = 0;
   std::minstd_rand random_;
 
   write_behind_numbers numbers_{};

@@ -36,7 +36,7 @@ bool is_unreadable(const error& e, const entry& row) { return !e.transient() && 
 /// A task of the executor. It does not keep the core alive while it waits, and says so when it is thrown away.
 class errand {
  public:
-  explicit errand(std::weak_ptr<core> of) : of_(std::move(of)) {}
+  errand(std::weak_ptr<core> of, std::uint64_t timer) : of_(std::move(of)), timer_(timer) {}
   errand(const errand&) = delete;
   errand& operator=(const errand&) = delete;
   ~errand() {
@@ -45,18 +45,19 @@ class errand {
   }
   void run() {
     ran_ = true;
-    if (const auto alive = of_.lock()) alive->drain();
+    if (const auto alive = of_.lock()) alive->drain(timer_);
   }
 
  private:
   std::weak_ptr<core> of_;
+  std::uint64_t timer_;
   bool ran_ = false;
 };
 
 }  // namespace
 
-executor::task core::task() {
-  return [one = std::make_shared<errand>(weak_from_this())] { one->run(); };
+executor::task core::task(std::uint64_t timer) {
+  return [one = std::make_shared<errand>(weak_from_this(), timer)] { one->run(); };
 }
 
 void core::task_lost() noexcept {
@@ -78,12 +79,15 @@ bool core::wake() noexcept {
   return false;
 }
 
-void core::drain() noexcept {
+void core::drain(std::uint64_t timer) noexcept {
   guard lock(mutex_);
+  // The executor counts delays on a clock of its own: a timer that runs is over, also where our clock says that it is early.
+  if (timer_ && timer_->number == timer) timer_.reset();
+  if (retry_ && retry_->number == timer) retry_.reset();
   if (writing_ || stopped_) return;
   const auto steady = options_.clock->steady();
-  if (timer_ && *timer_ <= steady) timer_.reset();
-  if (retry_ && *retry_ <= steady) retry_.reset();
+  if (timer_ && timer_->when <= steady) timer_.reset();
+  if (retry_ && retry_->when <= steady) retry_.reset();
   if (steady < not_before_) return go_on(lock);
   writing_ = true;
   awake_ = true;
@@ -439,22 +443,25 @@ void core::go_on(guard& lock) noexcept {
   const auto steady = options_.clock->steady();
   const bool pausing = not_before_ > steady;
   const bool busy = !flights_.empty() || log_.front() != nullptr || held_.ripe(flush_target_, steady) != nullptr;
-  std::optional<time> when;
+  std::optional<armed_timer> next;
   // One timer is enough, if it is not too late: it looks again, and arms another. Each flush of a store that fails would leave one otherwise.
   // One that is over may have met a writer at work, and done nothing.
-  const auto armed = [steady](const std::optional<time>& timer, time by) { return timer && *timer > steady && *timer <= by; };
-  if (pausing && !armed(retry_, not_before_)) retry_ = when = not_before_;
-  else if (!pausing && !busy && !held_.empty() && !armed(timer_, held_.next_due())) timer_ = when = held_.next_due();
+  const auto armed = [steady](const std::optional<armed_timer>& timer, time by) {
+    return timer && timer->when > steady && timer->when <= by;
+  };
+  const auto timer_at = [this](time when) { return armed_timer{.when = when, .number = ++timers_armed_}; };
+  if (pausing && !armed(retry_, not_before_)) retry_ = next = timer_at(not_before_);
+  else if (!pausing && !busy && !held_.empty() && !armed(timer_, held_.next_due())) timer_ = next = timer_at(held_.next_due());
   awake_ = busy;
   lock.unlock();
   if (busy && !pausing) {
     wake();
     return;
   }
-  if (!when) return;
+  if (!next) return;
   bool posted = false;
   try {
-    if (const auto runs = executor_.lock()) posted = runs->post_at(*when, task());
+    if (const auto runs = executor_.lock()) posted = runs->post_after(next->when - steady, task(next->number));
   } catch (...) {  // NOLINT(bugprone-empty-catch)
     // As good as refused: the next put or flush asks again.
   }

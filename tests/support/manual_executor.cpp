@@ -1,5 +1,7 @@
 #include "support/manual_executor.hpp"
 
+#include "base/deadline.hpp"
+
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -21,15 +23,10 @@ bool manual_executor::post(task what) {
   return true;
 }
 
-bool manual_executor::post_at(std::chrono::steady_clock::time_point when, task what) {
+bool manual_executor::post_after(std::chrono::steady_clock::duration delay, task what) {
   if (!clock_) throw std::logic_error("manual_executor: timers need a clock");
-  add(std::max(when, now()), std::move(what));
+  add(moment_after(now(), delay), std::move(what));
   return true;
-}
-
-void manual_executor::post_after(std::chrono::microseconds delay, task what) {
-  if (!clock_) throw std::logic_error("manual_executor: timers need a clock");
-  post_at(clock_->steady() + delay, std::move(what));
 }
 
 std::size_t manual_executor::ready() const {

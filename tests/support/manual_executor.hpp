@@ -20,14 +20,13 @@ namespace holdfast::test {
 /// leaves, the task is gone, the others stay.
 class manual_executor final : public holdfast::executor {
  public:
-  /// Timers (post_at, post_after) need a clock, which advance() moves.
+  /// Timers need a clock, which advance() moves.
   explicit manual_executor(std::shared_ptr<virtual_clock> clock = nullptr) : clock_(std::move(clock)) {}
 
   /// True: it takes every task.
   bool post(task what) override;
-  /// Becomes ready when the clock's steady time reaches it.
-  bool post_at(std::chrono::steady_clock::time_point when, task what) override;
-  void post_after(std::chrono::microseconds delay, task what);
+  /// Becomes ready when the clock's steady time has advanced by the delay. True, as for post.
+  bool post_after(std::chrono::steady_clock::duration delay, task what) override;
 
   /// Tasks that could run now; all tasks, timers included.
   [[nodiscard]] std::size_t ready() const;

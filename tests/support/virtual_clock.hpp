@@ -11,8 +11,14 @@ namespace holdfast::test {
 /// Thread-safety: every function may be called from any thread.
 class virtual_clock final : public holdfast::clock {
  public:
-  /// 2026-01-01T00:00:00Z, unless told otherwise: a time with nothing special about it.
-  explicit virtual_clock(timestamp start = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1)) : wall_(start.time_since_epoch()) {}
+  /// 2026-01-01T00:00:00Z, unless told otherwise: a time with nothing special about it. Steady time begins at an hour, not at zero: code that
+  /// takes a default-constructed time_point for "no time yet" would pass by accident.
+  explicit virtual_clock(timestamp start = default_start(), std::chrono::steady_clock::duration steady_start = std::chrono::hours(1))
+      : wall_(start.time_since_epoch()), steady_(steady_start) {}
+
+  /// A steady time that no machine has reached, for tests that what is waited for comes on the machine's own clock.
+  static constexpr std::chrono::hours far_ahead{24 * 365 * 100};
+  [[nodiscard]] static constexpr timestamp default_start() { return std::chrono::sys_days(std::chrono::year(2026) / 1 / 1); }
 
   [[nodiscard]] timestamp now() const noexcept override { return timestamp(wall_.load()); }
   [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override {
@@ -26,8 +32,7 @@ class virtual_clock final : public holdfast::clock {
 
  private:
   std::atomic<std::chrono::microseconds> wall_;
-  // Not at zero: code that takes "no time yet" for a default-constructed time_point would pass by accident.
-  std::atomic<std::chrono::steady_clock::duration> steady_{std::chrono::hours(1)};
+  std::atomic<std::chrono::steady_clock::duration> steady_;
 };
 
 }  // namespace holdfast::test

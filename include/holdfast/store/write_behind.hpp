@@ -45,7 +45,7 @@ struct write_behind_options {
   std::chrono::milliseconds scan_flush = std::chrono::seconds(5);      ///< how long find_all, count and expire wait for what is queued
   std::chrono::milliseconds linger = std::chrono::seconds(1);          ///< how long the destructor waits for what is queued
   std::shared_ptr<holdfast::executor> executor{};                      ///< where the writer runs; a thread of its own unless given
-  std::shared_ptr<const holdfast::clock> clock{};                      ///< the machine's unless given; its steady time is the executor's
+  std::shared_ptr<const holdfast::clock> clock{};                      ///< the machine's unless given
   log_sink log{};                                                      ///< told of what failed, was dropped or left unsaved
   std::shared_ptr<metrics_sink> metrics{};                             ///< holdfast_write_behind_...; updated with each batch
   /// Told of every operation that the store below refuses for good, on the writer's thread. Of an erase only name, key, realm and as_of are set.

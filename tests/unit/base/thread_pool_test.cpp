@@ -83,14 +83,14 @@ TEST(ThreadPool, RefusesWhatItHasNoRoomFor) {
   const auto witness = std::make_shared<int>(0);
   EXPECT_FALSE(pool->post([witness] {}));
   EXPECT_EQ(witness.use_count(), 1) << "what is refused is destroyed before post returns";
-  EXPECT_TRUE(pool->post_at(in(1h), [] {}));
-  EXPECT_FALSE(pool->post_at(in(1h), [] {}));
+  EXPECT_TRUE(pool->post_after(1h, [] {}));
+  EXPECT_FALSE(pool->post_after(1h, [] {}));
   EXPECT_FALSE(pool->post(nullptr));
   EXPECT_EQ(pool->count().rejected, 3U);
   hold.open();
   EXPECT_EQ(pool->close(in(20s)).timers, 1U) << "the one that was not due";
   EXPECT_FALSE(pool->post([] {})) << "closed";
-  EXPECT_FALSE(pool->post_at(in(0ms), [] {}));
+  EXPECT_FALSE(pool->post_after(0ms, [] {}));
 }
 
 TEST(ThreadPool, CountsWhatTasksThrowAndGoesOn) {
@@ -122,20 +122,56 @@ TEST(ThreadPool, RunsTimersInTheirOrderAndNeverEarly) {
   const auto start = std::chrono::steady_clock::now();
   const auto add = [&](char name, std::chrono::milliseconds after) {
     const auto when = start + after;
-    ASSERT_TRUE(pool->post_at(when, [&, name, when] {
+    ASSERT_TRUE(pool->post_after(when - std::chrono::steady_clock::now(), [&, name, when] {
       if (std::chrono::steady_clock::now() < when) early = true;
       const std::scoped_lock lock(mutex);
       order += name;
     }));
   };
-  add('c', 60ms);
-  add('a', 20ms);
-  add('d', 60ms);
-  add('b', 40ms);
+  add('c', 300ms);
+  add('a', 100ms);
+  add('d', 400ms);
+  add('b', 200ms);
   hold.open();
   EXPECT_TRUE(eventually([&] { return pool->count().ran == 5; }));
-  EXPECT_EQ(order, "abcd") << "of two for one moment the first posted is first";
+  EXPECT_EQ(order, "abcd");
   EXPECT_FALSE(early);
+}
+
+TEST(ThreadPool, ADelayOfZeroOrLessMeansAsSoonAsItCan) {
+  gate hold;
+  const auto pool = make_thread_pool({.threads = 1});
+  std::string order;  // of one thread
+  ASSERT_TRUE(pool->post(hold.task()));
+  ASSERT_TRUE(eventually([&] { return hold.inside == 1; }));
+  ASSERT_TRUE(pool->post_after(0ms, [&] { order += 'a'; }));
+  ASSERT_TRUE(pool->post_after(-1h, [&] { order += 'b'; }));
+  ASSERT_TRUE(pool->post_after(std::chrono::steady_clock::duration::min(), [&] { order += 'c'; }));
+  hold.open();
+  ASSERT_TRUE(eventually([&] { return pool->count().ran == 4; }));
+  EXPECT_EQ(order, "abc") << "none of them goes before one that was posted earlier";
+}
+
+TEST(ThreadPool, ADelayBeyondTheLastMomentNeverEnds) {
+  const auto pool = make_thread_pool({.threads = 1});
+  std::atomic<bool> never{false};
+  ASSERT_TRUE(pool->post_after(std::chrono::steady_clock::duration::max(), [&] { never = true; }));
+  std::atomic<bool> ran{false};
+  ASSERT_TRUE(pool->post_after(1ms, [&] { ran = true; }));
+  EXPECT_TRUE(eventually([&] { return ran.load(); })) << "it holds up no other";
+  EXPECT_FALSE(never);
+  EXPECT_EQ(pool->close(in(20s)).timers, 1U);
+}
+
+TEST(ThreadPool, ADestructorThatMayWaitAsLongAsThereIsWaits) {
+  std::atomic<bool> ended{false};
+  auto pool = make_thread_pool({.threads = 1, .linger = std::chrono::milliseconds::max()});
+  ASSERT_TRUE(pool->post([&] {
+    std::this_thread::sleep_for(50ms);
+    ended = true;
+  }));
+  pool.reset();
+  EXPECT_TRUE(ended);
 }
 
 TEST(ThreadPool, ATimerDoesNotWaitForABusyThreadWhenAnotherMayBeStarted) {
@@ -143,7 +179,7 @@ TEST(ThreadPool, ATimerDoesNotWaitForABusyThreadWhenAnotherMayBeStarted) {
   const auto pool = make_thread_pool({.threads = 2});
   ASSERT_TRUE(pool->post(hold.task()));
   std::atomic<int> ran{0};
-  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(pool->post_at(in(i * 5ms), [&] { ++ran; }));
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(pool->post_after(i * 5ms, [&] { ++ran; }));
   EXPECT_TRUE(eventually([&] { return ran == 3; }));
   hold.open();
 }
@@ -151,9 +187,9 @@ TEST(ThreadPool, ATimerDoesNotWaitForABusyThreadWhenAnotherMayBeStarted) {
 TEST(ThreadPool, ATimerThatHangsDoesNotHoldTheNext) {
   gate hold;
   const auto pool = make_thread_pool({.threads = 2});
-  ASSERT_TRUE(pool->post_at(in(20ms), hold.task()));
+  ASSERT_TRUE(pool->post_after(20ms, hold.task()));
   std::atomic<bool> ran{false};
-  ASSERT_TRUE(pool->post_at(in(40ms), [&] { ran = true; }));
+  ASSERT_TRUE(pool->post_after(40ms, [&] { ran = true; }));
   EXPECT_TRUE(eventually([&] { return ran.load(); })) << "another thread waits for it";
   EXPECT_EQ(hold.inside, 1);
   hold.open();
@@ -161,12 +197,12 @@ TEST(ThreadPool, ATimerThatHangsDoesNotHoldTheNext) {
 
 TEST(ThreadPool, WorkIsDoneWhileAnotherTimerIsFarAway) {
   const auto pool = make_thread_pool({.threads = 1});
-  ASSERT_TRUE(pool->post_at(in(1h), [] {}));
+  ASSERT_TRUE(pool->post_after(1h, [] {}));
   std::atomic<bool> ran{false};
   ASSERT_TRUE(pool->post([&] { ran = true; }));
   EXPECT_TRUE(eventually([&] { return ran.load(); }));
   std::atomic<bool> sooner{false};
-  ASSERT_TRUE(pool->post_at(in(1ms), [&] { sooner = true; }));
+  ASSERT_TRUE(pool->post_after(1ms, [&] { sooner = true; }));
   EXPECT_TRUE(eventually([&] { return sooner.load(); })) << "a new first timer is noticed";
 }
 
@@ -200,7 +236,7 @@ TEST(ThreadPool, AHungTaskDoesNotHangTheDestructorAndIsTold) {
 TEST(ThreadPool, ADestructorThatLeavesOnlyTimersSaysNothing) {
   bool said = false;
   auto pool = make_thread_pool({.threads = 1, .log = [&](const log_record&) { said = true; }});
-  ASSERT_TRUE(pool->post_at(in(1h), [] {}));
+  ASSERT_TRUE(pool->post_after(1h, [] {}));
   pool.reset();
   EXPECT_FALSE(said) << "a schedule that goes on for ever is no work that was lost";
 }
@@ -239,7 +275,7 @@ TEST(ThreadPool, ManyThreadsPostAndNothingIsLost) {
       posters.emplace_back([&, t] {
         for (int i = 0; i < 2000; ++i) {
           const auto task = [&] { ++ran; };
-          ((i + t) % 3 == 0 ? pool->post_at(in(0ms), task) : pool->post(task)) ? ++taken : ++refused;
+          ((i + t) % 3 == 0 ? pool->post_after(0ms, task) : pool->post(task)) ? ++taken : ++refused;
         }
       });
     }

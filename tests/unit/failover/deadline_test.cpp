@@ -154,6 +154,16 @@ TEST_F(FailoverDeadline, RetriesHappenWithinTheDeadline) {
   EXPECT_TRUE(eventually([&] { return numbers().retries == 2; })) << "counted when it is posted, by who may be slower than the retry";
 }
 
+TEST_F(FailoverDeadline, RetriesHappenThoughTheClockIsFarAheadOfTheMachine) {
+  clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
+  const auto point = protect("country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 2, .backoff = 1ms}});
+  script = [this](const std::string& code) -> country {
+    if (calls < 2) throw outage("flaky");
+    return {code, "second"};
+  };
+  EXPECT_EQ(point("FR")->name, "second") << "the executor counts the pause on its own clock";
+}
+
 TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
   const auto held = std::make_shared<gate>();
   make({.write_behind = false, .linger = 10ms}, true);

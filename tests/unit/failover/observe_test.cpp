@@ -169,11 +169,20 @@ TEST_F(FailoverObserved, AReportIsSaidByItselfAndNamesThePoint) {
   EXPECT_TRUE(logged("failover report"));
 }
 
+TEST_F(FailoverObserved, ReportsComeThoughTheClockIsFarAheadOfTheMachine) {
+  clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
+  make({.report_every = 1ms});
+  const auto point = protect();
+  EXPECT_TRUE(eventually([&] { return logged("failover report"); }));
+}
+
 TEST_F(FailoverObserved, ReportsGoOnAfterATimerWasRefused) {
   struct full_now_and_then final : executor {
     explicit full_now_and_then(std::shared_ptr<manual_executor> behind) : run(std::move(behind)) {}
     bool post(task what) override { return run->post(std::move(what)); }
-    bool post_at(std::chrono::steady_clock::time_point when, task what) override { return !full && run->post_at(when, std::move(what)); }
+    bool post_after(std::chrono::steady_clock::duration delay, task what) override {
+      return !full && run->post_after(delay, std::move(what));
+    }
     std::shared_ptr<manual_executor> run;
     bool full = true;
   };

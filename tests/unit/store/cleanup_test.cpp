@@ -3,6 +3,7 @@
 #include <holdfast/store/cleanup.hpp>
 
 #include "store/cleaner.hpp"
+#include "support/eventually.hpp"
 #include "support/gate.hpp"
 #include "support/manual_executor.hpp"
 #include "support/virtual_clock.hpp"
@@ -337,7 +338,7 @@ TEST_F(Cleanup, AClockThatIsSetDoesNotStopIt) {
 /// Takes nothing.
 struct full_executor final : executor {
   bool post(task) override { return false; }
-  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+  bool post_after(std::chrono::steady_clock::duration, task) override { return false; }
 };
 
 TEST_F(Cleanup, AFullExecutorIsSaidAndOnDemandStillWorks) {
@@ -358,7 +359,9 @@ TEST_F(Cleanup, GoesOnWhenTheExecutorHasRoomAgain) {
   struct sometimes final : executor {
     explicit sometimes(std::shared_ptr<executor> behind) : to(std::move(behind)) {}
     bool post(task what) override { return to->post(std::move(what)); }
-    bool post_at(std::chrono::steady_clock::time_point when, task what) override { return !full && to->post_at(when, std::move(what)); }
+    bool post_after(std::chrono::steady_clock::duration delay, task what) override {
+      return !full && to->post_after(delay, std::move(what));
+    }
     std::shared_ptr<executor> to;
     bool full = false;
   };
@@ -388,6 +391,19 @@ TEST_F(Cleanup, RefusesOptionsThatCannotHold) {
                                      cleanup_options{.jitter = -1ms}, cleanup_options{.lease = 10ms}}) {
     EXPECT_THROW((void)make(bad), error);
   }
+}
+
+TEST(CleanupOnMemory, RunsOnAPoolThoughTheClockIsFarAheadOfTheMachine) {
+  // A moment before the hour, so that the pool does not wait long.
+  const auto clock = std::make_shared<virtual_clock>(virtual_clock::default_start() - 20ms, virtual_clock::far_ahead);
+  const auto db = open("memory:", {.clock = clock});
+  const auto store = db.store();
+  const entry e{.name = "n", .key = "k", .as_of = clock->now(), .expire_on = clock->now() + 1ms, .payload = "x", .payload_class = "c"};
+  store->put({&e, 1});
+  cleanup cleaner(db, store, {.jitter = 0ms});
+  clock->advance(1s);
+  EXPECT_TRUE(eventually([&] { return cleaner.state().removed == 1; }));
+  EXPECT_TRUE(cleaner.close(std::chrono::steady_clock::now() + 20s));
 }
 
 TEST(CleanupOnMemory, CleansThroughThePublicDoor) {

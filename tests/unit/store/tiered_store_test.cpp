@@ -31,13 +31,13 @@ class inline_executor final : public executor {
     what();
     return true;
   }
-  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+  bool post_after(std::chrono::steady_clock::duration, task) override { return false; }
 };
 
 class full_executor final : public executor {
  public:
   bool post(task) override { return false; }
-  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+  bool post_after(std::chrono::steady_clock::duration, task) override { return false; }
 };
 
 class TieredStore : public ::testing::Test {

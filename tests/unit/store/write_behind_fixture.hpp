@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 /// As one that was closed.
 struct refusing_executor final : executor {
   bool post(task) override { return false; }
-  bool post_at(std::chrono::steady_clock::time_point, task) override { return false; }
+  bool post_after(std::chrono::steady_clock::duration, task) override { return false; }
 };
 
 /// A write-behind store over a model, where nothing happens unless the test says so.

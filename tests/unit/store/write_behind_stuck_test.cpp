@@ -147,6 +147,24 @@ TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
   EXPECT_EQ(stored("k"), "v");
 }
 
+TEST_F(WriteBehindStuck, AFailureIsTriedAgainThoughTheClockIsFarAheadOfTheExecutor) {
+  clock_ = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
+  options_.clock = clock_;
+  options_.executor = make_thread_pool({.threads = 1});
+  options_.retry_first = options_.retry_longest = 20ms;
+  std::atomic<int> tried{0};
+  before_ = [&](operation what, auto) {
+    if (what == operation::put && ++tried == 1) throw down();
+  };
+  put(make("k", 0ms, "v"));
+  ASSERT_TRUE(eventually([&] { return tried == 1; }));
+  std::this_thread::sleep_for(60ms);
+  EXPECT_EQ(tried, 1) << "the executor's timer came, but by this store's clock the pause is not over";
+  clock_->advance(20ms);
+  EXPECT_TRUE(eventually([&] { return numbers().pending == 0; })) << "so the timer was set again";
+  EXPECT_EQ(tried, 2);
+}
+
 TEST_F(WriteBehindStuck, AFailureThatPassesIsTriedAgainThoughNobodyRunsTasks) {
   options_.executor = std::make_shared<refusing_executor>();
   std::atomic<int> tried{0};
