@@ -34,8 +34,10 @@ void attempt(const std::shared_ptr<point_core>& point, const std::shared_ptr<cal
   call->attempt_began = engine.clock->steady();
   std::exception_ptr error;
   try {
-    call->invoke(
-        {.point = point->name, .deadline = call->started + point->deadline, .stop = meeting.stop.get_token(), .attempt = ++call->attempt});
+    call->invoke({.point = point->name,
+                  .deadline = engine.on_machine_clock(call->started + point->deadline),
+                  .stop = meeting.stop.get_token(),
+                  .attempt = ++call->attempt});
   } catch (...) {
     error = std::current_exception();
   }

@@ -51,7 +51,7 @@ std::vector<point_status> engine::points() const {
 engine_health engine::health() const noexcept { return core_->health(); }
 void engine::report() const { core_->report(); }
 
-bool engine::flush(std::chrono::steady_clock::time_point deadline) { return !core_->behind || core_->behind->flush(deadline).complete(); }
+bool engine::flush(std::chrono::steady_clock::time_point deadline) { return core_->flush(deadline); }
 
 close_report engine::close(std::chrono::steady_clock::time_point deadline) { return core_->close(deadline); }
 

@@ -236,13 +236,20 @@ std::vector<std::shared_ptr<point_core>> engine_core::all_points() const {
   return all;
 }
 
+std::chrono::steady_clock::time_point engine_core::on_queue_clock(std::chrono::steady_clock::time_point deadline) const noexcept {
+  return owns_queue ? deadline : moment_after(behind->clock().steady(), time_until(deadline, clock->steady()));
+}
+
+bool engine_core::flush(std::chrono::steady_clock::time_point deadline) {
+  return !behind || behind->flush(on_queue_clock(deadline)).complete();
+}
+
 close_report engine_core::close(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::steady_clock;
   closed.store(true, std::memory_order_release);
   stop.request_stop();
   // The deadline is the clock's; a clock that stands still must not make us wait for ever.
-  const auto now = clock->steady();
-  const auto time = deadline <= now ? steady_clock::duration::zero() : std::min<steady_clock::duration>(deadline - now, longest_wait);
+  const auto time = std::min<steady_clock::duration>(time_until(deadline, clock->steady()), longest_wait);
   const auto real_deadline = steady_clock::now() + time;
   // Calls get three quarters of the time, so that hung ones leave some for writing.
   const auto calls_until = real_deadline - time / 4;
@@ -256,7 +263,7 @@ close_report engine_core::close(std::chrono::steady_clock::time_point deadline) 
   }
   if (behind) {
     // One that was given may have other users.
-    const auto written = owns_queue ? behind->close(deadline) : behind->flush(deadline);
+    const auto written = owns_queue ? behind->close(deadline) : behind->flush(on_queue_clock(deadline));
     report.unsaved = written.unsaved + written.in_flight;
     report.lost = written.failed + written.dropped;
   }

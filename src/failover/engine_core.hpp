@@ -10,6 +10,7 @@
 #include <holdfast/store/write_behind.hpp>
 #include <holdfast/version.hpp>
 
+#include "base/deadline.hpp"
 #include "failover/flights.hpp"
 #include "failover/recents.hpp"
 
@@ -75,12 +76,16 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   bool wait(std::unique_lock<std::mutex>& lock, std::condition_variable& told, std::chrono::steady_clock::time_point deadline,
             Done done) const {
     if (machine_clock) return told.wait_until(lock, deadline, done);
-    const auto real_deadline = std::chrono::steady_clock::now() + (deadline - clock->steady());
+    const auto machine_deadline = on_machine_clock(deadline);
     while (!done()) {
-      if (clock->steady() >= deadline || std::chrono::steady_clock::now() >= real_deadline) return false;
+      if (clock->steady() >= deadline || std::chrono::steady_clock::now() >= machine_deadline) return false;
       told.wait_for(lock, std::chrono::milliseconds(1));
     }
     return true;
+  }
+  /// A deadline of the engine's clock, as the moment of the machine's that is as far away.
+  [[nodiscard]] std::chrono::steady_clock::time_point on_machine_clock(std::chrono::steady_clock::time_point deadline) const noexcept {
+    return machine_clock ? deadline : moment_after(std::chrono::steady_clock::now(), time_until(deadline, clock->steady()));
   }
   /// A pause on this thread; ends early when the engine closes.
   void pause(std::chrono::microseconds time) const;
@@ -93,6 +98,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// Arms the timer of the next report, if there are to be any.
   void report_later() noexcept;
   [[nodiscard]] engine_health health() noexcept;
+  /// Writes what the queue has, if there is one.
+  bool flush(std::chrono::steady_clock::time_point deadline);
   close_report close(std::chrono::steady_clock::time_point deadline);
 
   const std::shared_ptr<log_gate> gate = std::make_shared<log_gate>();
@@ -117,6 +124,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   std::map<std::string, std::shared_ptr<point_core>, std::less<>> points{};
 
  private:
+  /// A deadline of the engine's clock, as one of the queue's: a queue that was given has a clock of its own.
+  [[nodiscard]] std::chrono::steady_clock::time_point on_queue_clock(std::chrono::steady_clock::time_point deadline) const noexcept;
   executor& pool(std::shared_ptr<thread_pool>& which, const char* name);
 
   alignas(64) std::atomic<timestamp> last_{timestamp::min()};

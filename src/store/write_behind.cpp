@@ -65,6 +65,7 @@ class write_behind_store final : public write_behind {
     return result;
   }
 
+  [[nodiscard]] const holdfast::clock& clock() const noexcept override { return core_->clock(); }
   write_behind_report flush(std::chrono::steady_clock::time_point deadline) override { return core_->flush(deadline); }
   write_behind_report close(std::chrono::steady_clock::time_point deadline) override { return core_->close(deadline); }
   [[nodiscard]] write_behind_numbers numbers() const override { return core_->numbers(); }

@@ -44,6 +44,7 @@ class core : public std::enable_shared_from_this<core> {
   write_behind_report close(time deadline);
   [[nodiscard]] write_behind_numbers numbers() const;
   [[nodiscard]] store& next() const noexcept { return *next_; }
+  [[nodiscard]] const holdfast::clock& clock() const noexcept { return *options_.clock; }
   [[nodiscard]] time deadline_after(std::chrono::milliseconds wait) const noexcept { return options_.clock->steady() + wait; }
 
   /// Writes one batch, unless somebody else does, and sees to it that the rest is written. `timer`: the number of the timer that runs it.
@@ -112,7 +113,13 @@ class core : public std::enable_shared_from_this<core> {
   void check_open() const;
 
   // waiting
-  bool wait_a_little(guard& lock, std::condition_variable& on, time deadline);
+  /// Until when to wait, on our clock and on the machine's: ours may stand still.
+  struct time_limit {
+    time deadline{};
+    time machine_deadline{};
+  };
+  [[nodiscard]] time_limit limit_of(time deadline) const noexcept;
+  bool wait_a_little(guard& lock, std::condition_variable& on, const time_limit& limit);
   template <class Condition>
   bool wait(guard& lock, std::condition_variable& on, time deadline, Condition condition);
   [[nodiscard]] bool saved(std::uint64_t before) const noexcept;

@@ -1,3 +1,4 @@
+#include "base/deadline.hpp"
 #include "base/thread.hpp"
 #include "store/checks.hpp"
 #include "store/write_behind_core.hpp"
@@ -320,18 +321,24 @@ bool core::erase(place where, std::string_view key, timestamp as_of) {
   return true;
 }
 
-/// False: it is over. Compared before it is subtracted: a deadline may be the first moment there is.
-bool core::wait_a_little(guard& lock, std::condition_variable& on, time deadline) {
-  const auto now = options_.clock->steady();
-  if (now >= deadline) return false;
-  on.wait_for(lock, std::min<std::chrono::nanoseconds>(deadline - now, longest_look));
+core::time_limit core::limit_of(time deadline) const noexcept {
+  return {.deadline = deadline,
+          .machine_deadline = moment_after(std::chrono::steady_clock::now(), time_until(deadline, options_.clock->steady()))};
+}
+
+/// Returns false when the time is over.
+bool core::wait_a_little(guard& lock, std::condition_variable& on, const time_limit& limit) {
+  const auto left = time_until(limit.deadline, options_.clock->steady());
+  if (left == time::duration::zero() || std::chrono::steady_clock::now() >= limit.machine_deadline) return false;
+  on.wait_for(lock, std::min<std::chrono::nanoseconds>(left, longest_look));
   return true;
 }
 
 template <class Condition>
 bool core::wait(guard& lock, std::condition_variable& on, time deadline, Condition condition) {
+  const auto limit = limit_of(deadline);
   while (!condition()) {
-    if (!wait_a_little(lock, on, deadline)) return false;
+    if (!wait_a_little(lock, on, limit)) return false;
   }
   return true;
 }
@@ -389,8 +396,9 @@ bool core::settle(guard& lock, std::uint64_t before, time deadline) {
     awake_ = false;
   }
   // Looked at again and again: where tasks are refused, nobody comes by himself for the next batch, or after a pause.
+  const auto limit = limit_of(deadline);
   do see_to_a_writer(lock, deadline);
-  while (!over() && wait_a_little(lock, saved_, deadline));
+  while (!over() && wait_a_little(lock, saved_, limit));
   --flushing_;
   return saved(before);
 }

@@ -23,8 +23,9 @@ class HOLDFAST_API cancelled : public std::exception {
 
 /// Given to a callable whose first parameter is `const holdfast::call_context&`.
 struct call_context {
-  std::string_view point{};                                         ///< its name
-  std::optional<std::chrono::steady_clock::time_point> deadline{};  ///< after this nobody waits any more; the answer is stored all the same
+  std::string_view point{};  ///< its name
+  /// When the caller stops waiting, a moment of std::chrono::steady_clock whatever clock the engine has. The answer is stored all the same.
+  std::optional<std::chrono::steady_clock::time_point> deadline{};
   std::stop_token stop{};  ///< asked to stop: the engine closes, or the caller left and the point says late_call::cancel
   unsigned attempt = 1;    ///< 2 for the first retry
 

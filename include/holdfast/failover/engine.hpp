@@ -118,10 +118,12 @@ class HOLDFAST_API engine {
   /// Brings the gauges of the metrics sink up to date and says one line per point to the log; `report_every` does it by itself.
   void report() const;
 
-  /// Waits until what was stored is durable, but not beyond the deadline. Says whether it is.
+  /// Waits until what was stored is durable, but not beyond the deadline. Says whether it is. The deadline is a moment of the engine's clock
+  /// (engine_options::clock), which is std::chrono::steady_clock unless given; one that stands still is believed only until the same time has
+  /// passed on the machine's.
   bool flush(std::chrono::steady_clock::time_point deadline);
   /// Stops intake, waits for calls and writes until the deadline, and says what is still running or unsaved. Calls that come later are
-  /// refused (errc::unavailable).
+  /// refused (errc::unavailable). The deadline is one as for flush.
   close_report close(std::chrono::steady_clock::time_point deadline);
 
   /// The store that answers are kept in, with what the engine put in front of it.

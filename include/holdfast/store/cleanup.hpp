@@ -89,7 +89,8 @@ class HOLDFAST_API cleanup {
   [[nodiscard]] cleanup_state state() const;
 
   /// Stops the schedule, ends a run after its batch, and gives the lease back. False when that was not done at the deadline; it ends by
-  /// itself, and is told to `on_run` then. Safe to repeat.
+  /// itself, and is told to `on_run` then. Safe to repeat. The deadline is a moment of std::chrono::steady_clock, whatever clock the database
+  /// was given.
   bool close(std::chrono::steady_clock::time_point deadline);
 
  private:

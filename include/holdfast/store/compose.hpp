@@ -61,7 +61,8 @@ class HOLDFAST_API composed_store final : public store {
   [[nodiscard]] bool waits() const noexcept override;
   [[nodiscard]] store_health health() noexcept override;
 
-  /// Those of write_behind; without it everything is written already, and there is nothing to report.
+  /// Those of write_behind; without it everything is written already, and there is nothing to report. The deadline is a
+  /// moment of its clock.
   write_behind_report flush(std::chrono::steady_clock::time_point deadline);
   write_behind_report close(std::chrono::steady_clock::time_point deadline);
 

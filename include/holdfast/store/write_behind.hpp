@@ -100,6 +100,10 @@ class HOLDFAST_API write_behind : public store {
  public:
   using store::put;
 
+  /// The clock of this store: write_behind_options::clock, or the machine's. Deadlines are moments of its steady time; one that stands
+  /// still is believed only until the same time has passed on the machine's.
+  [[nodiscard]] virtual const holdfast::clock& clock() const noexcept = 0;
+
   /// Waits until all that was queued before is written, the unchanged included, but not beyond the deadline. Tries a failing store again at once.
   virtual write_behind_report flush(std::chrono::steady_clock::time_point deadline) = 0;
 

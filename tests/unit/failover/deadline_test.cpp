@@ -164,6 +164,20 @@ TEST_F(FailoverDeadline, RetriesHappenThoughTheClockIsFarAheadOfTheMachine) {
   EXPECT_EQ(point("FR")->name, "second") << "the executor counts the pause on its own clock";
 }
 
+TEST_F(FailoverDeadline, TheDeadlineOfTheContextIsTheMachinesWhateverTheClock) {
+  using std::chrono::steady_clock;
+  clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
+  std::atomic<steady_clock::duration> told{0s};
+  const auto point = with().protect("told", {.deadline = 20s}, [&told](const call_context& context, int) {
+    told = *context.deadline - steady_clock::now();
+    return std::string("x");
+  });
+  (void)point(1);
+  const auto remaining = told.load();
+  EXPECT_GT(remaining, 0s);
+  EXPECT_LE(remaining, 20s);
+}
+
 TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
   const auto held = std::make_shared<gate>();
   make({.write_behind = false, .linger = 10ms}, true);

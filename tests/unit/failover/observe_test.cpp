@@ -3,9 +3,12 @@
 #include <holdfast/store/compose.hpp>
 
 #include "support/eventually.hpp"
+#include "support/gate.hpp"
 #include "unit/failover/fixture.hpp"
 
+#include <future>
 #include <latch>
+#include <thread>
 
 namespace holdfast::test {
 namespace {
@@ -365,6 +368,59 @@ TEST_F(FailoverClose, WhatCouldNotBeWrittenIsReported) {
   const auto report = with().close(clock->steady() + 100ms);
   EXPECT_EQ(report.unsaved, 2U);
   EXPECT_FALSE(report.clean());
+}
+
+TEST_F(FailoverClose, AClockThatStandsStillDoesNotHoldTheWrites) {
+  make({}, true);
+  store_down = true;
+  (void)protect()("FR");
+  auto closed = std::async(std::launch::async, [this] { return with().close(clock->steady() + 50ms); });
+  const bool in_time = closed.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  if (!in_time) clock->advance(1s);
+  EXPECT_EQ(closed.get().unsaved, 1U);
+}
+
+/// A queue that was given, on the machine's clock, and an engine with another one.
+class FailoverGivenQueue : public FailoverClose {
+ protected:
+  engine& make_over(std::chrono::steady_clock::duration steady_start) {
+    clock = std::make_shared<virtual_clock>(system_clock()->now(), steady_start);
+    shaky->waiting = true;
+    shaky->before = [held = held](faulty_store::operation what, std::span<const entry>) {
+      if (what == faulty_store::operation::put) held->wait();
+    };
+    queue = make_write_behind(shaky, {.linger = 0ms});
+    made = std::make_unique<holdfast::engine>(queue, engine_options{.clock = clock, .linger = 0ms});
+    (void)made->protect("country-by-code", {}, [](int) { return std::string("x"); })(1);
+    return *made;
+  }
+  const std::shared_ptr<gate> held = std::make_shared<gate>();
+  std::shared_ptr<write_behind> queue{};
+  std::unique_ptr<holdfast::engine> made{};
+};
+
+TEST_F(FailoverGivenQueue, IsNotWaitedForLongerThanTheDeadline) {
+  auto& on = make_over(virtual_clock::far_ahead);
+  const open_in_the_end release(*held);
+  auto flushed = std::async(std::launch::async, [&] { return on.flush(clock->steady() + 50ms); });
+  const bool in_time = flushed.wait_for(20s) == std::future_status::ready;
+  EXPECT_TRUE(in_time) << "a moment of the engine's clock is none of the queue's";
+  if (!in_time) held->open();
+  EXPECT_NE(flushed.get(), in_time);
+  if (in_time) {
+    EXPECT_EQ(on.close(clock->steady() + 50ms).unsaved, 1U);
+  }
+}
+
+TEST_F(FailoverGivenQueue, IsWaitedForAsLongAsTheDeadlineSays) {
+  auto& on = make_over(0s);
+  const open_in_the_end release(*held);
+  std::jthread later([this] {
+    std::this_thread::sleep_for(50ms);
+    held->open();
+  });
+  EXPECT_TRUE(on.flush(clock->steady() + 20s));
 }
 
 TEST_F(FailoverClose, WhatWaitsInTheQueueOfTheGivenStoreIsUnsavedToo) {

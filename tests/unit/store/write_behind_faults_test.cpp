@@ -265,7 +265,7 @@ TEST_F(WriteBehindFaults, NoticesThatATaskWasLost) {
 TEST_F(WriteBehindFaults, AFlushWritesByItselfWhenNobodyRunsTasks) {
   options_.executor = std::make_shared<refusing_executor>();
   for (int i = 0; i < 1200; ++i) put(make("k" + std::to_string(i)));
-  const auto report = store().flush(now() + 1s);
+  const auto report = store().flush(now() + 20s);
   EXPECT_TRUE(report.complete());
   EXPECT_EQ(report.written, 1200U);
   EXPECT_EQ(model_->count("n"), 1200U);
