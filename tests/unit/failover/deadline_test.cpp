@@ -219,19 +219,27 @@ TEST_F(FailoverFlight, CallersWithTheSameKeyShareOneCall) {
     return {code, "shared"};
   };
   constexpr int callers = 4;
-  std::vector<std::thread> threads;
-  std::vector<std::optional<answer<country>>> got(callers);
-  for (int i = 0; i < callers; ++i) threads.emplace_back([&, i] { got[static_cast<std::size_t>(i)].emplace(point("FR")); });
-  ASSERT_TRUE(eventually([&] { return held->waiting() == 1 && numbers().started == callers; }));
-  std::this_thread::sleep_for(5ms);  // the others are on their way to the seat; who comes late makes a call of its own
-  held->open();
-  for (auto& each : threads) each.join();
-  for (const auto& each : got) {
-    EXPECT_TRUE(each->live());
-    EXPECT_EQ((*each)->name, "shared");
-  }
-  EXPECT_EQ(static_cast<int>(numbers().coalesced) + calls, callers);
-  EXPECT_LT(calls, callers);
+  // A caller that has started may still be on its way to the shared call; one that comes late makes a call of its own. So rounds are
+  // repeated until some share.
+  int rounds = 0;
+  const auto play_round = [&] {
+    held->close();
+    ++rounds;
+    std::vector<std::thread> threads;
+    std::vector<std::optional<answer<country>>> got(callers);
+    for (int i = 0; i < callers; ++i) threads.emplace_back([&, i] { got[static_cast<std::size_t>(i)].emplace(point("FR")); });
+    EXPECT_TRUE(eventually([&] { return held->waiting() >= 1 && numbers().started == static_cast<std::uint64_t>(rounds * callers); }));
+    std::this_thread::sleep_for(5ms);
+    held->open();
+    for (auto& each : threads) each.join();
+    for (const auto& each : got) {
+      EXPECT_TRUE(each->live());
+      EXPECT_EQ((*each)->name, "shared");
+    }
+    EXPECT_EQ(static_cast<int>(numbers().coalesced) + calls, rounds * callers);
+    return numbers().coalesced > 0;
+  };
+  EXPECT_TRUE(eventually(play_round));
 }
 
 TEST_F(FailoverFlight, AFailureIsSharedAndSoIsWhatWasRecovered) {
