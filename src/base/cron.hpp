@@ -10,6 +10,9 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+/// The longest sleep until a moment of the wall clock: the clock may be set meanwhile, so it is looked at again.
+constexpr std::chrono::seconds longest_sleep_until_wall_time{60};
+
 /// A cron expression of six fields, as Spring reads it, in UTC: second, minute, hour, day of month, month, day of week. A moment matches
 /// when all six do (also both days: `0 0 0 13 * FRI` is Friday the 13th).
 ///

@@ -3,7 +3,9 @@
 #include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -158,16 +160,18 @@ void engine_core::report_later() noexcept {
   if (closed.load(std::memory_order_acquire)) return;
   try {
     std::chrono::steady_clock::duration pause = options.report_every;
+    std::optional<timestamp> due;
     if (!options.report_cron.empty()) {
       const auto now = clock->now();
-      const auto next = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
-      if (!next) return;
-      pause = *next - now;
+      due = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
+      if (!due) return;
+      pause = std::min<std::chrono::microseconds>(*due - now, longest_sleep_until_wall_time);
     }
     if (pause.count() == 0) return;
-    const bool taken = calls().post_after(pause, [self = weak_from_this()] {
+    const bool taken = calls().post_after(pause, [self = weak_from_this(), due] {
       const auto core = self.lock();
       if (!core || core->closed.load(std::memory_order_acquire)) return;
+      if (due && core->clock->now() < *due) return core->report_later();
       try {
         core->report();
       } catch (...) {  // NOLINT(bugprone-empty-catch)

@@ -17,9 +17,6 @@ namespace {
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-/// The longest sleep: then the wall clock is looked at again, which somebody may have set.
-constexpr auto longest_sleep = 60s;
-
 constexpr std::array<std::pair<cleanup_result, std::string_view>, 7> result_names{{{cleanup_result::cleaned, "cleaned"},
                                                                                    {cleanup_result::limited, "limited"},
                                                                                    {cleanup_result::held_elsewhere, "held_elsewhere"},
@@ -90,7 +87,7 @@ void cleaner::plan(timestamp now) {
 void cleaner::arm() {
   if (!state_.next) return;
   const auto now = parts_.clock->now();
-  const auto wait = std::clamp<std::chrono::microseconds>(*state_.next - now, 0us, longest_sleep);
+  const auto wait = std::clamp<std::chrono::microseconds>(*state_.next - now, 0us, longest_sleep_until_wall_time);
   const bool taken = parts_.on->post_after(wait, [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->tick();
   });

@@ -6,6 +6,7 @@
 #include "support/gate.hpp"
 #include "unit/failover/fixture.hpp"
 
+#include <algorithm>
 #include <future>
 #include <latch>
 #include <thread>
@@ -177,6 +178,23 @@ TEST_F(FailoverObserved, ReportsComeThoughTheClockIsFarAheadOfTheMachine) {
   make({.report_every = 1ms});
   const auto point = protect();
   EXPECT_TRUE(eventually([&] { return logged("failover report"); }));
+}
+
+TEST_F(FailoverObserved, ReportsByCronFollowTheWallClock) {
+  const auto run = std::make_shared<manual_executor>(clock);
+  make({.executor = run, .report_cron = "0 0 3 * * *"});
+  const auto point = protect();
+  const auto reports = [this] {
+    const auto is_report = [](const std::string& line) { return line.starts_with("failover report"); };
+    return std::count_if(log.begin(), log.end(), is_report);
+  };
+  run->advance(2h);
+  clock->jump(59min);  // somebody sets the clock
+  EXPECT_EQ(reports(), 0);
+  run->advance(1min);
+  EXPECT_EQ(reports(), 1) << "at three by the wall clock, an hour earlier than it looked at first";
+  run->advance(24h);
+  EXPECT_EQ(reports(), 2) << "once a day";
 }
 
 TEST_F(FailoverObserved, ReportsGoOnAfterATimerWasRefused) {
