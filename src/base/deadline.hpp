@@ -8,6 +8,9 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+/// Longer times are waits without an end. Bounded by this, a time can be counted in nanoseconds and added to a moment without overflow.
+constexpr std::chrono::hours longest_wait{24 * 366};
+
 /// The moment `delay` after `start`, or the last moment there is if that is later. A negative delay counts as zero.
 [[nodiscard]] constexpr std::chrono::steady_clock::time_point moment_after(std::chrono::steady_clock::time_point start,
                                                                            std::chrono::steady_clock::duration delay) noexcept {

@@ -27,9 +27,6 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Longer times overflow when they are counted in nanoseconds.
-constexpr std::chrono::hours longest_linger{24 * 366};
-
 /// What the pool and its threads share; a thread that was let go keeps it alive.
 ///
 /// Of the threads that have nothing to do, one (the keeper) waits for the next timer, the others for work. A keeper that gets something to
@@ -303,7 +300,7 @@ class bounded_pool final : public thread_pool {
 std::shared_ptr<thread_pool> make_thread_pool(thread_pool_options options) {
   if (options.threads == 0) throw error(errc::invalid_argument, "a thread pool needs at least 1 thread");
   if (options.queue == 0) throw error(errc::invalid_argument, "a thread pool needs room for at least 1 task");
-  options.linger = std::min<std::chrono::milliseconds>(options.linger, longest_linger);
+  options.linger = std::min<std::chrono::milliseconds>(options.linger, longest_wait);
   return std::make_shared<bounded_pool>(std::move(options));
 }
 

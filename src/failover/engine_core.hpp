@@ -31,9 +31,6 @@ namespace HOLDFAST_NAMESPACE::detail {
 
 class point_core;
 
-/// Longer waits are waits for ever; a deadline made of one of those would overflow, into the past.
-constexpr std::chrono::hours longest_wait{24 * 366};
-
 /// Shut when the engine is gone: nobody is told anything after that.
 struct log_gate {
   std::shared_mutex mutex{};

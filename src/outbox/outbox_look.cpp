@@ -1,6 +1,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/outbox.hpp>
 
+#include "base/deadline.hpp"
 #include "outbox/checks.hpp"
 #include "outbox/outbox_state.hpp"
 
@@ -264,7 +265,7 @@ check_report outbox::check(bool repair) const {
 
 bool outbox::wait(std::size_t lane, std::chrono::milliseconds longest) const {
   state_->check_lane(lane);
-  return state_->backend->wait(lane, std::max(longest, std::chrono::milliseconds(0)));
+  return state_->backend->wait(lane, std::clamp<std::chrono::milliseconds>(longest, std::chrono::milliseconds(0), longest_wait));
 }
 
 void outbox::wake(std::size_t lane) const {

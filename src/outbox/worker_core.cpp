@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/deadline.hpp"
 #include "outbox/checks.hpp"
 
 #include <algorithm>
@@ -45,6 +46,7 @@ worker_options checked(worker_options options) {
   if (options.pollers == 0) refuse("worker.pollers must be at least 1");
   if (options.stop_within.count() < 0 || options.batch_time.count() <= 0) refuse("worker.stop_within and worker.batch_time are times");
   check(options.handling);
+  for (auto* const each : {&options.idle, &options.stop_within, &options.batch_time}) *each = std::min<milliseconds>(*each, longest_wait);
   return options;
 }
 
@@ -155,7 +157,7 @@ worker::core::looked worker::core::step(std::size_t lane, bool keep_one) {
   {
     const std::scoped_lock lock(mutex_);
     news = std::exchange(lanes_[lane].news, false);
-    if (news) lanes_[lane].drain_at = {};
+    if (news) lanes_[lane].drain_at = moment::min();
   }
   // News is an event most of the time, which need not wait for a look at the tickets.
   milliseconds ticket = news ? options_.idle : drain(lane);

@@ -101,10 +101,10 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
     bool held = false;
     std::chrono::steady_clock::time_point renew_at{};
     std::chrono::steady_clock::time_point ends{};
-    std::chrono::steady_clock::time_point drain_at{};
-    std::chrono::steady_clock::time_point look_at{};  ///< whether another worker's lane is quiet
-    bool news = false;                                ///< since the last look: an event, or a ticket that expires before all others
-    bool held_up = false;                             ///< a ticket that has expired
+    std::chrono::steady_clock::time_point drain_at = std::chrono::steady_clock::time_point::min();
+    std::chrono::steady_clock::time_point look_at = std::chrono::steady_clock::time_point::min();  ///< whether another's lane is quiet
+    bool news = false;     ///< since the last look: an event, or a ticket that expires before all others
+    bool held_up = false;  ///< a ticket that has expired
   };
   using moment = std::chrono::steady_clock::time_point;
 
@@ -189,7 +189,7 @@ class worker::core : public std::enable_shared_from_this<worker::core> {
   std::vector<bool> quiet_{};  // lanes in which nothing was due; for run_until_empty
   std::optional<error> problem_{};
   outbox_stats sampled_{};
-  moment sample_at_{};
+  moment sample_at_ = moment::min();
   std::mt19937_64 random_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ended_{false};

@@ -1,5 +1,6 @@
 #include <holdfast/sequence.hpp>
 
+#include "base/deadline.hpp"
 #include "sequence/root.hpp"
 
 #include <algorithm>
@@ -16,6 +17,10 @@ namespace {
 std::int64_t certain(std::optional<std::int64_t> id) {
   if (!id) throw error(errc::internal, "a draw with a deadline ended without an id");
   return *id;
+}
+
+steady::time_point deadline_of(const sequence_options& options) {
+  return moment_after(steady::now(), std::min<std::chrono::milliseconds>(options.wait, longest_wait));
 }
 
 }  // namespace
@@ -49,7 +54,7 @@ std::int64_t sequence_handle::take() {
   if (mine.sure) {
     first = root_->window().id(mine.ticket);
   } else {
-    first = root_->settle(mine.ticket, count, steady::now() + root_->config().options.wait, true);
+    first = root_->settle(mine.ticket, count, deadline_of(root_->config().options), true);
     part_ = std::min(static_cast<std::uint64_t>(most_), root_->core().share(root_->places.taken()));
   }
   const auto step = static_cast<std::uint64_t>(root_->config().range.increment());
@@ -81,7 +86,7 @@ sequence::~sequence() {
 std::optional<std::int64_t> sequence::slow_next(std::uint64_t drawn) {
   std::int64_t id = 0;
   std::uint64_t count = 1;
-  const auto deadline = steady::now() + root_->config().options.wait;
+  const auto deadline = deadline_of(root_->config().options);
   return root_->core().settle(drawn, count, deadline, false, id) == sequence_core::answer::owned ? std::optional(id) : std::nullopt;
 }
 
@@ -95,7 +100,7 @@ std::optional<std::int64_t> sequence::try_next() {
   return root_->draw(count, std::nullopt, false);
 }
 
-sequence_block sequence::next_n(std::int64_t count) { return next_n(count, steady::now() + root_->config().options.wait); }
+sequence_block sequence::next_n(std::int64_t count) { return next_n(count, deadline_of(root_->config().options)); }
 
 sequence_block sequence::next_n(std::int64_t count, steady::time_point deadline) {
   if (count < 1 || count > largest_block)

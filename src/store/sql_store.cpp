@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <random>
 #include <thread>
 #include <utility>
@@ -472,9 +473,9 @@ class sql_store final : public store, public rewritable_store {
   store_options options_;
   sql::dialect_id dialect_;
   realm_statements say_;
-  std::atomic<std::int64_t> native_again_{0};  // steady time
-  std::atomic<std::size_t> expire_step_{100};  // rows
-  std::atomic<std::size_t> health_turn_{0};    // whose table is asked next
+  std::atomic<std::int64_t> native_again_{std::numeric_limits<std::int64_t>::min()};  // steady time
+  std::atomic<std::size_t> expire_step_{100};                                         // rows
+  std::atomic<std::size_t> health_turn_{0};                                           // whose table is asked next
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
   std::atomic<std::uint64_t> retried_{0};

@@ -1,5 +1,6 @@
 #include <holdfast/store/tiered.hpp>
 
+#include "base/deadline.hpp"
 #include "store/tier_front.hpp"
 
 #include <algorithm>
@@ -53,9 +54,6 @@ struct waited_read {
   std::exception_ptr failure{};
 };
 
-/// Longer than anybody means, and far from where the arithmetic of moments ends: milliseconds::max() must not become the past.
-constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
-
 bool may_pass(const error& e) { return e.transient() || e.code() == errc::timeout || e.code() == errc::unavailable; }
 
 class memory_fronted_store final : public tiered_store {
@@ -71,7 +69,7 @@ class memory_fronted_store final : public tiered_store {
     }
     if (options_.max_late_reads == 0) throw error(errc::invalid_argument, "max_late_reads must be at least 1", {.path = "max_late_reads"});
     if (!options_.clock) options_.clock = system_clock();
-    options_.read_deadline = std::min(options_.read_deadline, longest_wait);
+    options_.read_deadline = std::min<std::chrono::milliseconds>(options_.read_deadline, longest_wait);
     core_ = std::make_shared<tier_core>(std::move(durable), options_, options_.clock);
   }
 

@@ -1,5 +1,6 @@
 #include <holdfast/store/write_behind.hpp>
 
+#include "base/deadline.hpp"
 #include "store/checks.hpp"
 #include "store/write_behind_core.hpp"
 
@@ -77,9 +78,6 @@ class write_behind_store final : public write_behind {
   logger log_;
 };
 
-/// Longer than anybody means, and far from where the arithmetic of moments ends: milliseconds::max() must not become the past.
-constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 366);
-
 constexpr std::array<std::string_view, 8> results{"queued",  "coalesced", "written", "skipped",
                                                   "dropped", "failed",    "refused", "written_through"};
 
@@ -110,7 +108,7 @@ core::core(std::shared_ptr<store> next, write_behind_options options)
         if (!options.clock) options.clock = system_clock();
         for (auto* const each : {&options.block_for, &options.refresh_after, &options.retry_first, &options.retry_longest,
                                  &options.stalled_after, &options.scan_flush}) {
-          *each = std::min(*each, longest_wait);
+          *each = std::min<std::chrono::milliseconds>(*each, longest_wait);
         }
         options.batch_entries = std::min(options.batch_entries, std::max<std::size_t>(1, options.max_entries / 2));
         return std::move(options);
@@ -157,7 +155,8 @@ void core::publish() noexcept {
 
 std::shared_ptr<write_behind> make_write_behind(std::shared_ptr<core> made, std::shared_ptr<executor> runs,
                                                 std::chrono::milliseconds linger, log_sink log) {
-  return std::make_shared<write_behind_store>(std::move(made), std::move(runs), std::min(linger, longest_wait), std::move(log));
+  return std::make_shared<write_behind_store>(std::move(made), std::move(runs), std::min<std::chrono::milliseconds>(linger, longest_wait),
+                                              std::move(log));
 }
 
 }  // namespace behind

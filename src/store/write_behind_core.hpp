@@ -175,14 +175,14 @@ class core : public std::enable_shared_from_this<core> {
 
   std::uint64_t erased_ = 0;  // erases carried out
 
-  time since_{};          // what is queued now is unsaved since then, at the latest
-  bool awake_ = false;    // somebody is writing, or will
-  bool writing_ = false;  // the role of the writer is taken
-  bool apart_ = false;    // a thread of our own writes, since the executor refuses tasks
-  bool closed_ = false;   // no more puts
-  bool stopped_ = false;  // no more writes
-  unsigned tries_ = 0;    // of this batch that failed
-  time not_before_{};     // the next try
+  time since_{};                   // what is queued now is unsaved since then, at the latest
+  bool awake_ = false;             // somebody is writing, or will
+  bool writing_ = false;           // the role of the writer is taken
+  bool apart_ = false;             // a thread of our own writes, since the executor refuses tasks
+  bool closed_ = false;            // no more puts
+  bool stopped_ = false;           // no more writes
+  unsigned tries_ = 0;             // of this batch that failed
+  time not_before_ = time::min();  // the next try
   std::optional<time> failing_since_{};
   std::optional<armed_timer> timer_{};  // for what is held
   std::optional<armed_timer> retry_{};  // for the next try, or for a look whether it is time

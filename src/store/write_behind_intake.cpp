@@ -184,7 +184,7 @@ core::room core::drop_oldest(std::span<const operation> ones) noexcept {
   operation oldest;
   while (!fit(ones)) {
     if (!held_.empty()) {
-      oldest = held_.take(*held_.ripe(log_.next_sequence(), {}));
+      oldest = held_.take(*held_.ripe(log_.next_sequence(), time::min()));
       ++dropped;
     } else if (log_.pop(oldest)) {
       ++dropped;
@@ -392,7 +392,7 @@ bool core::settle(guard& lock, std::uint64_t before, time deadline) {
   ++flushing_;
   // Whoever asks wants to know now: no pause after the last failure.
   if (!writing_ && not_before_ > options_.clock->steady()) {
-    not_before_ = {};
+    not_before_ = time::min();
     awake_ = false;
   }
   // Looked at again and again: where tasks are refused, nobody comes by himself for the next batch, or after a pause.

@@ -424,7 +424,7 @@ void core::retire(guard& lock) noexcept {
   flying_bytes_ = 0;
   tries_ = 0;
   failing_since_.reset();
-  not_before_ = {};
+  not_before_ = time::min();
   if (waiting_for_room_ > 0) room_.notify_all();
   if (flushing_ > 0) saved_.notify_all();
   // Thousands of strings are freed without keeping anybody waiting.

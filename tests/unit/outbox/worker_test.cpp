@@ -482,6 +482,19 @@ TEST_F(Worker, TicketsBecomeEventsByThemselves) {
   EXPECT_EQ(worker->count().tickets, 1U);
 }
 
+TEST_F(Worker, LooksAtTicketsAndNumbersThoughTheClockBeginsBeforeZero) {
+  clock_ = std::make_shared<virtual_clock>(virtual_clock::default_start(), -1h);
+  executor_ = std::make_shared<manual_executor>(clock_);
+  outbox_ = holdfast::outbox(holdfast::make_memory_outbox({.clock = clock_}));
+  outbox_.schedule("hold-7", 1ms, {.type = "hold.expired", .payload = "7"});
+  clock_->advance(1ms);
+  const auto worker = make([](const delivery&) { return outcome::retry("not yet", 1h); });
+  work(*worker);
+  EXPECT_EQ(worker->count().tickets, 1U);
+  worker->sample();
+  EXPECT_EQ(worker->health().depth, 1U);
+}
+
 TEST_F(Worker, SleepsUntilTheNextEventIsDue) {
   outbox_.publish({.type = "t", .payload = "later", .delay = 300ms});
   const auto worker = noting();

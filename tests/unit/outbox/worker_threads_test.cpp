@@ -178,6 +178,22 @@ TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
   EXPECT_TRUE(eventually([&] { return told->load(); }));
 }
 
+TEST(WorkerThreads, TheEndMayWaitForHandlersAsLongAsThereIs) {
+  const auto outbox = make_outbox();
+  outbox.publish({.type = "t"});
+  std::atomic<bool> inside = false;
+  worker with(outbox,
+              [&](const delivery&) {
+                inside = true;
+                std::this_thread::sleep_for(50ms);
+                return outcome::done();
+              },
+              {.idle = std::chrono::milliseconds::max(), .stop_within = std::chrono::milliseconds::max()});
+  running_worker one(with);
+  ASSERT_TRUE(eventually([&] { return inside.load(); }));
+  EXPECT_EQ(one.stop().still_running, 0U) << "the longest time is not the past";
+}
+
 /// An executor that is full gives its tasks back, and they are done on the thread that polls.
 TEST(WorkerThreads, AFullExecutorDoesNotHangTheEnd) {
   std::atomic<bool> over = false;

@@ -255,6 +255,16 @@ TEST_F(SequenceDrawing, AHungStoreDoesNotHangTheEnd) {
   store->release();
 }
 
+TEST_F(SequenceDrawing, TheLongestWaitIsNotThePast) {
+  store->stick();
+  auto ids = source.sequence("patient", {.wait = std::chrono::milliseconds::max()});
+  std::jthread later([this] {
+    std::this_thread::sleep_for(50ms);
+    store->release();
+  });
+  EXPECT_EQ(ids.next(), 1);
+}
+
 TEST_F(SequenceDrawing, AClosedSequenceSaysSo) {
   auto ids = source.sequence("closed");
   EXPECT_EQ(ids.next(), 1);

@@ -166,6 +166,16 @@ TEST_F(WriteBehindStuck, AFailureIsTriedAgainThoughTheClockIsFarAheadOfTheExecut
   EXPECT_EQ(tried, 2);
 }
 
+TEST_F(WriteBehindStuck, WritesThoughTheClockBeginsBeforeZero) {
+  clock_ = std::make_shared<virtual_clock>(virtual_clock::default_start(), -1h);
+  executor_ = std::make_shared<manual_executor>(clock_);
+  options_.clock = clock_;
+  options_.executor = executor_;
+  put(make("k", 0ms, "v"));
+  executor_->run_all();
+  EXPECT_EQ(stored("k"), "v") << "a pause that was never set is not one that lasts until zero";
+}
+
 TEST_F(WriteBehindStuck, AClockThatStandsStillHoldsNeitherFlushNorPutNorDestructor) {
   const auto door = std::make_shared<gate>();
   options_.executor = make_thread_pool({.threads = 1, .linger = 0ms});
