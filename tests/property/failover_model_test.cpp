@@ -1,13 +1,14 @@
 // Random calls, failures, clock jumps, store faults and restarts against a model that says what every answer must be: never wrong, never
 // expired, never older than one already served, never another key's, tenant's or user's.
 //
-// HOLDFAST_MODEL_SEED=n replays a run; HOLDFAST_MODEL_STEPS=n makes it longer.
+// HOLDFAST_SEED=n repeats a run; HOLDFAST_MODEL_STEPS=n makes it longer.
 
 #include <holdfast/failover.hpp>
 
 #include "support/faulty_store.hpp"
 #include "support/manual_executor.hpp"
 #include "support/model_store.hpp"
+#include "support/seed.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
@@ -414,19 +415,20 @@ class world {
   std::deque<refresh> refreshes_{};
 };
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+std::uint64_t steps_of_a_run() {
+  const char* const variable = std::getenv("HOLDFAST_MODEL_STEPS");  // NOLINT(concurrency-mt-unsafe)
+  return variable == nullptr ? 120'000 : std::strtoull(variable, nullptr, 10);
 }
 
 TEST(FailoverModel, EveryAnswerIsWhatTheModelSays) {
-  const auto seed = from_environment("HOLDFAST_MODEL_SEED", std::random_device{}());
-  const auto steps = from_environment("HOLDFAST_MODEL_STEPS", 120'000);
-  std::cout << "HOLDFAST_MODEL_SEED=" << seed << " HOLDFAST_MODEL_STEPS=" << steps << "\n";
+  const auto seed = seed_from_environment().value_or(std::random_device{}());
+  const auto steps = steps_of_a_run();
+  SCOPED_TRACE(repeated_by(seed));
+  std::cout << "HOLDFAST_SEED=" << seed << " HOLDFAST_MODEL_STEPS=" << steps << "\n";
   world all(seed);
   for (std::uint64_t step = 0; step < steps; ++step) {
     all.step();
-    ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << step << " of HOLDFAST_MODEL_SEED=" << seed;
+    ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << step;
   }
   for (const char* each : {"live", "stale", "stale and empty", "thrown", "tombstone", "expired", "older than served", "older write lost",
                            "put failed", "find failed", "refresh", "refresh ran", "split phase", "clock followed back", "restart",

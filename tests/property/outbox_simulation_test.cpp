@@ -3,6 +3,8 @@
 
 #include "property/outbox_simulation.hpp"
 
+#include "support/seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,22 +13,21 @@
 namespace holdfast::test {
 namespace {
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return text == nullptr || *text == '\0' ? otherwise : std::stoull(text);
+std::uint64_t seed_count() {
+  const char* const variable = std::getenv("HOLDFAST_OUTBOX_SEEDS");  // NOLINT(concurrency-mt-unsafe)
+  return variable == nullptr || *variable == '\0' ? 400 : std::stoull(variable);
 }
 
 TEST(OutboxSimulation, KeepsItsPromisesUnderAnySeed) {
-  const auto only = from_environment("HOLDFAST_SEED", 0);
-  if (only != 0) {
-    EXPECT_EQ(simulate({.seed = only}).broken, "");
+  if (const auto only = seed_from_environment()) {
+    EXPECT_EQ(simulate({.seed = *only}).broken, "") << repeated_by(*only);
     return;
   }
-  const auto seeds = from_environment("HOLDFAST_OUTBOX_SEEDS", 400);
+  const auto seeds = seed_count();
   std::size_t deliveries = 0, crashes = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const auto result = simulate({.seed = seed});
-    ASSERT_EQ(result.broken, "") << "HOLDFAST_SEED=" << seed;
+    ASSERT_EQ(result.broken, "") << repeated_by(seed);
     deliveries += result.deliveries;
     crashes += result.crashes;
   }

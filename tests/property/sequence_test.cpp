@@ -5,13 +5,14 @@
 #include <holdfast/id_generator.hpp>
 #include <holdfast/sequence.hpp>
 
+#include "support/seed.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <random>
@@ -24,11 +25,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using limits = std::numeric_limits<std::int64_t>;
-
-std::uint64_t seed() {
-  const char* given = std::getenv("HOLDFAST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
 
 /// A start near something where arithmetic goes wrong.
 std::int64_t edge(std::mt19937_64& random) {
@@ -53,9 +49,9 @@ std::string described(const sequence_options& options, std::int64_t block) {
 }
 
 TEST(SequenceProperty, IdsAreThoseThatAreCountedOut) {
-  const auto with = seed();
-  SCOPED_TRACE("HOLDFAST_SEED=" + std::to_string(with));
-  std::mt19937_64 random(with);
+  const auto seed = seed_from_environment().value_or(std::random_device{}());
+  SCOPED_TRACE(repeated_by(seed));
+  std::mt19937_64 random(seed);
   for (int run = 0; run < 150; ++run) {
     sequence_options options{.blocks = fixed_blocks{static_cast<std::int64_t>(random() % 9) + 1}};
     options.start = edge(random);

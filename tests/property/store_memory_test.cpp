@@ -1,16 +1,20 @@
 #include <holdfast/store/memory.hpp>
 
 #include "support/model_store.hpp"
+#include "support/seed.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 // The memory store does what the model does, step by step, as long as nothing has to leave; and what may leave never goes back in time.
+// HOLDFAST_SEED=n runs that seed alone.
 
 namespace holdfast::test {
 namespace {
@@ -46,9 +50,17 @@ class walk {
   std::mt19937_64 random_;
 };
 
+/// 1 to `count`, or only the seed of the environment.
+std::vector<std::uint64_t> seeds(std::size_t count) {
+  if (const auto only = seed_from_environment()) return {*only};
+  std::vector<std::uint64_t> all(count);
+  std::iota(all.begin(), all.end(), std::uint64_t{1});
+  return all;
+}
+
 TEST(StoreMemoryProperty, DoesWhatTheModelDoes) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const auto seed : seeds(40)) {
+    SCOPED_TRACE(repeated_by(seed));
     walk at(seed);
     const auto clock = std::make_shared<virtual_clock>();
     const auto store = make_memory_store({.shards = std::size_t{1} << (seed % 5), .clock = clock});
@@ -110,8 +122,8 @@ TEST(StoreMemoryProperty, DoesWhatTheModelDoes) {
 }
 
 TEST(StoreMemoryProperty, NeverGoesBackWhileTheEntryIsThere) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
+  for (const auto seed : seeds(20)) {
+    SCOPED_TRACE(repeated_by(seed));
     walk at(seed);
     const auto clock = std::make_shared<virtual_clock>();
     const std::size_t bound = 1 + at.below(60);

@@ -5,12 +5,12 @@
 #include "store/tier_front.hpp"
 #include "support/manual_executor.hpp"
 #include "support/model_store.hpp"
+#include "support/seed.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -301,16 +301,16 @@ constexpr std::size_t runs = 200;
 constexpr std::size_t operations_of_a_run = 1'000;
 
 TEST(TierFront, NeverShowsWhatIsOlderThanWhatWasAcknowledged) {
-  const char* given = std::getenv("HOLDFAST_SEED");  // NOLINT(concurrency-mt-unsafe)
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  const auto only = seed_from_environment();
+  const std::uint64_t first = only.value_or(std::random_device{}());
   std::cout << "seed " << first << "\n";
   std::map<std::string, std::size_t> done;
-  for (std::size_t i = 0; i < (given != nullptr ? 1 : runs); ++i) {
+  for (std::size_t i = 0; i < (only ? 1 : runs); ++i) {
     world one(first + i, planted::nothing);
-    ASSERT_EQ(one.run(operations_of_a_run), "") << "HOLDFAST_SEED=" << first + i << " repeats it";
+    ASSERT_EQ(one.run(operations_of_a_run), "") << repeated_by(first + i);
     for (const auto& [kind, count] : one.done) done[kind] += count;
   }
-  if (given != nullptr) return;
+  if (only) return;
   for (const char* kind : {"find", "fresh", "backfilled", "not backfilled", "put", "erase", "expire", "elsewhere"}) {
     EXPECT_GE(done[kind], 500U) << kind << " was hardly tried";
   }
