@@ -56,9 +56,11 @@ bool tier_front::end_read(const read_ticket& ticket, place where, std::string_vi
   const std::scoped_lock lock(in.mutex);
   if (answer) in.highest = std::max(in.highest, answer->as_of);
   if (!ticket.clean || ticket.version != in.version) {
-    // Another read may have brought what it saw before somebody else wrote this: who has seen this must not be given that afterwards.
+    // Another read may have brought what it saw before another process wrote this. A caller that has seen this must not be given that
+    // afterwards, not even while the durable store fails.
     const auto shown = memory_.version(where, key);
-    if (shown && (!answer || *shown < answer->as_of)) memory_.note(where, key, never);
+    if (shown && !answer) memory_.note(where, key, never);
+    else if (shown && *shown < answer->as_of) memory_.erase(where, key);
     return false;
   }
   // A read of the same key that began earlier must not replace this by what it saw then.

@@ -31,8 +31,9 @@ namespace HOLDFAST_NAMESPACE {
 ///   its end. Then nothing was written here while it asked, so its answer is at least as new as all that was acknowledged. find -> erase ->
 ///   backfill fails at the version; erase begun -> find -> erase ended -> backfill at the count. Comparing `as_of` would not do: what was
 ///   erased leaves nothing to compare with, what left the front neither, and of two with the same `as_of` the later arrival is the right one.
-///   A read that may not, and has seen another version than the front shows, or none, makes the front ask again: two reads that overlap may end
-///   in either order, and who has seen what another process wrote does not see the older one after that.
+///   A read that may not, and has seen a newer version than the front shows, removes that from the front: two reads that overlap may end in
+///   either order, and a caller that has seen what another process wrote does not see the older version after that. A read that has seen
+///   nothing makes the front ask again.
 /// - *A put* brings its entry to the front only if no other write of its stripe overlapped with it (else nobody here knows which of them the
 ///   durable store took last, and the key leaves the front), and only if the durable store must have taken it: it had not expired, its stamp
 ///   is not from the future (whether such a stamp is believed is the durable store's decision), and it is not older than what is in front. When

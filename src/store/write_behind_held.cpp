@@ -16,29 +16,37 @@ std::size_t digest_of(const entry& what) noexcept {
 }
 
 last_written::last_written(std::size_t keys) {
-  if (keys > 0) records_.resize(std::bit_ceil(keys));
+  if (keys == 0) return;
+  records_.resize(std::bit_ceil(keys));
+  newest_read_.resize(records_.size(), timestamp::min());
 }
 
 const last_written::record* last_written::find(std::size_t hash) const noexcept {
   if (records_.empty()) return nullptr;
-  const record& one = records_[hash & (records_.size() - 1)];
+  const record& one = records_[slot_of(hash)];
   return one.there && one.hash == hash ? &one : nullptr;
 }
 
 bool last_written::none_newer(std::size_t hash, timestamp as_of) const noexcept {
   if (records_.empty()) return false;
-  const record& one = records_[hash & (records_.size() - 1)];
-  return !one.used || (one.hash == hash && one.as_of <= as_of);
+  const record& one = records_[slot_of(hash)];
+  return newest_read_[slot_of(hash)] <= as_of && (!one.used || (one.hash == hash && one.as_of <= as_of));
 }
 
 void last_written::note(record one) noexcept {
   if (records_.empty()) return;
-  record& old = records_[one.hash & (records_.size() - 1)];
+  record& old = records_[slot_of(one.hash)];
   if (old.used && old.hash == one.hash) one.as_of = std::max(one.as_of, old.as_of);
   old = one;
 }
 
 void last_written::doubt(std::size_t hash, timestamp as_of) noexcept { note({.hash = hash, .as_of = as_of, .used = true}); }
+
+void last_written::note_read(std::size_t hash, timestamp as_of) noexcept {
+  if (records_.empty()) return;
+  timestamp& newest = newest_read_[slot_of(hash)];
+  newest = std::max(newest, as_of);
+}
 
 const operation* held_operations::find(std::size_t hash, place where, std::string_view key) const noexcept {
   if (by_key_.empty()) return nullptr;

@@ -18,6 +18,9 @@ namespace HOLDFAST_NAMESPACE::behind {
 [[nodiscard]] std::size_t digest_of(const entry& what) noexcept;
 
 /// What was written last, of so many keys. A key takes the place of another with the same remainder: one look, no list to keep.
+///
+/// Beside it, for each remainder, the newest version that was read. Keys share that: it may refuse an answer of the queue that is older than
+/// what was read of another key, but never forgets. What is queued during an outage is newer than all that was read before it.
 /// Thread-safety: none.
 class last_written {
  public:
@@ -34,14 +37,19 @@ class last_written {
   explicit last_written(std::size_t keys);
   /// What is stored under a key, as far as we know; null when we do not.
   [[nodiscard]] const record* find(std::size_t hash) const noexcept;
-  /// Was no newer version of a key written? False when we do not know.
+  /// Was no newer version of a key written or read? False when we do not know.
   [[nodiscard]] bool none_newer(std::size_t hash, timestamp as_of) const noexcept;
   void note(record one) noexcept;
   /// This version was written, or erased, or is on its way; what is stored now is not known.
   void doubt(std::size_t hash, timestamp as_of) noexcept;
+  /// This version was read.
+  void note_read(std::size_t hash, timestamp as_of) noexcept;
 
  private:
+  [[nodiscard]] std::size_t slot_of(std::size_t hash) const noexcept { return hash & (records_.size() - 1); }
+
   std::vector<record> records_{};
+  std::vector<timestamp> newest_read_{};  // one for each record
 };
 
 /// Unchanged answers that wait to be written again, or for a newer one to take their place; one for each key.

@@ -278,12 +278,15 @@ std::optional<entry> core::look(place where, std::string_view key, std::optional
     } catch (const error&) {
       failure = std::current_exception();
     }
-    if (pending.changes.empty() && !failure) return result;
+    if (pending.changes.empty() && failure) std::rethrow_exception(failure);
     const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
+    // A caller that was given a version must not be given an older one from the queue afterwards, when the store cannot be asked.
+    const auto read_version = result && result->as_of <= horizon ? std::optional(result->as_of) : std::nullopt;
     for (const change& each : pending.changes) apply(each, result, horizon);
     const guard lock(mutex_);
+    if (read_version) last_written_.note_read(hash_of(where, key), *read_version);
     if (left > 0 && pending.has_erase && pending.erased != erased_) continue;
-    // An answer that waits here is the newest that can be had when the store cannot be asked; unless we wrote a newer one before.
+    // An answer that waits here is the newest that can be had when the store cannot be asked; unless we wrote or read a newer one before.
     if (failure && (!result || !last_written_.none_newer(hash_of(where, key), result->as_of) || (wanted && result->as_of != *wanted))) {
       std::rethrow_exception(failure);
     }

@@ -35,7 +35,7 @@ struct write_behind_options {
   std::chrono::milliseconds block_for{100};         ///< how long a put may wait for room
   std::chrono::milliseconds refresh_after =
       std::chrono::seconds(10);     ///< how long an unchanged answer may wait to be written again; 0: not at all
-  std::size_t remembered = 16'384;  ///< keys of which the last written answer is known, to see what is unchanged
+  std::size_t remembered = 16'384;  ///< keys of which the last written answer is known, to see what is unchanged or outdated
   std::size_t max_held = 4'096;     ///< unchanged answers that wait; counted in max_entries, too
   std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< as the store below has it; see store::put
   std::chrono::milliseconds retry_first{10};                     ///< the pause before the second try; doubled with each try, with jitter
@@ -89,7 +89,8 @@ struct write_behind_numbers {
 ///
 /// `put` returning means *queued*. `flush` and `close` say what is durable. What waits is lost when the process dies.
 /// `erase` reads first, on the caller's thread: it returns whether the version was the one visible, and queues the erase only then.
-/// While the store below cannot be read, `find` gives what is queued for the key, if that is an entry; otherwise the error leaves.
+/// While the store below cannot be read, `find` gives what is queued for the key, if that is an entry and this process has written and found
+/// no newer version of the key; otherwise it throws the error of the store below.
 ///
 /// Thread-safety: every function may be called from any thread, but destruction.
 /// Exception safety: a put that throws has queued nothing. Nothing that was queued is ever lost in silence: it is written, replaced by a

@@ -1,4 +1,5 @@
 #include <holdfast/store/tiered.hpp>
+#include <holdfast/store/write_behind.hpp>
 
 #include "support/eventually.hpp"
 #include "support/faulty_store.hpp"
@@ -141,6 +142,19 @@ TEST_F(TieredStore, SeesWhatOthersDoWithinFreshness) {
   EXPECT_EQ(store->stats().front.entries, 0U) << "what is gone leaves the front";
 }
 
+TEST_F(TieredStore, SeesWhatOthersWroteWithinFreshnessOfTheWriteNotOfTheCallThatWasAnswered) {
+  const auto store = make({.freshness = 10s});
+  model_->put(made("k", "ours", 1s));
+  EXPECT_EQ(payload(*store, "k"), "ours");
+  clock_->advance(5s);
+  // A call that started before our read and took long: when we read, its answer was not there to be seen.
+  model_->put(made("k", "theirs", 5500ms));
+  clock_->advance(5s);
+  EXPECT_EQ(payload(*store, "k"), "ours") << "10 s after the read";
+  clock_->advance(1us);
+  EXPECT_EQ(payload(*store, "k"), "theirs");
+}
+
 TEST_F(TieredStore, AnOldAnswerWrittenLateIsNotTakenForFresh) {
   const auto store = make({.freshness = 10s});
   model_->put(made("k", "theirs", 5s));
@@ -219,6 +233,32 @@ TEST_F(TieredStore, WhoSawWhatAnotherProcessWroteDoesNotSeeTheOlderVersionAfterT
   EXPECT_EQ(payload(*store, "k"), "new");
   EXPECT_EQ(payload(*store, "k"), "new");
   EXPECT_EQ(payload(*store, "k"), "new");
+}
+
+TEST_F(TieredStore, AnOutageDoesNotBringBackTheVersionBeforeTheOneThatWasSeen) {
+  const auto store = make();
+  model_->put(made("k", "old", 1s));
+  durable_->before = once(operation::find, [&] {
+    EXPECT_EQ(payload(*store, "k"), "old") << "a read that began later and ends earlier";
+    model_->put(made("k", "new"));
+  });
+  EXPECT_EQ(payload(*store, "k"), "new");
+  fail(operation::find);
+  EXPECT_EQ(failure([&] { (void)store->find("n", "k"); }), errc::unavailable);
+}
+
+TEST_F(TieredStore, OnWriteBehindAnOutageServesWhatWasSeenNotWhatIsStillQueued) {
+  const auto behind = make_write_behind(durable_, {.linger = 0ms, .executor = std::make_shared<manual_executor>(clock_), .clock = clock_});
+  const auto store = make_tiered_store(behind, {.freshness = 1s, .clock = clock_});
+  store->put(made("k", "queued", 1s));
+  model_->put(made("k", "of another process"));
+  clock_->advance(2s);
+  EXPECT_EQ(payload(*store, "k"), "of another process");
+  clock_->advance(2s);
+  fail(operation::find);
+  EXPECT_EQ(payload(*store, "k"), "of another process");
+  durable_->before = nullptr;
+  EXPECT_EQ(payload(*store, "k"), "of another process");
 }
 
 TEST_F(TieredStore, TheLongestDeadlineThatThereIsIsLong) {

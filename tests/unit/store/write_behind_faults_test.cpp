@@ -154,6 +154,30 @@ TEST_F(WriteBehindFaults, ServesWhatWaitsWhileTheStoreCannotBeRead) {
   EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "there may be a newer one in the store";
 }
 
+TEST_F(WriteBehindFaults, DoesNotServeWhatWaitsWhenANewerVersionWasRead) {
+  put(make("waited before the read", 2ms, "ours"));
+  model_->put(make("waited before the read", 1ms, "theirs"));
+  EXPECT_EQ(payload("waited before the read"), "theirs");
+  model_->put(make("waits since the read", 1ms, "theirs"));
+  EXPECT_EQ(payload("waits since the read"), "theirs");
+  put(make("waits since the read", 2ms, "ours"));
+  before_ = [](auto, auto) { throw down(); };
+  EXPECT_EQ(failure_of([&] { (void)payload("waited before the read"); }).code(), errc::unavailable);
+  EXPECT_EQ(failure_of([&] { (void)payload("waits since the read"); }).code(), errc::unavailable);
+  put(make("waits since the read", 0ms, "ours again"));
+  EXPECT_EQ(payload("waits since the read"), "ours again") << "nothing newer is known";
+}
+
+TEST_F(WriteBehindFaults, AStampFromTheFutureThatWasReadDoesNotHideWhatWaits) {
+  auto future = make("k", -1h, "theirs");
+  future.expire_on = future.as_of + 1h;
+  model_->put(future);
+  EXPECT_EQ(payload("k"), "theirs");
+  put(make("k", 0ms, "ours"));
+  before_ = [](auto, auto) { throw down(); };
+  EXPECT_EQ(payload("k"), "ours");
+}
+
 TEST_F(WriteBehindFaults, DropsTheOldestAndCountsIt) {
   options_.max_entries = 4;
   options_.full = when_full::drop_oldest;
