@@ -14,11 +14,12 @@ using operation = faulty_store::operation;
 const std::array<const char*, 3> realms{"", "a", "b"};
 const std::array<const char*, 2> names{"n", "a"};
 
+std::string text_of(timestamp when) { return std::to_string(when.time_since_epoch().count() % 1'000'000'000); }
+
 std::string text_of(const std::optional<entry>& what) {
   if (!what) return "nothing";
-  return what->realm + "/" + what->name + "/" + what->key + " as of " +
-         std::to_string(what->as_of.time_since_epoch().count() % 1'000'000'000) + " until " +
-         std::to_string(what->expire_on.time_since_epoch().count() % 1'000'000'000) + " " + what->payload.value_or("(tombstone)");
+  return what->realm + "/" + what->name + "/" + what->key + " as of " + text_of(what->as_of) + " until " + text_of(what->expire_on) + " " +
+         what->payload.value_or("(tombstone)");
 }
 
 }  // namespace
@@ -113,16 +114,30 @@ void model_run::expect(const identity& which, const state& got, const char* wher
     std::erase_if(known.now, [&](const state& each) { return each != got && !(stack_.freshness > 0us && each && hidden(*each)); });
     return;
   }
-  // What another machine replaced a moment ago may still be served.
-  if (std::any_of(known.replaced.begin(), known.replaced.end(), [&](const auto& each) { return each.second > now && each.first == got; }))
-    return;
-  if (stack_.freshness > 0us && got && got->as_of < known.foreign && std::max(known.foreign, known.guessed) + stack_.freshness + 3ms > now)
-    return;
   std::ostringstream text;
   text << where << " of " << std::get<0>(which) << "/" << std::get<1>(which) << "/" << std::get<2>(which) << " gave " << text_of(got)
-       << "; allowed:";
+       << " at " << text_of(now) << "; allowed:";
   for (const state& each : known.now) text << " [" << text_of(each) << "]";
+  for (const outdated_version& each : known.outdated) text << " [to " << text_of(each.last_served) << ": " << text_of(each.value) << "]";
   fail(text.str());
+}
+
+/// The answer of a find: what is there, or what memory in front may still give instead.
+void model_run::expect_found(const identity& which, const state& got, const char* where) {
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  const auto now = world_.clock->now();
+  const bool outdated = std::any_of(known.outdated.begin(), known.outdated.end(),
+                                    [&](const outdated_version& each) { return got == each.value && now <= each.last_served; });
+  if (contains(known.now, got) || !outdated) expect(which, got, where);
+  if (!got) return;
+  known.newest_known = std::max(known.newest_known, got->as_of);
+  std::erase_if(known.outdated, [&got](const outdated_version& each) { return each.value.as_of < got->as_of; });
+}
+
+/// Memory in front may have this version, and takes it for right since that moment.
+void model_run::may_be_in_front(states& of, const entry& value, timestamp since) const {
+  if (stack_.freshness > 0us) of.outdated.push_back({.value = value, .last_served = since + stack_.freshness});
 }
 
 /// In the middle of an operation of the store at the bottom: what is in flight is neither here nor there.
@@ -132,8 +147,8 @@ void model_run::on_store(operation what, bool happened) {
   if (writes && chance(20)) look(any_key());
   if (what == operation::find && happened && finding_ && chance(10)) interfere();
   if (!chance(fault_percent_)) return;
-  if (what == operation::find) find_failed_ = true;
   if (happened && !writes) return;
+  if (what == operation::find) find_failed_ = true;
   throw error(errc::unavailable, "a fault", {.transient = !happened, .in_doubt = happened});
 }
 
@@ -141,7 +156,7 @@ void model_run::look(const identity& which) {
   const auto& [realm, name, key] = which;
   quiet_ = true;
   const auto got = stack_.top->find({name, realm}, key);
-  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect(which, got, "a find during a write");
+  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect_found(which, got, "a find during a write");
   quiet_ = false;
 }
 
@@ -173,6 +188,10 @@ void model_run::put(const std::vector<entry>& what) {
     for (const state& one : before) {
       if (failure) add(known.now, one);
     }
+    // What was acknowledged replaces whatever is in front. It is in front itself unless this process knows something newer.
+    if (!failure) std::erase_if(known.outdated, [&each](const outdated_version& one) { return one.value.as_of <= each.as_of; });
+    if (each.as_of >= known.newest_known) may_be_in_front(known, each, each.as_of);
+    if (!failure) known.newest_known = std::max(known.newest_known, each.as_of);
   }
 }
 
@@ -201,6 +220,9 @@ void model_run::erase(const identity& which) {
   change(which, [&](state& there) {
     if (is_it(there)) there.reset();
   });
+  // Whether it was there or not: memory in front has forgotten the key.
+  known.outdated.clear();
+  known.newest_known = {};
 }
 
 void model_run::find(const identity& which) {
@@ -208,6 +230,7 @@ void model_run::find(const identity& which) {
   auto& known = model_[which];
   close_over_expiry(known.now);
   const auto before = known.now;
+  const auto newest_known = known.newest_known;
   const auto interfered = interfered_;
   finding_ = which;
   state got;
@@ -223,11 +246,16 @@ void model_run::find(const identity& which) {
     return;
   }
   // Served from the queue or from memory, since the store failed: right as far as this machine knows.
-  if (find_failed_) known.guessed = world_.clock->now();
-  if (find_failed_ && got && got->as_of <= known.foreign) return;
+  if (find_failed_ && got && got->as_of <= known.foreign) {
+    if (!contains(known.now, got) && got->as_of < newest_known) {
+      fail("while the store failed a find gave " + text_of(got) + "; this process has put or found a version as of " +
+           text_of(newest_known));
+    }
+    return may_be_in_front(known, *got, world_.clock->now());
+  }
   // What happened in between may be seen or not.
   if (interfered != interfered_ && contains(before, got)) return;
-  expect(which, got, "a find");
+  expect_found(which, got, "a find");
 }
 
 void model_run::scan() {
@@ -310,7 +338,8 @@ void model_run::crash() {
       fail("after a crash the store has " + text_of(durable) + ", which it never had, or had before the last flush");
     known.now = known.since = {durable};
     known.offered.clear();
-    known.replaced.clear();
+    known.outdated.clear();
+    known.newest_known = {};
     if (durable) known.foreign = std::max(known.foreign, durable->as_of);  // the new process does not know it
   }
 }
@@ -321,8 +350,11 @@ void model_run::elsewhere() {
   const bool idle = stack_.behind->numbers().pending == 0;
   const auto one = any_entry(which, idle ? any_time() : world_.clock->now() + 1ms);
   auto& known = model_[which];
-  std::erase_if(known.replaced, [this](const auto& each) { return each.second <= world_.clock->now(); });
-  for (const state& each : known.now) known.replaced.emplace_back(each, one.as_of + stack_.freshness + 3ms);
+  const auto now = world_.clock->now();
+  std::erase_if(known.outdated, [now](const outdated_version& each) { return each.last_served < now; });
+  for (const state& each : known.now) {
+    if (each) may_be_in_front(known, *each, now);
+  }
   known.foreign = std::max(known.foreign, one.as_of);
   stack_.durable->put(one);
   put_into(one);

@@ -36,7 +36,7 @@ struct model_world {
 struct model_stack {
   std::shared_ptr<store> top{};
   std::shared_ptr<write_behind> behind{};
-  std::chrono::microseconds freshness{};  ///< how long a read may give what another machine has replaced
+  std::chrono::microseconds freshness{};  ///< of the memory in front; 0: there is none, so reads never give what was replaced
   std::shared_ptr<store> durable{};       ///< the store at the bottom as another machine sees it; null: as it is
 };
 using make_stack = std::function<model_stack(const model_world&, const write_behind_options&)>;
@@ -51,6 +51,14 @@ class broken_rule : public std::runtime_error {
 ///
 /// Of each key the model knows every state that the rules allow: usually one; two when an entry has expired, since it may be gone then;
 /// and all since the last acknowledged flush when the process crashed or the queue dropped something.
+///
+/// Memory in front does not see what another machine writes. What a `find` may give instead, and how long, is counted exactly:
+///
+/// - The version that was there when the other machine's write took place (W): until W + freshness. It was read at W at the latest.
+/// - A version that this process put although the other machine's was newer: until its own as_of + freshness.
+/// - A version from the queue, because the store could not be read at that moment (G): until G + freshness.
+///
+/// None of them comes back after this process has put or found a newer version of the key, or erased it.
 class model_run {
  public:
   model_run(std::uint64_t seed, make_stack make);
@@ -62,13 +70,17 @@ class model_run {
  private:
   using identity = std::tuple<std::string, std::string, std::string>;  // realm, name, key
   using state = std::optional<entry>;
+  struct outdated_version {
+    entry value;
+    timestamp last_served;  ///< the last moment at which a find may give it
+  };
   struct states {
-    std::vector<state> now{state{}};    ///< what a read may give
-    std::vector<state> since{state{}};  ///< what may be durable: every state since the last acknowledged flush
-    std::vector<state> offered{};       ///< all that was put since then, also what was older than what was there
-    timestamp foreign{};                ///< the newest version of another machine
-    timestamp guessed{};                ///< when a read last had to do without the store; memory in front may keep its answer for a while
-    std::vector<std::pair<state, timestamp>> replaced{};  ///< by another machine, and until when it may be served all the same
+    std::vector<state> now{state{}};           ///< what a read may give
+    std::vector<state> since{state{}};         ///< what may be durable: every state since the last acknowledged flush
+    std::vector<state> offered{};              ///< all that was put since then, also what was older than what was there
+    timestamp foreign{};                       ///< the newest version of another machine, or of this one before it crashed
+    timestamp newest_known{};                  ///< the newest version that this process has put or found since it last erased the key
+    std::vector<outdated_version> outdated{};  ///< what memory in front may give all the same
   };
 
   std::uint64_t random(std::uint64_t below) { return random_() % below; }
@@ -99,6 +111,8 @@ class model_run {
   [[nodiscard]] static bool contains(const std::vector<state>& in, const state& what);
   static void add(std::vector<state>& to, const state& what);
   void expect(const identity& which, const state& got, const char* where);
+  void expect_found(const identity& which, const state& got, const char* where);
+  void may_be_in_front(states& of, const entry& value, timestamp since) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   std::uint64_t seed_;

@@ -19,8 +19,8 @@ namespace HOLDFAST_NAMESPACE {
 struct tiered_options {
   std::size_t max_entries = 10'000;                        ///< in front; see memory_store_options
   std::size_t max_bytes = std::size_t{256} * 1024 * 1024;  ///< in front; see memory_store_options
-  /// For so long an entry in front is served without asking the durable store: since it was read from there; if it was written, since its
-  /// call started. What another process writes is seen at most so long after its call started.
+  /// How long an entry in front is served without asking the durable store: counted from the start of the read that brought it, or from its
+  /// as_of if it was put here. What another process writes is seen at most so long after the durable store has it.
   std::chrono::milliseconds freshness = std::chrono::seconds(10);
   std::chrono::milliseconds read_deadline{0};  ///< how long a caller waits for the durable store's answer; 0 means as long as that takes
   std::size_t max_late_reads = 8;              ///< reads past their deadline that may be running; while there are so many no other begins
@@ -37,7 +37,13 @@ struct tiered_options {
 /// `expire` and `health` are the durable store's.
 ///
 /// A read never returns an older version than one whose `put` this store has acknowledged before, and never one whose `erase` it has: not
-/// when entries leave the front, not when a slow read comes back after them. What other processes do is seen within `freshness`.
+/// when entries leave the front, not when a slow read comes back after them.
+///
+/// What another process does is seen at most `freshness` after the durable store has it. That is not `freshness` after its call started: a
+/// call takes time, and an entry that is read meanwhile is fresh. If the clock of the other machine is ahead, add the difference. On a
+/// write-behind store there is one exception: while the database cannot be read, that answers from its queue, and the front keeps this answer
+/// for `freshness`, too. A version of another process that a read has returned is not followed by an older one, not even while the durable
+/// store fails, unless it was erased or has expired.
 ///
 /// A read that is later than `read_deadline` is answered from the front, or else with errc::timeout; it goes on in the background and may
 /// still bring its entry to the front.
