@@ -43,7 +43,7 @@ struct tiered_options {
 /// call takes time, and an entry that is read meanwhile is fresh. If the clock of the other machine is ahead, add the difference. On a
 /// write-behind store there is one exception: while the database cannot be read, that answers from its queue, and the front keeps this answer
 /// for `freshness`, too. A version of another process that a read has returned is not followed by an older one, not even while the durable
-/// store fails, unless it was erased or has expired.
+/// store fails, unless it was erased or has expired; docs/store-decorators.md names the one known exception.
 ///
 /// A read that is later than `read_deadline` is answered from the front, or else with errc::timeout; it goes on in the background and may
 /// still bring its entry to the front.
