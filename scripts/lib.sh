@@ -107,6 +107,13 @@ install_packages() { # <need...>
   rm -f "$ROOT"/build/*/.configured
 }
 
+# What a time namespace must add to the monotonic clock so that it shows this many seconds.
+monotonic_offset() { # <seconds>
+  local uptime
+  read -r uptime _ </proc/uptime
+  printf '%d' $(($1 - ${uptime%.*}))
+}
+
 # Where a preset is built. Two presets may share a directory; the second adds targets to the first.
 directory_of() { # <preset>
   case $1 in
