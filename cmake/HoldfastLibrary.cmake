@@ -35,8 +35,8 @@ if(HOLDFAST_SANITIZE)
   target_link_options(holdfast_settings INTERFACE -fsanitize=${HOLDFAST_SANITIZE})
 endif()
 if(HOLDFAST_BUILD_FUZZERS)
-  # Coverage for the fuzzers in every object, so that tests and fuzz targets share the libraries instead of building them twice.
-  target_compile_options(holdfast_settings INTERFACE -fsanitize=fuzzer-no-link)
+  # Coverage for the fuzzers in every library, so that tests and fuzz targets share them instead of building them twice. It is compiled in
+  # by holdfast_library, and by the fuzz targets.
   target_link_options(holdfast_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
@@ -68,5 +68,8 @@ function(holdfast_library name)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(HOLDFAST_BUILD_FUZZERS)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   set_property(GLOBAL APPEND PROPERTY HOLDFAST_LIBRARIES ${target})
 endfunction()

@@ -196,7 +196,7 @@ TEST_F(WriteBehindStuck, AClockThatStandsStillHoldsNeitherFlushNorPutNorDestruct
   const bool in_time = asked.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(in_time) << "the same time has passed on the machine's clock";
   door->open();
-  for (int i = 0; !in_time && asked.wait_for(10ms) != std::future_status::ready; ++i) clock_->advance(1s);
+  while (!in_time && asked.wait_for(10ms) != std::future_status::ready) clock_->advance(1s);
   asked.get();
   EXPECT_TRUE(eventually([this] { return below_.use_count() == 1; }));
 }
