@@ -2,6 +2,8 @@
 
 #include <holdfast/key/redis.hpp>
 
+#include "base/local_host.hpp"
+#include "redis/address.hpp"
 #include "text.hpp"
 
 #include <utility>
@@ -11,6 +13,13 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t all_slots = 16384;
+
+void examine_transport(const redis::server_report& report, std::vector<finding>& findings) {
+  if (report.encrypted || is_local_host(redis::host_of(report.address))) return;
+  findings.push_back({severity::warn,
+                      "the connection to another machine is not encrypted: the password and the data can be read on the way",
+                      "set up TLS on it, and use rediss://"});
+}
 
 void examine_role(const redis::server_report& r, bool cluster, std::vector<finding>& found) {
   if (r.loading) found.push_back({severity::bad, "it is reading its data and answers nothing yet", "wait until it has"});
@@ -82,6 +91,7 @@ std::string_view to_string(severity level) noexcept {
 
 std::vector<finding> examine(const redis::server_report& report, bool cluster) {
   std::vector<finding> found;
+  examine_transport(report, found);
   examine_role(report, cluster, found);
   examine_disk(report, found);
   examine_memory(report, found);

@@ -67,7 +67,8 @@ void add_doctor_command(command group) {
   command at = group.add("doctor", "Say what is wrong with a store's table and server, and what to type");
   at.about(
       "Looks at the table, its columns, keys and indexes, at the settings that decide whether a write survives a power failure, at the\n"
-      "clocks, and at whether the store's statements may be run. Changes nothing. Exit code 0 when the store is usable, also with "
+      "clocks, at encryption, and at whether the store's statements may be run. Changes nothing. Exit code 0 when the store is usable, "
+      "also with "
       "warnings;\n"
       "1 when something is wrong; 3 when the database cannot be reached.");
   at.examples(

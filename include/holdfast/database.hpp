@@ -136,8 +136,8 @@ class HOLDFAST_API database {
 /// | --- | --- |
 /// | `memory:` | in this process, gone with it |
 /// | `sqlite:answers.db`, `sqlite:///var/lib/app/answers.db` | SQLite, WAL, every commit synced |
-/// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them |
-/// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB |
+/// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them, `sslmode=require` to other machines |
+/// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB; `tls=1`, not verified, to other machines |
 /// | `h2://user@host:5435/name` | H2, over the PostgreSQL port of its server |
 /// | `odbc:DSN=name`, `odbc:Driver=FreeTDS;Server=host;UID=app` | whatever has an ODBC driver; what follows `odbc:` is a connection string |
 /// | `redis://host:6379/0`, `rediss://`, `redis+unix:///run/redis.sock` | Redis: sequences and outboxes, no store; see redis.hpp |

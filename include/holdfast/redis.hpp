@@ -210,6 +210,7 @@ struct server_report {
   std::uint64_t used_memory = 0;
   std::uint64_t evicted = 0;   ///< keys thrown away so far, to make room
   bool can_wait_disk = false;  ///< knows WAITAOF
+  bool encrypted = false;      ///< the connection uses TLS
   bool cluster_ok = true;      ///< cluster_state
   std::size_t slots_covered = 0;
   std::chrono::microseconds round_trip{};  ///< the median of a few PINGs

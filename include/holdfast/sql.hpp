@@ -95,6 +95,15 @@ struct outcome {
 enum class dialect_id : std::uint8_t { sqlite, postgresql, mysql, mariadb, h2, sqlserver, oracle, unknown };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(dialect_id id) noexcept;
 
+/// How what a connection sends is protected on its way; docs/tls.md has the defaults.
+enum class transport_kind : std::uint8_t {
+  unknown,    ///< the driver does not say: ODBC, and connections of the application's own
+  local,      ///< it does not leave this machine
+  plaintext,  ///< it can be read and changed on the way
+  encrypted,  ///< it cannot be read by a listener, but the server was not verified, and could be another one
+  verified    ///< encrypted, and the server's certificate was verified
+};
+
 /// One connection.
 /// Thread-safety: none; a connection belongs to one thread at a time. Only `abort` may be called from another.
 /// Exception safety: after a failure the connection is usable unless `broken()`.
@@ -104,6 +113,8 @@ class HOLDFAST_API connection {
 
   /// Which dialect the server speaks, by asking it.
   [[nodiscard]] virtual dialect_id dialect() const noexcept = 0;
+
+  [[nodiscard]] virtual transport_kind transport() const noexcept { return transport_kind::unknown; }
 
   /// Runs a statement, prepared once and kept. Outside a transaction it commits by itself.
   virtual outcome execute(const statement& s, std::span<const parameter> parameters) = 0;

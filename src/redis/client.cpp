@@ -1,5 +1,7 @@
 #include <holdfast/redis.hpp>
 
+#include "base/local_host.hpp"
+#include "redis/address.hpp"
 #include "redis/client_state.hpp"
 #include "redis/probe.hpp"
 
@@ -47,6 +49,7 @@ client::state::state(settings from)
       tls_(settings_.tls ? std::make_unique<const tls_context>(settings_.how.tls) : nullptr),
       counters_(settings_.how.metrics),
       log_(settings_.how.log) {
+  warn_of_plaintext();
   if (settings_.cluster)
     topology_.emplace(
         settings_,
@@ -54,6 +57,15 @@ client::state::state(settings from)
           ask_slots(nodes, deadline, take);
         },
         counters_);
+}
+
+void client::state::warn_of_plaintext() const {
+  if (settings_.tls) return;
+  const auto remote = std::ranges::find_if(settings_.seeds, [](const std::string& seed) { return !is_local_host(host_of(seed)); });
+  if (remote == settings_.seeds.end()) return;
+  log_.write(log_level::warning, "the connection to Redis at " + *remote +
+                                     " is not encrypted: the password and the data can be read and changed on the way; set up TLS on it, "
+                                     "and write rediss:// (docs/tls.md)");
 }
 
 void client::state::end(state* held) noexcept {
@@ -258,6 +270,7 @@ server_report client::probe(const std::string& node) const {
   auto replies = pipeline(questions, {.node = node});
   server_report report = read_probe(replies);
   report.address = node;
+  report.encrypted = state_->configured().tls;
   std::vector<steady::duration> trips{steady::now() - began};
   for (int i = 0; i < 9; ++i) {
     const auto start = steady::now();

@@ -53,6 +53,7 @@ class client::state {
   };
 
   void check_process() const;
+  void warn_of_plaintext() const;
   void abandon() noexcept;
   [[nodiscard]] std::vector<batch> split(delivery& what, const slot_map* map);
   void dispatch(delivery& what, std::list<trip>& trips, carrier& with, steady::time_point deadline);

@@ -1,5 +1,6 @@
 #include "sql/connect.hpp"
 
+#include "base/local_host.hpp"
 #include "base/url.hpp"
 
 #include <algorithm>
@@ -125,7 +126,7 @@ connection_factory h2_connector(const url& given, const database_options& option
 
 #if HOLDFAST_HAS_MYSQL
 connection_factory mysql_connector(const url& given, const database_options& options) {
-  refuse_unknown_parameters(given, {"socket", "tls", "tls_verify", "tls_ca", "tls_cert", "tls_key"});
+  refuse_unknown_parameters(given, {"socket", "tls", "tls_verify", "tls_ca", "tls_cert", "tls_key", "allow_cleartext_password"});
   const auto text_of = [&given](std::string_view name) {
     const auto found = given.parameters.find(name);
     return found == given.parameters.end() ? std::string() : found->second;
@@ -146,12 +147,16 @@ connection_factory mysql_connector(const url& given, const database_options& opt
   if (made.database.empty()) fail("the URL names no database; write mysql://user@host/name");
   made.connect_timeout = options.connect_timeout;
   made.statement_timeout = options.statement_timeout;
-  made.tls = truth_of("tls", false);
-  made.tls_verify = truth_of("tls_verify", true);
+  // To another machine the connection is encrypted, but nothing says which authority its certificate is from: it is verified where the
+  // URL asks for TLS or names the authority. The doctor reports a server that was not verified.
+  const bool another_machine = made.socket.empty() && !is_local_host(made.host);
+  made.tls = truth_of("tls", another_machine);
   made.tls_ca = text_of("tls_ca");
   made.tls_cert = text_of("tls_cert");
+  made.tls_verify = truth_of("tls_verify", !text_of("tls").empty() || !made.tls_ca.empty());
   made.tls_key = text_of("tls_key");
   return [made] { return connect_mysql(made); };
+  made.allow_cleartext_password = truth_of("allow_cleartext_password", false);
 }
 #endif
 

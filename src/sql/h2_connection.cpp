@@ -156,6 +156,7 @@ class h2_connection final : public connection {
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::h2; }
+  [[nodiscard]] transport_kind transport() const noexcept override { return session_.transport(); }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
   void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest, longest_h2_limit); }
 

@@ -1,5 +1,6 @@
 #include "sql/mysql_connection.hpp"
 
+#include "base/local_host.hpp"
 #include "sql/checked_limit.hpp"
 #include "sql/mysql_batch.hpp"
 #include "sql/mysql_errors.hpp"
@@ -48,14 +49,22 @@ mysql_options completed(mysql_options options) {
   return options;
 }
 
+/// The link refuses to connect with less than the options ask for.
+transport_kind transport_of(const mysql_options& options) {
+  if (!options.socket.empty() || is_local_host(options.host)) return transport_kind::local;
+  if (!options.tls) return transport_kind::plaintext;
+  return options.tls_verify ? transport_kind::verified : transport_kind::encrypted;
+}
+
 class mysql_connection final : public connection {
  public:
   explicit mysql_connection(const mysql_options& options, time_limit connecting)
-      : limit_(options.statement_timeout), link_(options, connecting) {
+      : limit_(options.statement_timeout), transport_(transport_of(options)), link_(options, connecting) {
     link_.query(settings(link_, options.statement_timeout), connecting, false);
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }
+  [[nodiscard]] transport_kind transport() const noexcept override { return transport_; }
 
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     const auto limit = start_call();
@@ -260,6 +269,7 @@ class mysql_connection final : public connection {
   }
 
   std::chrono::milliseconds limit_;
+  transport_kind transport_;
   bool open_ = false;
   bool doomed_ = false;  ///< the server ended the transaction, the caller has not yet
   std::optional<std::size_t> largest_packet_{};

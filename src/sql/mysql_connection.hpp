@@ -19,11 +19,14 @@ struct mysql_options {
   std::chrono::milliseconds connect_timeout{
       5'000};  ///< all of it: connection, TLS, login, settings. Only the system's name lookup is not covered
   std::chrono::milliseconds statement_timeout{10'000};  ///< see connection::limit
-  bool tls = false;                                     ///< true: encrypted or not at all; a server without TLS is refused
+  bool tls = false;                                     ///< true: a server that offers no TLS is refused before anything is sent
   bool tls_verify = true;                               ///< the certificate must be valid, and made out to `host`
   std::string tls_ca{};                                 ///< PEM file; empty: the system's authorities
   std::string tls_cert{};                               ///< PEM file, for servers that ask who we are
   std::string tls_key{};                                ///< PEM file
+  /// Whether a server may ask for the password in clear text although its certificate was not verified. For accounts that log in through
+  /// PAM or LDAP (`dialog`, `mysql_clear_password`) over a private network.
+  bool allow_cleartext_password = false;
 };
 
 /// Connects to MariaDB or MySQL. The session is strict, in UTC, utf8mb4, READ COMMITTED; lock waits end a second before the statement
@@ -34,6 +37,8 @@ struct mysql_options {
 ///
 /// In doubt: only what may change data, had been sent, and was not inside an open transaction (which the server rolls back when it loses us;
 /// tables whose engine knows no transactions are not covered by this).
+///
+/// With verified TLS every login method of the client library is used. Otherwise only those that do not tell the password in clear text.
 ///
 /// Threads: none; with TLS one, which watches the limits. Fork: the child must neither use nor destroy it.
 /// Throws errc::unavailable, timeout, permission, missing_object (no such database), invalid_argument.

@@ -51,6 +51,9 @@ constexpr std::string_view no_database = "the database is missing; create it, or
 constexpr std::string_view no_privilege = "the user lacks a privilege; grant it";
 constexpr std::string_view no_login = "the server refuses the login; check user, password and host";
 constexpr std::string_view no_plugin = "the server asks for a login method that this client does not have";
+constexpr std::string_view no_cleartext =
+    "the server asks for a login method that may tell it the password in clear text, and it was not verified; connect with verified TLS "
+    "(tls=1, and tls_ca for a private authority), or add allow_cleartext_password=1 to the URL";
 constexpr std::string_view ended = "the server ended the statement at its own limit";
 constexpr std::string_view killed = "the server killed the connection";
 constexpr std::string_view only_statements =
@@ -172,6 +175,7 @@ constexpr std::array table{
     known{3988, errc::ill_formed_text, never, text::dropped, bad_text},
     known{4031, errc::unavailable, again, text::blanked, "the server closed the idle connection"},
     known{4151, errc::permission, never, text::shown, "the account is locked"},
+    known{5010, errc::permission, never, text::shown, no_cleartext},
 };
 
 static_assert(std::ranges::is_sorted(table, {}, &known::number));
@@ -317,6 +321,14 @@ error could_not_connect(const std::string& where, const server_message& from, st
   return {judged.code,
           "cannot connect to " + where + ": " + compose(judged, from, secret),
           {.path = {}, .backend_code = std::to_string(from.number), .transient = judged.transient, .in_doubt = false}};
+}
+
+error without_tls(const std::string& where) {
+  return {errc::unavailable,
+          "cannot connect to " + where +
+              ": the server offers no TLS, and the connection must be encrypted; set up TLS on the server, or write tls=0 in the URL to "
+              "connect without encryption (docs/tls.md)",
+          {.path = {}, .backend_code = {}, .transient = false, .in_doubt = false}};
 }
 
 error could_not_connect_in_time(const std::string& where, std::chrono::milliseconds limit) {

@@ -38,6 +38,8 @@ struct server_message {
 
 /// `where` is host and port, or the socket.
 [[nodiscard]] error could_not_connect(const std::string& where, const server_message& from, std::string_view secret);
+/// TLS was required and the server offers none.
+[[nodiscard]] error without_tls(const std::string& where);
 [[nodiscard]] error could_not_connect_in_time(const std::string& where, std::chrono::milliseconds limit);
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

@@ -1,6 +1,7 @@
 #include "sql/mysql_link.hpp"
 
 #include "sql/mysql_errors.hpp"
+#include "sql/mysql_greeting.hpp"
 #include "sql/mysql_library.hpp"
 
 #include <errmsg.h>
@@ -9,8 +10,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
+#include <thread>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::sql::mysql {
@@ -46,6 +49,10 @@ void set(MYSQL* handle, mysql_option option, const std::string& path) {
   if (!path.empty()) set(handle, option, path.c_str());
 }
 
+/// Login methods that do not send the password in clear text. The client library searches this text for the name that a server asks for.
+constexpr const char* hashing_methods =
+    "mysql_native_password,client_ed25519,parsec,caching_sha2_password,sha256_password,auth_gssapi_client";
+
 void configure(MYSQL* handle, const mysql_options& options) {
   set(handle, MYSQL_OPT_NONBLOCK, &call_stack);
   set(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
@@ -56,6 +63,8 @@ void configure(MYSQL* handle, const mysql_options& options) {
   const unsigned protocol = options.socket.empty() ? MYSQL_PROTOCOL_TCP : MYSQL_PROTOCOL_SOCKET;
   set(handle, MYSQL_OPT_PROTOCOL, &protocol);
   mysql_options4(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "holdfast");
+  // A server decides how the client logs in. One that was not verified could ask for the password itself.
+  if (!(options.tls && options.tls_verify) && !options.allow_cleartext_password) set(handle, MARIADB_OPT_RESTRICTED_AUTH, hashing_methods);
 
   const my_bool encrypted = options.tls ? 1 : 0;
   set(handle, MYSQL_OPT_SSL_ENFORCE, &encrypted);
@@ -82,7 +91,7 @@ time_limit time_limit::in(std::chrono::milliseconds from_now) {
   return {steady::now() + whole, whole};
 }
 
-link::link(const mysql_options& options, time_limit limit) : secret_(options.password) {
+link::link(const mysql_options& options, time_limit limit) : secret_(options.password), needs_tls_(options.tls) {
   use_library();
   if (options.tls) watchdog_ = std::make_unique<watchdog>();
   handle_ = mysql_init(nullptr);
@@ -99,11 +108,13 @@ link::link(const mysql_options& options, time_limit limit) : secret_(options.pas
                                           text_or_null(options.database), options.port, text_or_null(options.socket), 0);
         },
         [&](int ready) { return mysql_real_connect_cont(&made, handle_, ready); });
+    if (offers_no_tls_) throw without_tls(where(options));
     if (timed_out_) throw could_not_connect_in_time(where(options), limit.whole);
     if (made == nullptr) {
       throw could_not_connect(where(options), {mysql_errno(handle_), mysql_sqlstate(handle_), mysql_error(handle_)}, secret_);
     }
     connected_ = true;
+    if (needs_tls_ && mysql_get_ssl_cipher(handle_) == nullptr) throw without_tls(where(options));
     if (watchdog_) watchdog_->watch(mysql_get_socket(handle_));
   } catch (...) {
     const quiet_pipe quiet(watchdog_ != nullptr);
@@ -144,6 +155,8 @@ int link::wait(int wanted, time_limit limit) {
     if (left <= 0) break;
     const int ready = ::poll(&polled, 1, static_cast<int>(std::min<std::int64_t>(left, INT_MAX)));
     // An error or a hang-up is for the library to find: it gets what it waited for.
+    const bool failed = (polled.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+    if (ready > 0 && !failed && needs_tls_ && !greeted_ && !may_answer_greeting(socket, limit)) break;
     if (ready > 0) return wanted & ~MYSQL_WAIT_TIMEOUT;
     if (ready < 0 && errno != EINTR) break;
   }
@@ -152,6 +165,28 @@ int link::wait(int wanted, time_limit limit) {
   timed_out_ = true;
   shut_down();
   return MYSQL_WAIT_TIMEOUT;
+}
+
+bool link::may_answer_greeting(int socket, time_limit limit) {
+  while (steady::now() < limit.until) {
+    pollfd polled{.fd = socket, .events = POLLIN, .revents = 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(limit.until - steady::now()).count();
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX)));
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
+    std::array<std::byte, longest_greeting> bytes{};
+    const auto count = ready < 0 ? -1 : ::recv(socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    // A lost connection, and a packet that is not a greeting, are for the library to explain.
+    const auto kind = count <= 0 ? greeting::other : read_greeting(std::span(bytes).first(static_cast<std::size_t>(count)));
+    if (kind == greeting::incomplete) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // poll would return at once for the part that is there
+      continue;
+    }
+    greeted_ = true;
+    offers_no_tls_ = kind == greeting::without_tls;
+    return !offers_no_tls_;
+  }
+  return false;
 }
 
 void link::shut_down() noexcept {

@@ -72,6 +72,8 @@ class link {
   template <class Start, class Continue>
   void drive(time_limit limit, Start start, Continue go_on);
   [[nodiscard]] int wait(int wanted, time_limit limit);
+  /// Whether the client library may read the server's first packet: it logs in without TLS where the server offers none.
+  [[nodiscard]] bool may_answer_greeting(int socket, time_limit limit);
   void shut_down() noexcept;
   void check_alive(time_limit limit);
   void drop_rows(time_limit limit, bool sent_change);
@@ -82,6 +84,9 @@ class link {
   st_mysql* handle_ = nullptr;
   std::string secret_;
   std::unique_ptr<watchdog> watchdog_{};  ///< only with TLS
+  bool needs_tls_;
+  bool greeted_ = false;        ///< the server's first packet was looked at
+  bool offers_no_tls_ = false;  ///< and says that the server cannot encrypt
   bool connected_ = false;
   bool broken_ = false;
   bool timed_out_ = false;

@@ -80,6 +80,7 @@ class postgres_connection final : public connection {
       : session_(options), limit_(options.statement_timeout), server_limit_(limit_ + postgres::server_margin), dialect_(ask_dialect()) {}
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }
+  [[nodiscard]] transport_kind transport() const noexcept override { return session_.transport(); }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
   void limit(std::chrono::milliseconds longest) override { limit_ = checked_limit(longest, longest_postgres_limit); }
 

@@ -2,9 +2,14 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/local_host.hpp"
+
 #include <libpq-fe.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string_view>
@@ -22,6 +27,55 @@ std::string_view value_of(const option_list& list, std::string_view keyword) {
   for (const auto* each = list.get(); each != nullptr && each->keyword != nullptr; ++each)
     if (each->keyword == keyword && each->val != nullptr) return each->val;
   return {};
+}
+
+struct finish_connection {
+  void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+};
+
+/// What libpq would connect with: the string, the environment, the service file, its own defaults. Connects to nothing: libpq refuses the
+/// port 0 before it looks up a host.
+option_list resolved(const std::string& given) {
+  constexpr std::array<const char*, 3> keywords{"dbname", "port", nullptr};
+  const std::array<const char*, 3> values{given.c_str(), "0", nullptr};
+  const std::unique_ptr<PGconn, finish_connection> probe(PQconnectStartParams(keywords.data(), values.data(), 1));
+  option_list options(probe ? PQconninfo(probe.get()) : nullptr);
+  if (!options) throw std::bad_alloc();
+  return options;
+}
+
+/// Cuts the first part of a list with commas off.
+std::string_view next_part(std::string_view& list) {
+  const auto comma = list.find(',');
+  const auto part = list.substr(0, comma);
+  list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  return part;
+}
+
+/// Whether every host that may be connected to is this machine. An address counts more than the name beside it.
+bool all_hosts_are_local(std::string_view hosts, std::string_view addresses) {
+  do {
+    const auto host = next_part(hosts);
+    const auto address = next_part(addresses);
+    if (!is_local_host(address.empty() ? host : address)) return false;
+  } while (!hosts.empty() || !addresses.empty());
+  return true;
+}
+
+/// libpq's own default, `prefer`, gives the password to a server that says it has no TLS, and to anything between that says so.
+bool needs_tls_by_default(const option_list& parsed, const std::string& given) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq reads the environment, too
+  if (!value_of(parsed, "sslmode").empty() || std::getenv("PGSSLMODE") != nullptr) return false;
+  const auto options = resolved(given);
+  return value_of(options, "sslmode") == "prefer" && !all_hosts_are_local(value_of(options, "host"), value_of(options, "hostaddr"));
+}
+
+/// libpq verifies the certificate with `require`, too, where there is a file of authorities.
+bool has_root_certificate(std::string_view file) {
+  std::error_code unknown;
+  if (!file.empty()) return std::filesystem::exists(file, unknown);
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): see above
+  return home != nullptr && std::filesystem::exists(std::filesystem::path(home) / ".postgresql/root.crt", unknown);
 }
 
 // libpq's own complaint would repeat the part that it stumbled over, and that may be half a password.
@@ -52,7 +106,8 @@ std::string quoted_value(std::string_view text) {
   return result + "'";
 }
 
-conninfo::conninfo(std::vector<std::pair<const char*, std::string>> words) : words_(std::move(words)) {
+conninfo::conninfo(std::vector<std::pair<const char*, std::string>> words, bool tls_by_default)
+    : words_(std::move(words)), tls_by_default_(tls_by_default) {
   for (const auto& [keyword, value] : words_) {
     keywords_.push_back(keyword);
     values_.push_back(value.c_str());
@@ -78,8 +133,24 @@ conninfo start_parameters(const postgres_options& options) {
   auto settings = "-c statement_timeout=" + std::to_string(server_limit) + " " + std::string(theirs) + " -c TimeZone=UTC";
 
   // The string stands first and is taken apart there, so that what follows replaces its parts.
-  return conninfo(
-      {{"dbname", given}, {"fallback_application_name", "holdfast"}, {"client_encoding", "UTF8"}, {"options", std::move(settings)}});
+  std::vector<std::pair<const char*, std::string>> words{
+      {"dbname", given}, {"fallback_application_name", "holdfast"}, {"client_encoding", "UTF8"}, {"options", std::move(settings)}};
+  const bool tls_by_default = needs_tls_by_default(parsed, given);
+  if (tls_by_default) words.emplace_back("sslmode", "require");
+  return {std::move(words), tls_by_default};
+}
+
+transport_kind transport_of(pg_conn* connection) {
+  const option_list options(PQconninfo(connection));
+  if (!options) throw std::bad_alloc();
+  // The name says where the caller wanted to go; only an address that the caller wrote counts more.
+  const std::string_view host = value_of(options, "hostaddr").empty() ? PQhost(connection) : PQhostaddr(connection);
+  if (is_local_host(host)) return transport_kind::local;
+  if (PQgssEncInUse(connection) != 0) return transport_kind::verified;
+  if (PQsslInUse(connection) == 0) return transport_kind::plaintext;
+  const auto mode = value_of(options, "sslmode");
+  const bool verified = mode.starts_with("verify-") || (mode == "require" && has_root_certificate(value_of(options, "sslrootcert")));
+  return verified ? transport_kind::verified : transport_kind::encrypted;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql::postgres

@@ -78,7 +78,9 @@ void session::connect(const postgres_options& options) {
 
   const auto where = [this] { return std::string(PQhost(handle_)) + ":" + PQport(handle_); };
   auto next = PQstatus(handle_) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+  auto reached = CONNECTION_STARTED;  // how far the last attempt came
   while (next != PGRES_POLLING_OK && next != PGRES_POLLING_FAILED) {
+    reached = PQstatus(handle_);
     // libpq may go on to another socket at any step, so it is asked for each time.
     pollfd socket{PQsocket(handle_), static_cast<short>(next == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
     const int ready = poll(&socket, 1, milliseconds_until(until.when));
@@ -94,8 +96,16 @@ void session::connect(const postgres_options& options) {
     if (PQconnectionNeedsPassword(handle_) != 0)
       throw error(errc::permission, std::string(kind_.name) + " at " + where() +
                                         " asks for a password, and none was given; put it in the URL or in a password file");
-    throw could_not_connect(where(), PQerrorMessage(handle_), PQpass(handle_), kind_.name);
+    const auto problem = could_not_connect(where(), PQerrorMessage(handle_), PQpass(handle_), kind_.name);
+    std::string message = problem.message();
+    if (conninfo.tls_by_default() && reached == CONNECTION_SSL_STARTUP) {
+      message +=
+          "; connections to other machines are encrypted by default: set up TLS on the server, or write sslmode=disable in the URL to "
+          "connect without encryption (docs/tls.md)";
+    }
+    throw error(problem.code(), message, {.backend_code = problem.backend_code(), .transient = problem.transient()});
   }
+  transport_ = transport_of(handle_);
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
   if (PQsetnonblocking(handle_, 1) != 0) throw connection_lost(false, {}, kind_.name);
 }

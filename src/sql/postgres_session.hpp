@@ -72,6 +72,7 @@ class session {
   /// Hangs up. What has not left yet never will.
   void abandon() noexcept;
 
+  [[nodiscard]] transport_kind transport() const noexcept { return transport_; }
   /// Empty when the server did not say.
   [[nodiscard]] std::string server_setting(const char* name) const;
 
@@ -85,6 +86,7 @@ class session {
   static void keep_last_words(void* self, const pg_result* notice) noexcept;
 
   pg_conn* handle_ = nullptr;
+  transport_kind transport_ = transport_kind::unknown;
   server_kind kind_;
   pid_t owner_;
   std::string last_words_{};  // the SQLSTATE with which the server hung up while nobody was asking

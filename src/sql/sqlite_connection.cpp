@@ -59,6 +59,7 @@ class sqlite_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
 
+  [[nodiscard]] transport_kind transport() const noexcept override { return transport_kind::local; }
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     start_clock();
     sqlite3_stmt* ready = prepare(s.text);

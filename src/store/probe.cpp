@@ -223,6 +223,8 @@ probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast
   probe_report report{.dialect = dialect};
   server on{.dialect = dialect};
   if (can_ask(dialect)) {
+  auto about_transport = judge_transport(from.transport(), dialect);
+  std::move(about_transport.begin(), about_transport.end(), std::back_inserter(report.findings));
     on = ask_server(from, dialect);
     report.findings = judge_server(on);
   }

@@ -82,6 +82,8 @@ struct server {
 [[nodiscard]] std::vector<probe_finding> judge_server(const server& facts);
 [[nodiscard]] std::vector<probe_finding> judge_table(const table& facts, const server& of, const std::string& prefix,
                                                      const store_options& options);
+/// What can be read or changed on the way to a server on another machine; docs/tls.md says how to protect it.
+[[nodiscard]] std::vector<probe_finding> judge_transport(sql::transport_kind transport, sql::dialect_id dialect);
 [[nodiscard]] std::vector<probe_finding> judge_skew(std::chrono::microseconds skew, std::chrono::microseconds within,
                                                     std::chrono::microseconds max_skew);
 

@@ -298,6 +298,29 @@ std::vector<probe_finding> judge_table(const table& facts, const server& of, con
   return table_judge(facts, of, prefix, options).findings();
 }
 
+std::vector<probe_finding> judge_transport(sql::transport_kind transport, dialect_id dialect) {
+  using sql::transport_kind;
+  const bool mysql = is_mysql(dialect);
+  if (transport == transport_kind::plaintext) {
+    std::string advice = mysql ? "set up TLS on the server, and write tls=1&tls_ca=FILE in the URL"
+                               : "set up TLS on the server, and write sslmode=verify-full&sslrootcert=FILE in the URL";
+    if (dialect == dialect_id::h2) advice = "H2's PostgreSQL port has no TLS: put a TLS tunnel or a private network between";
+    return {{.code = "plaintext",
+             .severity = severity::warning,
+             .problem = "the connection to another machine is not encrypted: payloads and the login can be read and changed on the way",
+             .advice = std::move(advice)}};
+  }
+  if (transport == transport_kind::encrypted) {
+    return {{.code = "unverified",
+             .severity = severity::note,
+             .problem = "the connection is encrypted, but the server was not verified: a program in between could pose as the server",
+             .advice = mysql ? "write tls=1&tls_ca=FILE in the URL, with the authority that signed the server's certificate"
+                             : "write sslmode=verify-full&sslrootcert=FILE in the URL, with the authority that signed the server's "
+                               "certificate"}};
+  }
+  return {};
+}
+
 std::vector<probe_finding> judge_server(const server& facts) {
   std::vector<probe_finding> found;
   const auto family = facts.dialect == dialect_id::mariadb ? dialect_id::mysql : facts.dialect;

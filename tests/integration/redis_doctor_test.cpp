@@ -67,6 +67,16 @@ TEST(RedisDoctor, FindsAGoodServerFit) {
   EXPECT_EQ(json.out.find('\n'), json.out.size() - 1);
 }
 
+TEST(RedisDoctor, FindsPlaintextToAnotherMachine) {
+  const auto& server = shared_server<redis_server>();
+  // The resolver completes 127.1 to this machine, but only a whole loopback address counts as local.
+  const auto remote = run({"redis", "doctor", "redis://127.1:" + std::to_string(server.port())});
+  EXPECT_TRUE(has(remote.out, "warn  the connection to another machine is not encrypted")) << remote.out;
+  EXPECT_TRUE(has(remote.out, "rediss://")) << remote.out;
+  EXPECT_EQ(remote.code, 0) << "a warning: it is still fit";
+  EXPECT_FALSE(has(run({"redis", "doctor", server.url()}).out, "not encrypted"));
+}
+
 TEST(RedisDoctor, FindsWhatWouldLoseData) {
   redis_server careless({.settings = {"maxmemory 100mb", "maxmemory-policy allkeys-lru", "requirepass secret"}, .durable = false});
   const auto said = run({"redis", "doctor", "redis://:secret@" + careless.address()});

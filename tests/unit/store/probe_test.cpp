@@ -45,6 +45,21 @@ std::vector<std::string> judged(const table& facts, const store_options& options
 
 using codes = std::vector<std::string>;
 
+TEST(ProbeTransport, WhatCanBeReadOrPosedAsIsFound) {
+  using sql::transport_kind;
+  const auto found = [](transport_kind transport, dialect_id dialect) { return judge_transport(transport, dialect); };
+  for (const auto dialect : {dialect_id::postgresql, dialect_id::mariadb, dialect_id::h2}) {
+    EXPECT_EQ(codes_of(found(transport_kind::plaintext, dialect)), codes_of({{.code = "plaintext", .problem = ""}}));
+    EXPECT_EQ(found(transport_kind::plaintext, dialect).front().severity, severity::warning);
+    EXPECT_EQ(codes_of(found(transport_kind::encrypted, dialect)), codes_of({{.code = "unverified", .problem = ""}}));
+    EXPECT_EQ(found(transport_kind::encrypted, dialect).front().severity, severity::note);
+    for (const auto fine : {transport_kind::verified, transport_kind::local, transport_kind::unknown})
+      EXPECT_TRUE(found(fine, dialect).empty());
+  }
+  EXPECT_NE(found(transport_kind::plaintext, dialect_id::mysql).front().advice.find("tls=1&tls_ca="), std::string::npos);
+  EXPECT_NE(found(transport_kind::encrypted, dialect_id::postgresql).front().advice.find("sslmode=verify-full"), std::string::npos);
+}
+
 TEST(ProbeTable, NothingToSayOfASoundOne) { EXPECT_EQ(judged(a_table()), codes{}); }
 
 TEST(ProbeTable, EveryColumnIsMissed) {

@@ -1,0 +1,42 @@
+#include "sql/mysql_greeting.hpp"
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <string>
+
+namespace {
+
+using namespace std::string_literals;
+using holdfast::sql::mysql::greeting;
+
+greeting read(const std::string& bytes) { return holdfast::sql::mysql::read_greeting(std::as_bytes(std::span(bytes))); }
+
+/// The greeting of a server up to its first capabilities.
+std::string packet(const std::string& version, const std::string& capabilities) {
+  return "\x4a\0\0\0\x0a"s + version + "\0\1\0\0\0abcdefgh\0"s + capabilities;
+}
+
+TEST(MysqlGreeting, SaysWhetherTheServerOffersTls) {
+  EXPECT_EQ(read(packet("10.11.19-MariaDB", "\xfe\xff"s)), greeting::offers_tls);
+  EXPECT_EQ(read(packet("10.11.19-MariaDB", "\xfe\xf7"s)), greeting::without_tls);
+  EXPECT_EQ(read(packet("", "\0\x08"s)), greeting::offers_tls);
+  EXPECT_EQ(read(packet("", "\x08\0"s)), greeting::without_tls);
+}
+
+TEST(MysqlGreeting, ThatIsNotWholeDecidesNothing) {
+  const auto whole = packet("8.0.36", "\xff\xff"s);
+  for (std::size_t length = 0; length < whole.size(); ++length) EXPECT_EQ(read(whole.substr(0, length)), greeting::incomplete) << length;
+  EXPECT_EQ(read(whole + "and more"), greeting::offers_tls);
+}
+
+TEST(MysqlGreeting, ThatHasNoEndIsRefused) {
+  EXPECT_EQ(read("\xff\xff\xff\0\x0a"s + std::string(holdfast::sql::mysql::longest_greeting, 'v')), greeting::without_tls);
+}
+
+TEST(MysqlGreeting, IsNotAnErrorNorAnotherProtocol) {
+  EXPECT_EQ(read("\x17\0\0\0\xff\x10\x04Too many connections"s), greeting::other);
+  EXPECT_EQ(read("HTTP/1.1 400 Bad Request\r\n"), greeting::other);
+}
+
+}  // namespace
