@@ -146,7 +146,10 @@ class HOLDFAST_API database {
 /// One client serves all that hangs on a Redis: `pool.maximum` connections to each node, `statement_timeout` for a call; its password
 /// comes from the options, the URL, the variable HOLDFAST_REDIS_PASSWORD, or the file.
 ///
-/// Throws errc::invalid_argument for a URL that cannot be meant; nobody is connected to yet. A password is never printed.
+/// A URL is trusted input: it decides which server gets the password, and `odbc:` loads a driver. The environment variable
+/// HOLDFAST_SCHEMES=postgresql,redis limits the schemes. docs/tls.md has the defaults of encryption.
+///
+/// Throws errc::invalid_argument if the URL is invalid or its scheme is not allowed. Does not connect. A password is never printed.
 [[nodiscard]] HOLDFAST_API database open(std::string_view url, database_options options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,5 +1,6 @@
 #include "redis/settings.hpp"
 
+#include "base/schemes.hpp"
 #include "base/url.hpp"
 #include "redis/address.hpp"
 
@@ -107,6 +108,7 @@ void check(const options& how) {
 }  // namespace
 
 settings read_settings(std::string_view text, options how) {
+  check_scheme(text);
   check(how);
   settings result;
   result.how = std::move(how);

@@ -24,7 +24,7 @@ struct settings {
   options how{};  ///< user, password and TLS filled in
 };
 
-/// Throws errc::invalid_argument; the message never contains the password.
+/// Throws errc::invalid_argument, also for a scheme that HOLDFAST_SCHEMES does not list; the message never contains the password.
 [[nodiscard]] HOLDFAST_API settings read_settings(std::string_view url, options how);
 
 }  // namespace HOLDFAST_NAMESPACE::redis

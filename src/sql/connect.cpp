@@ -22,6 +22,7 @@
 #endif
 #if HOLDFAST_HAS_ODBC
 #include "sql/odbc_connection.hpp"
+#include "sql/odbc_string.hpp"
 #endif
 
 namespace HOLDFAST_NAMESPACE::sql {
@@ -152,11 +153,11 @@ connection_factory mysql_connector(const url& given, const database_options& opt
   const bool another_machine = made.socket.empty() && !is_local_host(made.host);
   made.tls = truth_of("tls", another_machine);
   made.tls_ca = text_of("tls_ca");
-  made.tls_cert = text_of("tls_cert");
   made.tls_verify = truth_of("tls_verify", !text_of("tls").empty() || !made.tls_ca.empty());
+  made.tls_cert = text_of("tls_cert");
   made.tls_key = text_of("tls_key");
-  return [made] { return connect_mysql(made); };
   made.allow_cleartext_password = truth_of("allow_cleartext_password", false);
+  return [made] { return connect_mysql(made); };
 }
 #endif
 
@@ -172,6 +173,7 @@ connection_factory odbc_connector(std::string_view text, const database_options&
                     .password = has_password && options.password.empty() ? std::string() : password_of({}, options),
                     .connect_timeout = options.connect_timeout,
                     .statement_timeout = options.statement_timeout};
+  (void)odbc::complete_connection_string(made);  // what it refuses is refused now, not by the first statement
   return [made] { return connect_odbc(made); };
 }
 #endif

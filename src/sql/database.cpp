@@ -1,5 +1,6 @@
 #include "sql/database.hpp"
 
+#include "base/schemes.hpp"
 #include "sql/connect.hpp"
 #include "sql/within_reach.hpp"
 
@@ -79,6 +80,7 @@ database::database(sql::connection_factory connect, database_options options) : 
 sql::dialect_id database::dialect() const { return state_->pool ? state_->ask_dialect() : sql::dialect_id::unknown; }
 
 database open(std::string_view url, database_options options) {
+  check_scheme(url);
   if (url == "memory:") {
     auto shared = std::make_shared<database::state>(std::move(options));
     return database(std::move(shared));

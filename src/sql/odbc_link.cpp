@@ -1,5 +1,7 @@
 #include "sql/odbc_link.hpp"
 
+#include "sql/odbc_string.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -26,13 +28,6 @@ std::vector<diagnostic> diagnostics(SQLSMALLINT kind, SQLHANDLE of) {
     all.push_back({.state = from_wide(std::span(state).first(5)), .native = native, .text = from_wide(std::span(text).first(shown))});
   }
   return all;
-}
-
-/// A value of a connection string: braces let it contain anything.
-std::string braced(std::string_view text) {
-  std::string made = "{";
-  for (const char c : text) made.append(c == '}' ? 2 : 1, c);
-  return made + "}";
 }
 
 /// The driver's name for its database, in any case.
@@ -94,6 +89,7 @@ marked_text with_marks(std::string_view text) {
 }
 
 link::link(const odbc_options& options) : secret_(options.password), limit_(options.statement_timeout) {
+  auto wide = to_wide(complete_connection_string(options));  // its length fits SQLSMALLINT
   const auto release = [this] {
     if (connection_ != SQL_NULL_HDBC) SQLFreeHandle(SQL_HANDLE_DBC, connection_);
     if (environment_ != SQL_NULL_HENV) SQLFreeHandle(SQL_HANDLE_ENV, environment_);
@@ -106,16 +102,6 @@ link::link(const odbc_options& options) : secret_(options.password), limit_(opti
     throw std::bad_alloc();
   }
   SQLSetConnectAttrW(connection_, SQL_ATTR_LOGIN_TIMEOUT, as_pointer(whole_seconds(options.connect_timeout)), 0);
-  std::string words = options.connection_string;
-  if (!options.user.empty()) words += ";UID=" + braced(options.user);
-  if (!options.password.empty()) words += ";PWD=" + braced(options.password);
-  std::vector<SQLWCHAR> wide;
-  try {
-    wide = to_wide(words);
-  } catch (...) {
-    release();
-    throw;
-  }
   auto turn = turn_to_connect(options.connect_timeout);
   const auto connected =
       SQLDriverConnectW(connection_, nullptr, wide.data(), static_cast<SQLSMALLINT>(wide.size()), nullptr, 0, nullptr, SQL_DRIVER_NOPROMPT);

@@ -1,0 +1,121 @@
+// URLs, database files and tables that somebody prepared: what they must not make a process do.
+
+#include <holdfast/database.hpp>
+#include <holdfast/redis.hpp>
+
+#include "sql/sqlite_connection.hpp"
+#include "support/failure_of.hpp"
+#include "support/mariadb_server.hpp"
+#include "support/scoped_environment.hpp"
+#include "support/shared_server.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+// ---- ODBC
+
+/// A directory with an environment in which the library that a URL names says whether it was loaded.
+class OdbcDriverFile : public testing::Test {
+ protected:
+  [[nodiscard]] bool was_loaded() const { return std::filesystem::exists(mark_); }
+  static void open_and_connect(const std::string& url) { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); }
+
+  const std::string driver_ = HOLDFAST_TEST_EVIL_DRIVER;
+  temporary_directory directory_{};
+  std::filesystem::path mark_ = directory_.path() / "loaded";
+  scoped_environment mark_variable_{"EVIL_DRIVER_MARK", mark_.string()};
+};
+
+TEST_F(OdbcDriverFile, IsNotLoaded) {
+  const scoped_environment files("HOLDFAST_ODBC_FILES", std::nullopt);
+  std::string disguised;  // unixODBC keeps the low byte of U+012F, which is a slash
+  for (const char c : driver_) disguised += c == '/' ? "\u012f" : std::string(1, c);
+  for (const auto& text : {"Driver=" + driver_, "driver = {" + driver_ + "}", "DSN=x;DRIVER=" + driver_, ";;Driver=" + driver_ + ";UID=a",
+                           "Description={a;b};Driver={" + driver_ + "}", "Description={a}};Driver=" + driver_, "Driver=" + disguised}) {
+    const auto e = failure_of([&] { open_and_connect("odbc:" + text); });
+    EXPECT_FALSE(was_loaded()) << text;
+    EXPECT_EQ(e.code(), errc::invalid_argument) << text << ": " << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("HOLDFAST_ODBC_FILES=1")) << text;
+    std::filesystem::remove(mark_);
+  }
+}
+
+TEST_F(OdbcDriverFile, IsNotLoadedThroughAFileOfADataSource) {
+  const scoped_environment files("HOLDFAST_ODBC_FILES", std::nullopt);
+  const auto source = directory_.path() / "evil.dsn";
+  std::ofstream(source) << "[ODBC]\nDRIVER=" << driver_ << "\n";
+  const auto e = failure_of([&] { open_and_connect("odbc:FILEDSN=" + source.string()); });
+  EXPECT_FALSE(was_loaded());
+  EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
+  EXPECT_EQ(failure_of([&] { open_and_connect("odbc:DSN=x;SAVEFILE=" + (directory_.path() / "s").string()); }).code(),
+            errc::invalid_argument);
+}
+
+// Shows that the tests above can fail.
+TEST_F(OdbcDriverFile, IsLoadedWhereTheEnvironmentAllowsIt) {
+  const scoped_environment files("HOLDFAST_ODBC_FILES", "1");
+  (void)failure_of([&] { open_and_connect("odbc:Driver=" + driver_); });
+  EXPECT_TRUE(was_loaded());
+}
+
+TEST(OdbcConnectionString, OneThatIsTooLongIsRefusedBeforeItsLengthIsCast) {
+  // 65,533 becomes -3 as a SQLSMALLINT, which is SQL_NTS: the driver manager would read past the end of the string.
+  for (const std::size_t length : {std::size_t{32'768}, std::size_t{65'533}, std::size_t{65'536 + 20}}) {
+    std::string text = "DSN=nowhere;Description=";
+    text.append(length - text.size(), 'x');
+    const auto e = failure_of([&] { (void)open("odbc:" + text).store({.probe = start_probe::off}); });
+    EXPECT_EQ(e.code(), errc::too_large) << length << ": " << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("at most 32767"));
+  }
+  // The user and the password count.
+  const std::string almost = "odbc:DSN=nowhere;Description=" + std::string(32'700, 'x');
+  EXPECT_EQ(failure_of([&] { (void)open(almost, {.password = std::string(100, 'p')}); }).code(), errc::too_large);
+  (void)open(almost, {.password = "p"});
+}
+
+// ---- schemes
+
+TEST(Schemes, TheEnvironmentLimitsThem) {
+  const temporary_directory directory;
+  const auto file = directory.path() / "a.db";
+  {
+    const scoped_environment limited("HOLDFAST_SCHEMES", "postgresql, redis");
+    for (const auto& url : {"sqlite://" + file.string(), std::string("odbc:DSN=x"), std::string("mysql://h/d"), std::string("rediss://h"),
+                            std::string("postgres://h/d"), std::string("no-url-hunter2")}) {
+      const auto e = failure_of([&] { (void)open(url).store({.create_schema = true}); });
+      EXPECT_EQ(e.code(), errc::invalid_argument) << url;
+      EXPECT_THAT(e.what(), HasSubstr("HOLDFAST_SCHEMES is postgresql, redis")) << url;
+      EXPECT_THAT(e.what(), Not(HasSubstr("hunter2")));
+    }
+    EXPECT_FALSE(std::filesystem::exists(file));
+    (void)open("postgresql://127.0.0.1:1/d");
+    (void)open("redis://127.0.0.1:1");
+    (void)open("memory:").store();
+    EXPECT_EQ(failure_of([] { (void)redis::client("rediss://127.0.0.1:1"); }).code(), errc::invalid_argument) << "the client itself, too";
+  }
+  {
+    const scoped_environment empty("HOLDFAST_SCHEMES", "");
+    EXPECT_THAT(failure_of([] { (void)open("postgresql://127.0.0.1:1/d"); }).what(), HasSubstr("unset it"));
+  }
+  const scoped_environment unlimited("HOLDFAST_SCHEMES", std::nullopt);
+  (void)open("sqlite://" + file.string());
+}
+
+}  // namespace
+}  // namespace holdfast::test
