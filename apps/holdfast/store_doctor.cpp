@@ -74,7 +74,7 @@ void add_doctor_command(command group) {
   at.examples(
       "holdfast store doctor --store postgresql://localhost/app --prefix MYAPP_\nholdfast store doctor --store sqlite:answers.db --json");
   const database_place place(at);
-  const option zone = at.value("--zone", "Z", "The zone of TIMESTAMP columns without one, on PostgreSQL: UTC, Europe/Paris");
+  const option zone = at.value("--zone", "Z", "The zone of time columns without one: UTC; on PostgreSQL also Europe/Paris");
   const option column = payload_column_of(at);
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {

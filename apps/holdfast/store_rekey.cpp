@@ -87,11 +87,14 @@ void add_rekey_command(command group) {
   const option java = at.flag("--allow-java", "Also open what the Java library sealed with the key aesgcm");
   const option base64 = at.flag("--allow-base64", "Also read the Java library's Base64");
   const option peer = at.flag("--peer-java", "The table is shared with the Java library: seal as it does");
+  const option zone = at.value("--zone", "Z", "The zone of time columns without one: UTC; on PostgreSQL also Europe/Paris");
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
-    const auto options = with_tenants(
-        {.prefix = place.prefix.text(), .peer = peer.given() ? holdfast::peer::java : holdfast::peer::none, .probe = start_probe::off},
-        tenants.all());
+    const auto options = with_tenants({.prefix = place.prefix.text(),
+                                       .peer = peer.given() ? holdfast::peer::java : holdfast::peer::none,
+                                       .zone = zone.text(),
+                                       .probe = start_probe::off},
+                                      tenants.all());
     sealed_options how{.keys = keys.read(), .read_java = java.given(), .read_base64 = base64.given(), .read_plaintext = plaintext.given()};
     const auto sealed = make_sealed(place.open_database(io).store(options), std::move(how));
     std::vector<std::string> realms;

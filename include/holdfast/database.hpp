@@ -75,7 +75,8 @@ struct store_options {
   /// refused with errc::invalid_argument.
   holdfast::peer peer = holdfast::peer::none;
   /// The zone in which TIMESTAMP columns without one are kept, where a PostgreSQL table has such: `UTC`, `Europe/Paris`, `+02:00`. Without
-  /// it such a table is refused at the first use. Not needed, and not looked at, where the columns have a zone.
+  /// it such a table is refused at the first use. Not needed, and not looked at, where the columns have a zone. On MySQL and MariaDB, whose
+  /// DATETIME columns have none, `UTC` is the only zone; a table that is shared with Java must state it.
   std::string zone{};
   /// The tenants' realms, each with what stands in front of the prefix: `ACME_` for a table of its own, `acme.` for a schema of its own.
   /// Nothing here means no tenants; else an entry's realm must be one of these.

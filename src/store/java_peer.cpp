@@ -52,6 +52,14 @@ void check_peer(sql::dialect_id dialect, const store_options& options) {
   const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "peer"}); };
   if (dialect == sql::dialect_id::sqlite)
     fail("a table in SQLite cannot be shared with Java: its times are whole numbers, which JDBC reads as others; share one on a server");
+  const bool mysql = dialect == sql::dialect_id::mysql || dialect == sql::dialect_id::mariadb;
+  if (mysql && options.zone.empty()) {
+    throw error(errc::invalid_argument,
+                "the columns AS_OF and EXPIRE_ON are DATETIME, which has no time zone: a JVM in another zone would shift every time by "
+                "hours; let every JVM write UTC (docs/java.md has the JDBC URLs), and say so with store_options::zone = \"UTC\" "
+                "(failover.store.zone, --zone)",
+                {.path = "zone"});
+  }
   if (options.payload == payload_column::bytes)
     fail("the Java library reads its payload column as text; share the table with payload_column::text");
 }

@@ -37,8 +37,12 @@ bool is_offset(std::string_view zone) {
 void check_zone(dialect_id dialect, std::string_view zone) {
   const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "zone"}); };
   if (zone.empty()) return;
-  if (dialect != dialect_id::postgresql)
-    fail("a zone can be stated for PostgreSQL only; MySQL's and MariaDB's DATETIME columns are kept in UTC, SQLite's times have no zone");
+  if (dialect == dialect_id::mysql || dialect == dialect_id::mariadb) {
+    // CONVERT_TZ leaves times after 2038 unchanged, so other zones would be wrong without an error.
+    if (zone == "UTC" || zone == "+00:00") return;
+    fail("on MySQL and MariaDB the DATETIME columns are in UTC, and no other zone can be stated; write UTC, and let Java write UTC, too");
+  }
+  if (dialect != dialect_id::postgresql) fail("a zone can be stated for PostgreSQL, MySQL and MariaDB only; leave it out");
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' || c == '+' || c == '-';
   };

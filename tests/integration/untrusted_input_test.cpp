@@ -117,5 +117,32 @@ TEST(Schemes, TheEnvironmentLimitsThem) {
   (void)open("sqlite://" + file.string());
 }
 
+// ---- times
+
+TEST(JavaPeerOnMariadb, TheZoneMustBeStated) {
+  const auto& server = shared_server<mariadb_server>();
+  const auto name = server.create_database("zone");
+  const auto url = server.url(name);
+  const auto e = failure_of([&] { (void)open(url).store({.create_schema = true, .peer = peer::java}); });
+  EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
+  EXPECT_EQ(e.path(), "zone");
+  EXPECT_THAT(e.what(), HasSubstr("docs/java.md"));
+  EXPECT_EQ(server.run("SHOW TABLES", name), "") << "refused before the tables are made";
+  const auto other = failure_of([&] { (void)open(url).store({.create_schema = true, .peer = peer::java, .zone = "Europe/Paris"}); });
+  EXPECT_EQ(other.code(), errc::invalid_argument) << other.what();
+
+  // Stated, it is what the column holds.
+  const auto store = open(url).store({.create_schema = true, .peer = peer::java, .zone = "UTC"});
+  const timestamp noon = std::chrono::sys_days(std::chrono::year(2026) / 3 / 1) + 12h;
+  store->put({.name = "n",
+              .key = "fe378bef-459d-3ba5-bfb1-b6c2c8654d4c",
+              .as_of = noon,
+              .expire_on = noon + 24h * 36'500,
+              .payload = "{}",
+              .payload_class = "com.acme.Country"});
+  EXPECT_EQ(server.run("SELECT AS_OF FROM FAILOVER_STORE", name), "2026-03-01 12:00:00.000000\n");
+  server.drop_database(name);
+}
+
 }  // namespace
 }  // namespace holdfast::test
