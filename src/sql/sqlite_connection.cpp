@@ -35,6 +35,7 @@ class sqlite_connection final : public connection {
     try {
       if (opened != SQLITE_OK && !options.create) refuse_missing(options.file);
       if (opened != SQLITE_OK) fail(opened);
+      distrust_the_file();
       sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
       sqlite3_progress_handler(db_, 10'000, &sqlite_connection::out_of_time, this);
       use_write_ahead_log();
@@ -58,8 +59,8 @@ class sqlite_connection final : public connection {
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
-
   [[nodiscard]] transport_kind transport() const noexcept override { return transport_kind::local; }
+
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     start_clock();
     sqlite3_stmt* ready = prepare(s.text);
@@ -126,6 +127,15 @@ class sqlite_connection final : public connection {
     if (getpid() != owner_)
       throw error(errc::invalid_argument, "the connection was opened by the parent process; open one in this process");
     deadline_ = steady::now() + longest_;
+  }
+
+  /// Anyone who can write the file can put triggers, views and column defaults into it, which run with our statements. They must not reach
+  /// functions and virtual tables with side effects, and statements must not change the file behind SQLite's back.
+  void distrust_the_file() {
+    for (const auto& [setting, value] : {std::pair{SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0}, {SQLITE_DBCONFIG_DEFENSIVE, 1}}) {
+      const int done = sqlite3_db_config(db_, setting, value, nullptr);
+      if (done != SQLITE_OK) fail(done);
+    }
   }
 
   static void refuse_missing(const std::string& file) {

@@ -117,6 +117,44 @@ TEST(Schemes, TheEnvironmentLimitsThem) {
   (void)open("sqlite://" + file.string());
 }
 
+// ---- SQLite
+
+/// Statements of whoever can write the file, through SQLite itself.
+void prepare_file(const std::filesystem::path& file, const std::string& statements) {
+  sqlite3* raw = nullptr;
+  const int opened = sqlite3_open(file.c_str(), &raw);
+  const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> handle(raw, &sqlite3_close);
+  if (opened != SQLITE_OK || sqlite3_exec(raw, statements.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+    throw std::runtime_error(sqlite3_errmsg(raw));
+}
+
+TEST(SqliteFile, ATriggerInItReachesNothingOutsideTheTables) {
+  const temporary_directory directory;
+  const auto file = directory.path() / "shared.db";
+  const auto url = "sqlite://" + file.string();
+  (void)open(url).store({.create_schema = true});
+  // The names of files on this machine, and any other virtual table that a process has, would go into the file.
+  prepare_file(file,
+               "CREATE TABLE loot (what TEXT); CREATE TRIGGER spy AFTER INSERT ON FAILOVER_STORE BEGIN INSERT INTO loot SELECT file FROM "
+               "pragma_database_list; END;");
+  const auto now = system_clock()->now();
+  const entry one{.name = "n", .key = "k", .as_of = now, .expire_on = now + 1h, .payload = "{}", .payload_class = "c"};
+  const auto e = failure_of([&] { open(url).store({.probe = start_probe::off})->put(one); });
+  EXPECT_THAT(e.what(), HasSubstr("unsafe use of virtual table"));
+  EXPECT_FALSE(e.transient());
+  prepare_file(file, "DROP TRIGGER spy;");
+  open(url).store()->put(one);
+}
+
+TEST(SqliteFile, ItsSchemaIsNotRewrittenByStatements) {
+  const temporary_directory directory;
+  const auto connection = sql::connect_sqlite({.file = directory.path() / "a.db"});
+  connection->run("CREATE TABLE t (a INTEGER)");
+  connection->run("PRAGMA writable_schema=ON");
+  const auto e = failure_of([&] { connection->run("UPDATE sqlite_schema SET sql = 'CREATE TABLE t (a, b)' WHERE name = 't'"); });
+  EXPECT_THAT(e.what(), HasSubstr("may not be modified"));
+}
+
 // ---- times
 
 TEST(JavaPeerOnMariadb, TheZoneMustBeStated) {
