@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "outbox/entry.hpp"
+#include "sql/read_only_server.hpp"
 #include "sql/unfilled_column.hpp"
 
 #include <algorithm>
@@ -143,6 +144,7 @@ void sql_backend::open_lanes(bool create_schema) {
         }
         // Every column that is used, once: a table of another version is found now, not by the first event.
         for (const auto& each : say_.all_columns) (void)lease->execute(each, {});
+        const bool has_prefix = check_prefix(*lease);
         const auto count = [&] { return static_cast<std::size_t>(number_in(lease->execute(say_.count_lanes, {}).rows, 0, 0)); };
         auto there = count();
         if (there == 0) {
@@ -161,8 +163,32 @@ void sql_backend::open_lanes(bool create_schema) {
           throw error(errc::invalid_argument, "the outbox " + say_.tables.events + " has " + std::to_string(there) + " lanes, not " +
                                                   std::to_string(lanes_) + ": their number is fixed when it is made");
         }
+        if (!has_prefix) keep_prefix(*lease);
       },
       when_in_doubt::repeat);
+}
+
+bool sql_backend::check_prefix(sql::connection& lease) const {
+  const auto kept = lease.execute(say_.read_prefix, {}).rows;
+  if (kept.empty()) return false;
+  const auto owner = text_in(kept, 0, 0);
+  if (owner == prefix_) return true;
+  throw error(errc::invalid_argument,
+              "the table " + say_.tables.events + " belongs to the outbox '" + owner + "', and '" + prefix_ +
+                  "' would share it; open it as '" + owner + "', or choose a prefix that differs in more than case and punctuation",
+              {.path = "prefix"});
+}
+
+void sql_backend::keep_prefix(sql::connection& lease) const {
+  const sql::parameter prefix[]{std::string_view(prefix_)};
+  try {
+    (void)lease.execute(say_.add_prefix, prefix);
+  } catch (const error& problem) {
+    // An outbox of an earlier version, opened by a user or on a server that may only read: it works without.
+    if (problem.code() == errc::permission || sql::is_read_only_server(problem)) return;
+    throw;
+  }
+  (void)check_prefix(lease);  // another process may have been first, with another prefix
 }
 
 error sql_backend::explained(const error& problem) const {

@@ -151,6 +151,9 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
   void run(const std::function<void(join::transaction&)>& work, when_in_doubt in_doubt);
   void repeat(const std::function<void()>& work, when_in_doubt in_doubt);
   void open_lanes(bool create_schema);
+  /// Throws errc::invalid_argument when the tables belong to another prefix. False: none is kept yet.
+  [[nodiscard]] bool check_prefix(sql::connection& lease) const;
+  void keep_prefix(sql::connection& lease) const;
   /// What an error of the database means for an outbox, and what to do about it.
   [[nodiscard]] error explained(const error& problem) const;
 

@@ -163,8 +163,11 @@ sql_words::sql_words(sql::dialect_id spoken, const sql_tables& of) : dialect(spo
   lane_alone = s.say("SELECT " + lane_columns + s.locked(), {i}, lane_types);
   clock = s.say("SELECT " + s.now_ms(), {}, {i});
   set_lane = s.say("UPDATE " + of.lanes + " SET PAUSED = ?, OWNER = ?, UNTIL = ?, FENCE = ?, TOKEN = ? WHERE LANE = ?", {i, t, i, i, i, i});
-  count_lanes = s.say("SELECT COUNT(*) FROM " + of.lanes, {}, {i});
+  count_lanes = s.say("SELECT COUNT(*) FROM " + of.lanes + " WHERE LANE >= 0", {}, {i});
   add_lane = s.say("INSERT INTO " + of.lanes + " (LANE, OWNER) VALUES (?, '')" + s.unless_known("LANE"), {i});
+  const std::string prefix_row = std::to_string(lane_of_prefix);
+  read_prefix = s.say("SELECT o.OWNER FROM " + of.lanes + " o WHERE o.LANE = " + prefix_row, {}, {t});
+  add_prefix = s.say("INSERT INTO " + of.lanes + " (LANE, OWNER) VALUES (" + prefix_row + ", ?)" + s.unless_known("LANE"), {t});
 
   if (s.mysql()) {
     lock_stripes = s.say("SELECT o.N" + s.joined(of.stripes, s.rows({{"a"}}), "o.N = g.a") + " ORDER BY o.N FOR UPDATE", {t}, {i});

@@ -27,12 +27,15 @@ struct sql_tables {
   std::string events;   ///< narrow, updated; one row for each event, and for what is remembered
   std::string entries;  ///< wide, only inserted and deleted: the JSON of an event
   std::string tickets;  ///< what expires
-  std::string lanes;    ///< one row for each: the lock, the pause
+  std::string lanes;    ///< one row for each: the lock, the pause; and one for the prefix
   std::string tallies;  ///< counters, as differences: publishers only insert, and never wait for each other
   std::string stripes;  ///< MariaDB, MySQL: rows to be locked, so that events of one key are published one transaction after another
 };
 /// From the hash tag, which has to be the whole prefix: letters (in lower case), digits and `_` stay, the rest becomes `_`.
 [[nodiscard]] sql_tables tables_of(std::string_view prefix);
+
+/// The row of `lanes` that keeps the prefix in OWNER: prefixes that differ only in what becomes `_` name the same tables.
+inline constexpr std::int64_t lane_of_prefix = -1;
 
 /// A publisher locks the stripe of each key, in ascending order, until its transaction ends.
 inline constexpr std::int64_t stripes = 256;
@@ -57,6 +60,8 @@ struct sql_words {
   sql::statement count_lanes{};
   std::vector<sql::statement> all_columns{};  ///< every column of every table, and no row
   sql::statement add_lane{};                  ///< lane
+  sql::statement read_prefix{};               ///< -> the prefix of the outbox; no row: a version before this one made it
+  sql::statement add_prefix{};                ///< prefix; unless one is there
 
   sql::statement lock_stripes{};  ///< [stripe]; empty where nobody needs it or `publish` does it
   sql::statement try_stripes{};   ///< [stripe] -> those that nobody else holds, locked; PostgreSQL: class, too

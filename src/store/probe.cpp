@@ -1,6 +1,7 @@
 #include <holdfast/store/probe.hpp>
 
 #include "sql/database.hpp"
+#include "sql/read_only_server.hpp"
 #include "store/checks.hpp"
 #include "store/probe_cures.hpp"
 #include "store/probe_facts.hpp"
@@ -92,11 +93,6 @@ void compare_clocks(sql::connection& from, const holdfast::clock& ours, int trie
   }
 }
 
-bool read_only(const error& e) {
-  static constexpr std::array<std::string_view, 4> codes{"25006", "1290", "1792", "1836"};
-  return std::find(codes.begin(), codes.end(), e.backend_code()) != codes.end();
-}
-
 probe_finding no_privilege(const cures& cure, const std::string& table, const error& why) {
   return {.code = "privilege",
           .severity = severity::failing,
@@ -107,7 +103,7 @@ probe_finding no_privilege(const cures& cure, const std::string& table, const er
 /// What a failed statement of the store tells.
 void blame(const error& why, const server& on, const table& of, const cures& cure, std::vector<probe_finding>& found) {
   const bool known = std::any_of(found.begin(), found.end(), [](const probe_finding& each) { return each.code == "read_only"; });
-  if (read_only(why)) {
+  if (sql::is_read_only_server(why)) {
     if (!known)
       found.push_back({.code = "read_only", .severity = severity::failing, .problem = why.message(), .advice = "connect to the primary"});
   } else if (why.code() == errc::permission && on.dialect == dialect_id::sqlite) {
@@ -223,12 +219,12 @@ probe_report look(sql::connection& from, sql::dialect_id dialect, const holdfast
   probe_report report{.dialect = dialect};
   server on{.dialect = dialect};
   if (can_ask(dialect)) {
-  auto about_transport = judge_transport(from.transport(), dialect);
-  std::move(about_transport.begin(), about_transport.end(), std::back_inserter(report.findings));
     on = ask_server(from, dialect);
     report.findings = judge_server(on);
   }
   if (dialect == dialect_id::h2) look_at_h2(from, on, report.findings);
+  auto about_transport = judge_transport(from.transport(), dialect);
+  std::move(about_transport.begin(), about_transport.end(), std::back_inserter(report.findings));
   report.server = title_of(on);
   compare_clocks(from, ours, try_writing ? 3 : 1, report);
   if (report.skew) {
