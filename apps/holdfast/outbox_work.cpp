@@ -45,9 +45,9 @@ event_handler handler_of_program(std::string command) {
 }
 
 #if HOLDFAST_HAS_HTTP
-event_handler handler_of_url(const std::string& url, milliseconds timeout, std::string source) {
-  return [to = std::make_shared<http_target>(url, timeout), source = std::move(source)](const delivery& what) {
-    return to->post(relay::cloud_event_headers(what, source), what.event().payload, what.event().content_type);
+event_handler handler_of_url(const std::string& url, milliseconds timeout, std::string source, relay::cloud_event_options options) {
+  return [to = std::make_shared<http_target>(url, timeout), source = std::move(source), options](const delivery& what) {
+    return to->post(relay::cloud_event_headers(what, source, options), what.event().payload, what.event().content_type);
   };
 }
 #endif
@@ -72,19 +72,22 @@ struct target_choice {
   option file;
   option stream;
   option timeout;
+  option pass_credentials;
 
   explicit target_choice(command& at)
       : exec(at.value("--exec", "CMD", "A program for each event: its JSON on standard input, its exit code is the outcome")),
         http(at.value("--http", "URL", "POST each event there as a CloudEvent, with an Idempotency-Key")),
         file(at.value("--file", "FILE", "Append each event to this file as a line of JSON; - is standard output").file()),
         stream(at.value("--stream", "KEY", "Append each event to this stream of the Redis that has the outbox")),
-        timeout(at.value("--timeout", "TIME", "With --http: how long to wait for an answer (default 30s)")) {}
+        timeout(at.value("--timeout", "TIME", "With --http: how long to wait for an answer (default 30s)")),
+        pass_credentials(at.flag("--pass-credentials", "With --http: pass the Authorization and Cookie headers of events on")) {}
 
   /// `reader_gone` is set when events go to standard output and nobody reads it any more.
   [[nodiscard]] event_handler chosen(const outbox_place& place, const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
     const auto given = std::ranges::count_if(std::vector{exec, http, file, stream}, &option::given);
     if (given != 1) throw error(errc::invalid_argument, "say where events go: one of --exec CMD, --http URL, --file FILE, --stream KEY");
     if (timeout.given() && !http.given()) throw error(errc::invalid_argument, "--timeout is for --http; leave it out");
+    if (pass_credentials.given() && !http.given()) throw error(errc::invalid_argument, "--pass-credentials is for --http; leave it out");
     // A shell does nothing for no command, and says that all is well: every event would be acknowledged unseen.
     refuse_blank(exec, "--exec names no program");
     refuse_blank(http, "--http names no URL");
@@ -106,7 +109,7 @@ struct target_choice {
     // The same name whether it was typed or not; braces are not part of a URI.
     std::string source = "/holdfast/outbox/" + place.prefix.text(outbox_options{}.prefix);
     std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
-    return handler_of_url(http.text(), time_of(timeout, "30s"), std::move(source));
+    return handler_of_url(http.text(), time_of(timeout, "30s"), std::move(source), {.credentials = pass_credentials.given()});
 #else
     throw error(errc::unsupported_type,
                 "this holdfast was built without HTTP; install libcpp-httplib-dev and build it again, or use --exec");

@@ -33,10 +33,20 @@ std::string iso_text(timestamp at) {
   return room.data();
 }
 
-/// Headers that are ours to say, or the connection's: one of an event could cut its request, or smuggle in another.
-bool is_reserved(std::string_view header) {
+std::string lower_case(std::string_view header) {
   std::string name(header);
   std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return name;
+}
+
+bool is_credential(std::string_view header) {
+  constexpr std::array<std::string_view, 4> credentials{"authorization", "cookie", "proxy-authorization", "set-cookie"};
+  return std::ranges::find(credentials, lower_case(header)) != credentials.end();
+}
+
+/// Headers that are ours to say, or the connection's: one of an event could cut its request, or smuggle in another.
+bool is_reserved(std::string_view header) {
+  const auto name = lower_case(header);
   constexpr std::array<std::string_view, 13> reserved{"connection", "content-encoding",  "content-length", "content-type",     "expect",
                                                       "host",       "idempotency-key",   "keep-alive",     "proxy-connection", "te",
                                                       "trailer",    "transfer-encoding", "upgrade"};
@@ -118,11 +128,11 @@ event_handler json_lines(const std::string& file, json_lines_options how) {
   };
 }
 
-std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source) {
+std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source, cloud_event_options options) {
   const auto& about = what.event();
   std::map<std::string, std::string> made;
   for (const auto& [name, value] : about.headers) {
-    if (!is_reserved(name)) made.emplace(name, value);
+    if (!is_reserved(name) && (options.credentials || !is_credential(name))) made.emplace(name, value);
   }
   made["ce-specversion"] = "1.0";
   made["ce-id"] = about.id;

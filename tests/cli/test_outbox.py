@@ -229,6 +229,32 @@ class Outbox(CommandTest):
         self.publish()
         self.assertGreaterEqual(self.work("--http", "http://127.0.0.1:1/", code=1)["retried"], 1)
 
+    def test_credentials_of_an_event_are_not_posted_unless_asked(self):
+        seen = []
+
+        class Receiver(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                seen.append({name.lower(): value for name, value in self.headers.items()})
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *ignored):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        for words in ([], ["--pass-credentials"]):
+            self.publish("--header", "Authorization=Bearer secret", "--header", "cookie=session=1", "--header", "tenant=acme")
+            self.assertEqual(self.work("--http", url, *words)["done"], 1)
+            self.assertEqual(seen[-1]["tenant"], "acme")
+            self.assertEqual(seen[-1].get("authorization"), "Bearer secret" if words else None)
+            self.assertEqual(seen[-1].get("cookie"), "session=1" if words else None)
+        self.assertIn("--http", self.refused("outbox", "work", *self.at, "--file", "-", "--pass-credentials"))
+
     def test_it_stays_until_it_is_told(self):
         out = self.path("out")
         words = [HOLDFAST, "outbox", "work", *self.at, "--file", out]

@@ -688,6 +688,23 @@ TEST_F(Worker, AnEventSaysNothingAboutItsRequest) {
                                  "traceparent"));
 }
 
+TEST_F(Worker, CredentialsOfAnEventAreNotPassedOnUnlessAsked) {
+  holdfast::claimed_event what;
+  what.event = {.type = "t", .id = "018f2b6e-5c1e-7000-8000-000000000001"};
+  for (const char* each : {"Authorization", "COOKIE", "proxy-authorization", "Set-Cookie", "x-authorization"})
+    what.event.headers.emplace(each, "Bearer secret");
+  const delivery delivered(outbox_, what, 7, {});
+  std::vector<std::string> names;
+  const auto pass = [&](holdfast::relay::cloud_event_options options) {
+    names.clear();
+    for (const auto& [name, value] : holdfast::relay::cloud_event_headers(delivered, "/here", options))
+      if (value == "Bearer secret") names.push_back(name);
+    return names;
+  };
+  EXPECT_THAT(pass({}), ElementsAre("x-authorization"));
+  EXPECT_THAT(pass({.credentials = true}), ElementsAre("Authorization", "COOKIE", "Set-Cookie", "proxy-authorization", "x-authorization"));
+}
+
 TEST_F(Worker, OptionsThatCannotHold) {
   const auto refused = [&](worker_options how) { EXPECT_THROW(noting(std::move(how)), holdfast::error); };
   refused({.concurrency = 0});
