@@ -24,6 +24,10 @@ using messagepack::token_kind;
 constexpr std::size_t shown_steps = 16;
 constexpr std::size_t shown_key_length = 64;
 
+/// What a heap allocation takes beside its contents, roughly; and what find_duplicate_key needs for a key.
+constexpr std::uint64_t allocation_overhead = 16;
+constexpr std::uint64_t duplicate_search = 16;
+
 std::string_view text_of(std::span<const std::byte> bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::string quoted_key(std::string_view text) {
@@ -106,12 +110,15 @@ class reader {
       case token_kind::floating:
         return finished(value(next.real));
       case token_kind::bytes:
+        charge(next.payload.size() + allocation_overhead);
         return finished(value(byte_string(next.payload.begin(), next.payload.end())));
       case token_kind::extension:
+        charge(next.payload.size() + allocation_overhead);
         return finished(value(extension{next.extension_type, byte_string(next.payload.begin(), next.payload.end())}));
       case token_kind::text: {
         const auto text = text_of(next.payload);
         if (!is_utf8(text)) fail(errc::ill_formed_text, "text is not well-formed UTF-8; write binary data as bytes");
+        if (text.size() > std::string().capacity()) charge(text.size() + allocation_overhead);
         return finished(value(text));
       }
       case token_kind::list:
@@ -134,6 +141,8 @@ class reader {
            "more than " + std::to_string(limits_.max_items) + " items; store less in one value or raise decode_limits::max_items");
     }
     items_ += static_cast<std::size_t>(children);
+    if (head.number != 0)
+      charge(head.number * (is_map ? sizeof(std::pair<value, value>) + duplicate_search : sizeof(value)) + allocation_overhead);
     // The cursor has compared the count with the length of the document, for all containers together: it can be believed.
     container& inside = open_.emplace_back();
     inside.is_map = is_map;
@@ -141,6 +150,15 @@ class reader {
     if (is_map) inside.entries.reserve(static_cast<std::size_t>(head.number));
     else inside.elements.reserve(static_cast<std::size_t>(head.number));
     if (head.number == 0) finished(close());
+  }
+
+  /// Called before memory is allocated: a byte of the document may become a value of sizeof(value) bytes.
+  void charge(std::uint64_t bytes) {
+    if (bytes > limits_.max_memory - memory_) {
+      fail(errc::too_large, "the value takes more than " + std::to_string(limits_.max_memory) +
+                                " bytes of memory; store less in one value or raise decode_limits::max_memory");
+    }
+    memory_ += static_cast<std::size_t>(bytes);
   }
 
   /// A value is whole: it goes into the container around it, which may become whole by it, and so on outwards.
@@ -200,7 +218,8 @@ class reader {
 
   cursor cursor_;
   decode_limits limits_;
-  std::size_t items_ = 1;  // declared so far; the root is one
+  std::size_t items_ = 1;   // declared so far; the root is one
+  std::size_t memory_ = 0;  // charged so far
   std::vector<container> open_{};
   std::optional<value> root_{};
 };

@@ -30,6 +30,13 @@ error json_error(simdjson::error_code code, std::string path) {
 
 namespace {
 
+/// A name for a message, cut between characters.
+std::string shortened(std::string_view name) {
+  constexpr std::size_t shown = 60;
+  const auto size = code_point_prefix(name, shown);
+  return std::string(name.substr(0, size)) + (size < name.size() ? "..." : "");
+}
+
 /// Digits that a direct conversion did not take: a plus sign, leading zeros, or too many of them.
 value within_64_bits(std::string digits) {
   std::int64_t as_signed = 0;
@@ -159,8 +166,7 @@ std::optional<value> typed_reader::begin(element json) {
 void typed_reader::fail(errc code, const std::string& message) const { throw error(code, message, {.path = path_to_value()}); }
 
 void typed_reader::unsupported(std::string_view type) const {
-  fail(errc::unsupported_type,
-       "a value of type '" + std::string(type.substr(0, 60)) + "' cannot be part of a key; pass its text or its parts instead");
+  fail(errc::unsupported_type, "a value of type '" + shortened(type) + "' cannot be part of a key; pass its text or its parts instead");
 }
 
 // ---- members of the JSON object
@@ -390,7 +396,7 @@ typed_reader::maybe typed_reader::read_array(const object_type& o) {
   static constexpr std::array<std::string_view, 4> types{"i32", "i64", "f32", "f64"};
   const auto found = std::find(types.begin(), types.end(), type);
   if (found == types.end())
-    fail(errc::unsupported_type, "an array of '" + std::string(type.substr(0, 20)) + "'; its elements must be i32, i64, f32 or f64");
+    fail(errc::unsupported_type, "an array of '" + shortened(type) + "'; its elements must be i32, i64, f32 or f64");
   const auto index = static_cast<std::size_t>(found - types.begin());
   array_value result{static_cast<array_value::element>(index), bytes_of(o, "le")};
   const std::size_t width = index % 2 == 0 ? 4 : 8;

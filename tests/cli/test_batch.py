@@ -101,6 +101,20 @@ class Batch(CommandTest):
         self.assertEqual(answer["id"], {"a": [1]})
         self.assertEqual(answer["error"]["path"], "args[1][0]")
 
+    def test_messages_are_cut_between_characters(self):
+        lines = []
+        for length in range(64):
+            type = "x" * length + "\u00e9\u20ac\U0001f600" * 30
+            for value in ({"t": type, "v": 1}, {"t": "array", "dtype": type, "shape": [1], "le": "00"}):
+                case = {"id": 1, "name": "n", "namespace": "n", "operation": "o", "module": "m", "qualname": "q", "args": [value], "value": value}
+                lines.append(json.dumps(case).encode() + b"\n")
+        for scheme in ("failover", "interop", "interop-value", "cachekit-auto"):
+            done = subprocess.run([HOLDFAST, "key", "batch", "--scheme", scheme], input=b"".join(lines), capture_output=True, timeout=60)
+            answers = done.stdout.splitlines()
+            self.assertEqual(len(answers), len(lines))
+            for answer in answers:
+                self.assert_bad(json.loads(answer.decode("utf-8", "strict")))
+
     def test_a_million_nested_lists(self):
         depth = 1_000_000
         typed = b'{"id":1,"namespace":"users","operation":"get","args":[' + b'{"t":"list","v":[' * depth + b"]}" * depth + b"]}"

@@ -17,7 +17,10 @@ namespace HOLDFAST_NAMESPACE::key {
 struct decode_limits {
   std::size_t max_depth = max_height;              ///< containers inside each other, 32 to 1024; a value is never higher than max_height
   std::size_t max_bytes = std::size_t{512} << 20;  ///< of the document: 512 MiB
-  std::size_t max_items = std::size_t{1} << 24;    ///< scalars and containers together: a value takes many times the byte it may come from
+  std::size_t max_items = std::size_t{1} << 24;    ///< scalars and containers together
+  /// Bytes of memory for the decoded value: 64 MiB. A value takes up to 80 times the byte that it comes from, and an envelope can hold 255
+  /// times its own size. Raise it for lists of more than 800,000 items.
+  std::size_t max_memory = std::size_t{64} << 20;
   bool temporal = true;  ///< maps like {"__date__": true, "value": "2024-01-31"} become instant, date, time_of_day
 };
 

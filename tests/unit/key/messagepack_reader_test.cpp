@@ -1,3 +1,4 @@
+#include <holdfast/key/envelope.hpp>
 #include <holdfast/key/interop.hpp>
 #include <holdfast/key/messagepack.hpp>
 
@@ -7,7 +8,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <limits>
+#include <string>
 
 namespace {
 
@@ -313,6 +316,44 @@ TEST(MessagePackReader, LimitsBytesAndItems) {
   EXPECT_ERROR(errc::too_large, decode_value(from_hex("82c0c001c0"), {.max_items = 4}));
   EXPECT_NO_THROW(static_cast<void>(decode_value(from_hex("9182c0c001c0"), {.max_items = 6})));
   EXPECT_ERROR(errc::invalid_argument, decode_value(from_hex("c0"), {.max_items = 0}));
+}
+
+/// The peak of resident memory since reset_peak, in KiB.
+std::size_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoul(line.substr(6));
+  }
+  return 0;
+}
+void reset_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+TEST(MessagePackReader, ASmallEnvelopeDoesNotFillTheMemory) {
+  // A list of 2^24 - 1 nulls: 16 MiB that compress to 66 KB, and 1.3 GB as values.
+  byte_string document = from_hex("dd00ffffff");
+  document.resize(document.size() + 0xffffff, std::byte{0xc0});
+  const auto envelope = key::wrap(document);
+  EXPECT_LT(envelope.size(), 67'000U);
+  const auto opened = key::unwrap(envelope);
+  reset_peak();
+  const auto before = peak_memory();
+  EXPECT_ERROR(errc::too_large, decode_value(opened.data));
+  EXPECT_LT(peak_memory() - before, 80U << 10U);
+}
+
+TEST(MessagePackReader, LimitsMemory) {
+  // Each is 16384 times as much as its part, and takes more than 1 MiB.
+  for (const auto& part : {from_hex("b0") + byte_string(16, std::byte{'x'}), from_hex("8101c0"), from_hex("91c0"), from_hex("c4020000")}) {
+    byte_string document = from_hex("dd00004000");
+    for (int i = 0; i < 0x4000; ++i) document.insert(document.end(), part.begin(), part.end());
+    EXPECT_NO_THROW(static_cast<void>(decode_value(document)));
+    EXPECT_ERROR(errc::too_large, decode_value(document, {.max_memory = 1 << 20}));
+  }
+  const auto bytes = from_hex("c600100000") + byte_string(1 << 20, std::byte{0});
+  EXPECT_NO_THROW(static_cast<void>(decode_value(bytes)));
+  EXPECT_ERROR(errc::too_large, decode_value(bytes, {.max_memory = 1 << 20}));
+  EXPECT_NO_THROW(static_cast<void>(decode_value(from_hex("c0"), {.max_memory = 0})));
+  EXPECT_ERROR(errc::too_large, decode_value(from_hex("91c0"), {.max_memory = 0}));
 }
 
 // ---- points in time
