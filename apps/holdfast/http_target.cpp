@@ -1,3 +1,9 @@
+// Posts events with cpp-httplib, within limits that its own client does not have:
+//
+//   deadline    a thread shuts the socket down, so that connecting, the TLS handshake, writing and reading all end at the same moment
+//   header      the stream below the client counts bytes: at most 64 KiB until the body begins, and 8 KiB in a line (the client matches
+//               the status line with std::regex, which recurses)
+//   body        at most 64 KiB are read, and nothing is decompressed; only the status and Retry-After matter
 #include "http_target.hpp"
 
 #include <holdfast/error.hpp>
@@ -5,42 +11,290 @@
 
 #include "base/url.hpp"
 
+#include <fcntl.h>
 #include <httplib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <charconv>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
 #include <mutex>
-#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace holdfast::cli {
 
-struct http_target::state {
-  std::string server;  ///< https://host:443
-  std::string path;    ///< with its parameters
-  std::chrono::milliseconds timeout;
-  std::mutex mutex{};
-  std::vector<std::unique_ptr<httplib::Client>> idle{};
+namespace {
 
-  std::unique_ptr<httplib::Client> take() {
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t max_header_bytes = std::size_t{64} << 10U;
+constexpr std::size_t max_header_line = std::size_t{8} << 10U;
+constexpr std::size_t max_body_bytes = std::size_t{64} << 10U;
+constexpr std::size_t max_framing_bytes = std::size_t{64} << 10U;  // of chunks and trailers
+
+/// A socket whose request must end at a deadline. Guarded by the mutex of deadline_watch.
+struct watched_socket {
+  int descriptor = -1;  ///< a duplicate: the client may close its own, and the number may be reused
+  clock::time_point deadline{};
+  bool expired = false;
+};
+
+/// Shuts sockets down at the deadline of their request.
+/// Thread-safety: may be called from any thread.
+class deadline_watch {
+ public:
+  deadline_watch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+  /// The client opened another socket for the connection.
+  void replace(watched_socket& socket, int descriptor) {
+    const std::scoped_lock lock(mutex_);
+    close(socket);
+    socket.descriptor = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  }
+  void begin(watched_socket& socket, clock::time_point deadline) {
+    {
+      const std::scoped_lock lock(mutex_);
+      socket.deadline = deadline;
+      socket.expired = false;
+      running_.push_back(&socket);
+    }
+    changed_.notify_one();
+  }
+  /// Returns whether the deadline passed.
+  bool end(watched_socket& socket) {
+    const std::scoped_lock lock(mutex_);
+    std::erase(running_, &socket);
+    return socket.expired;
+  }
+  void forget(watched_socket& socket) {
+    const std::scoped_lock lock(mutex_);
+    close(socket);
+  }
+
+ private:
+  static void close(watched_socket& socket) {
+    if (socket.descriptor >= 0) ::close(std::exchange(socket.descriptor, -1));
+  }
+
+  void run(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      const auto now = clock::now();
+      auto wake = clock::time_point::max();
+      for (auto* socket : running_) {
+        if (socket->deadline <= now) {
+          socket->expired = true;
+          // Again and again until the request ends: the client may be opening a socket for the next address of the host.
+          if (socket->descriptor >= 0) (void)::shutdown(socket->descriptor, SHUT_RDWR);
+          wake = std::min(wake, now + repeat_after);
+        } else {
+          wake = std::min(wake, socket->deadline);
+        }
+      }
+      if (wake == clock::time_point::max()) changed_.wait(lock, stop, [this] { return !running_.empty(); });
+      else (void)changed_.wait_until(lock, stop, wake, [] { return false; });
+    }
+  }
+
+  static constexpr std::chrono::milliseconds repeat_after{20};
+  std::mutex mutex_{};
+  std::condition_variable_any changed_{};
+  std::vector<watched_socket*> running_{};
+  std::jthread thread_;  // last: it uses the others
+};
+
+/// How much of an answer may still be read.
+struct read_limits {
+  std::size_t remaining = max_header_bytes;
+  std::size_t line = 0;  ///< bytes of the line that is being read
+  bool in_header = true;
+  bool unread = false;  ///< bytes came after the answer
+
+  [[nodiscard]] bool exceeded() const { return remaining == 0 || (in_header && line > max_header_line); }
+  void count(std::string_view bytes) {
+    remaining -= bytes.size();
+    const auto end = bytes.rfind('\n');
+    line = end == std::string_view::npos ? line + bytes.size() : bytes.size() - end - 1;
+  }
+};
+
+/// Reads within limits. Blocks: deadline_watch ends every call.
+class limited_stream : public httplib::Stream {
+ public:
+  limited_stream(int socket, SSL* tls, read_limits& limits) : socket_(socket), tls_(tls), limits_(limits) {}
+  limited_stream(const limited_stream&) = delete;
+  limited_stream& operator=(const limited_stream&) = delete;
+  ~limited_stream() override { limits_.unread = begin_ != end_; }
+
+  [[nodiscard]] bool is_readable() const override { return true; }
+  [[nodiscard]] bool is_writable() const override { return true; }
+  ssize_t read(char* to, std::size_t size) override {
+    if (limits_.exceeded()) return -1;
+    // The client reads the header byte by byte.
+    if (begin_ == end_) {
+      const auto received = receive(buffer_.data(), buffer_.size());
+      if (received <= 0) return received;
+      begin_ = 0;
+      end_ = static_cast<std::size_t>(received);
+    }
+    const auto count = std::min({size, end_ - begin_, limits_.remaining});
+    std::copy_n(buffer_.data() + begin_, count, to);
+    begin_ += count;
+    limits_.count({to, count});
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    if (tls_ != nullptr) return ::SSL_write(tls_, from, static_cast<int>(std::min(size, max_write)));
+    ssize_t sent = 0;
+    do sent = ::send(socket_, from, size, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent;
+  }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
+  void get_local_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
+  [[nodiscard]] socket_t socket() const override { return socket_; }
+
+ private:
+  ssize_t receive(char* to, std::size_t size) {
+    if (tls_ != nullptr) return ::SSL_read(tls_, to, static_cast<int>(size));
+    ssize_t received = 0;
+    do received = ::recv(socket_, to, size, 0);
+    while (received < 0 && errno == EINTR);
+    return received;
+  }
+  static void unknown(std::string& ip, int& port) {
+    ip.clear();
+    port = 0;
+  }
+
+  static constexpr std::size_t max_write = std::size_t{1} << 20U;
+  int socket_;
+  SSL* tls_;
+  read_limits& limits_;
+  std::array<char, 4096> buffer_{};
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+};
+
+/// How a request ended.
+struct exchange_result {
+  bool complete = false;  ///< the whole answer was read
+  int status = 0;         ///< 0: the header is incomplete
+  std::string retry_after{};
+  httplib::Error error = httplib::Error::Success;
+  bool expired = false;       ///< the deadline passed
+  bool header_limit = false;  ///< the header is too long
+  bool body_limit = false;    ///< the rest of the body was not read
+  bool reusable = false;      ///< the connection may have another request
+};
+
+/// One connection to the server, plain or with TLS.
+class connection {
+ public:
+  connection() = default;
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+  virtual ~connection() = default;
+  [[nodiscard]] virtual exchange_result post(httplib::Request request, clock::time_point deadline) = 0;
+};
+
+template <class Client>
+class client_connection final : public connection, private Client {
+ public:
+  client_connection(const std::string& host, int port, std::chrono::milliseconds timeout, deadline_watch& watch)
+      : Client(host, port), watch_(watch) {
+    this->set_keep_alive(true);
+    this->set_connection_timeout(timeout);
+    this->set_decompress(false);
+    this->set_socket_options([this](int descriptor) { watch_.replace(watched_, descriptor); });
+  }
+  client_connection(const client_connection&) = delete;
+  client_connection& operator=(const client_connection&) = delete;
+  ~client_connection() override { watch_.forget(watched_); }
+
+  [[nodiscard]] exchange_result post(httplib::Request request, clock::time_point deadline) override {
+    exchange_result result;
+    httplib::Response response;
+    std::size_t body_bytes = 0;
+    limits_ = {};
+    const auto read_header = [&](const httplib::Response& header) {
+      result.status = header.status;
+      result.retry_after = header.get_header_value("Retry-After");
+      limits_.in_header = false;
+      limits_.remaining = max_body_bytes + max_framing_bytes;
+      return true;
+    };
+    request.response_handler = read_header;
+    request.content_receiver = [&](const char*, std::size_t size, std::uint64_t, std::uint64_t) {
+      body_bytes += size;
+      return body_bytes <= max_body_bytes;
+    };
+    watch_.begin(watched_, deadline);
+    try {
+      result.complete = this->send(request, response, result.error);
+    } catch (...) {
+      (void)watch_.end(watched_);
+      throw;
+    }
+    result.expired = watch_.end(watched_);
+    // The client does not call the handler for a 204. A body without a length ends where the connection does, also when the deadline ends it.
+    if (result.complete && result.status == 0) (void)read_header(response);
+    result.complete = result.complete && !result.expired;
+    result.header_limit = result.status == 0 && limits_.exceeded();
+    result.body_limit = result.status != 0 && (body_bytes > max_body_bytes || limits_.exceeded());
+    result.reusable = result.complete && !limits_.unread;
+    return result;
+  }
+
+ private:
+  bool process_socket(const typename Client::Socket& socket, std::function<bool(httplib::Stream&)> callback) override {
+    limited_stream stream(socket.sock, socket.ssl, limits_);
+    return callback(stream);
+  }
+
+  deadline_watch& watch_;
+  watched_socket watched_{};
+  read_limits limits_{};
+};
+
+bool has_control_character(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+
+}  // namespace
+
+struct http_target::state {
+  std::string server{};  ///< https://host:443
+  std::string path{};    ///< with its parameters
+  std::string host{};
+  int port = 0;
+  bool tls = false;
+  std::chrono::milliseconds timeout{};
+  deadline_watch watch{};
+  std::mutex mutex{};
+  std::vector<std::unique_ptr<connection>> idle{};
+
+  std::unique_ptr<connection> acquire() {
     {
       const std::scoped_lock lock(mutex);
       if (!idle.empty()) {
-        auto one = std::move(idle.back());
+        auto reused = std::move(idle.back());
         idle.pop_back();
-        return one;
+        return reused;
       }
     }
-    auto made = std::make_unique<httplib::Client>(server);
-    made->set_keep_alive(true);
-    made->set_connection_timeout(timeout);
-    made->set_read_timeout(timeout);
-    made->set_write_timeout(timeout);
-    return made;
+    if (tls) return std::make_unique<client_connection<httplib::SSLClient>>(host, port, timeout, watch);
+    return std::make_unique<client_connection<httplib::ClientImpl>>(host, port, timeout, watch);
   }
-  void give_back(std::unique_ptr<httplib::Client> one) {
+  void release(std::unique_ptr<connection> unused) {
     const std::scoped_lock lock(mutex);
-    idle.push_back(std::move(one));
+    idle.push_back(std::move(unused));
   }
 };
 
@@ -54,31 +308,45 @@ http_target::http_target(const std::string& text, std::chrono::milliseconds time
   state_->server = text.substr(0, path);
   state_->path = path == std::string::npos ? "/" : text.substr(path);
   if (state_->path.front() == '?') state_->path.insert(0, "/");
+  state_->host = parsed.host;
+  state_->tls = parsed.scheme == "https";
+  state_->port = static_cast<int>(parsed.port.value_or(state_->tls ? 443 : 80));
   state_->timeout = timeout;
 }
 
 http_target::~http_target() = default;
 
 outcome http_target::post(const std::map<std::string, std::string>& headers, const std::string& body, const std::string& content_type) {
-  auto client = state_->take();
-  httplib::Headers sent;
-  for (const auto& [name, value] : headers) sent.emplace(name, value);
-  const auto answer = client->Post(state_->path, sent, body, content_type);
-  if (!answer) {
-    const std::string why = httplib::to_string(answer.error());
-    // The connection's state is unknown: the next request makes another.
-    switch (answer.error()) {
-      case httplib::Error::Read:
-      case httplib::Error::Write:
-      case httplib::Error::Unknown:
-        return outcome::ambiguous("no answer from " + state_->server + ": " + why);
-      default:
-        return outcome::retry("cannot reach " + state_->server + ": " + why);
-    }
+  if (has_control_character(content_type)) return outcome::permanent("its content type has a control character, which would add a header");
+  httplib::Request request;
+  request.method = "POST";
+  request.path = state_->path;
+  for (const auto& [name, value] : headers) request.headers.emplace(name, value);
+  // Nothing is decompressed.
+  request.headers.erase("Accept-Encoding");
+  request.headers.emplace("Accept-Encoding", "identity");
+  if (!content_type.empty()) request.headers.emplace("Content-Type", content_type);
+  request.body = body;
+
+  auto link = state_->acquire();
+  const auto result = link->post(std::move(request), clock::now() + state_->timeout);
+  // Another connection is opened after an incomplete answer.
+  if (result.reusable) state_->release(std::move(link));
+  if (result.complete || result.body_limit) return relay::outcome_of_status(result.status, result.retry_after);
+
+  const auto& server = state_->server;
+  if (result.header_limit) return outcome::ambiguous("the header of the answer from " + server + " is too long");
+  const std::string reason =
+      result.expired ? "not complete within " + std::to_string(state_->timeout.count()) + " ms" : httplib::to_string(result.error);
+  switch (result.error) {
+    case httplib::Error::Read:
+    case httplib::Error::Write:
+    case httplib::Error::Canceled:
+    case httplib::Error::Unknown:
+      return outcome::ambiguous("no answer from " + server + ": " + reason);
+    default:
+      return outcome::retry("cannot reach " + server + ": " + reason);
   }
-  const outcome said = relay::outcome_of_status(answer->status, answer->get_header_value("Retry-After"));
-  state_->give_back(std::move(client));
-  return said;
 }
 
 }  // namespace holdfast::cli
