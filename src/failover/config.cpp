@@ -1,6 +1,7 @@
 #include <holdfast/failover/engine.hpp>
 #include <holdfast/store/compose.hpp>
 
+#include "base/secret.hpp"
 #include "failover/config_plan.hpp"
 
 #include <utility>
@@ -59,8 +60,12 @@ std::shared_ptr<store> build_store(plan& from) {
 }  // namespace config
 
 engine engine::from_config(const std::string& file, engine_options base) {
-  auto plan = config::make_plan(file, config::read_text(file), std::move(base));
+  const secret_text text(config::read_text(file));
+  auto plan = config::make_plan(file, text.view(), std::move(base));
   const auto on = config::build_store(plan);
+  // The connections have what they need.
+  wipe(plan.database.password);
+  wipe(plan.url);
   auto& options = plan.engine;
   // Tenants are found out by the engine, on the caller's thread; the store of tenants knows how.
   if (plan.tenants) options.tenant = [who = make_tenant_store(on, std::move(*plan.tenants))] { return who->tenant(); };

@@ -4,11 +4,16 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/secret.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <tuple>
 
 namespace {
@@ -78,6 +83,17 @@ std::size_t find_bare_foreign(std::string_view text) {
     else ++at;
   }
   return std::string_view::npos;
+}
+
+/// Some of the texts are passwords and keys.
+void wipe_texts(toml::node& node) {
+  if (auto* text = node.as_string()) {
+    wipe(text->get());
+  } else if (auto* table = node.as_table()) {
+    for (auto&& [key, below] : *table) wipe_texts(below);
+  } else if (auto* list = node.as_array()) {
+    for (auto& below : *list) wipe_texts(below);
+  }
 }
 
 class flattening {
@@ -204,7 +220,9 @@ std::vector<file_value> read_toml(std::string_view text, const environment& look
   }
   flattening flat(lookup, problems);
   try {
-    flat.table(toml::parse(text));
+    auto parsed = toml::parse(text);
+    flat.table(parsed);
+    wipe_texts(parsed);
   } catch (const surprised&) {
     problems.push_back({.line = 0, .text = "this is no TOML; texts stand in quotes, one key a line"});
   } catch (const toml::parse_error& e) {
@@ -220,13 +238,23 @@ std::vector<file_value> read_toml(std::string_view text, const environment& look
 }
 
 std::string read_text(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw error(errc::unavailable, "the file cannot be opened; is it there, and may this process read it?", {.path = file});
+  // Without a stream, whose buffer would keep a copy of the passwords and keys in it.
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  if (descriptor < 0)
+    throw error(errc::unavailable, "the file cannot be opened; is it there, and may this process read it?", {.path = file});
   std::string text(max_file_size + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) throw error(errc::unavailable, "the file cannot be read", {.path = file});
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > max_file_size) throw error(errc::too_large, "a configuration has at most 1 MiB", {.path = file});
+  std::size_t size = 0;
+  ssize_t received = 0;
+  while (size < text.size()) {
+    received = ::read(descriptor, text.data() + size, text.size() - size);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) break;
+    size += static_cast<std::size_t>(received);
+  }
+  ::close(descriptor);
+  if (received < 0) throw error(errc::unavailable, "the file cannot be read", {.path = file});
+  if (size > max_file_size) throw error(errc::too_large, "a configuration has at most 1 MiB", {.path = file});
+  text.resize(size);
   return text;
 }
 

@@ -3,12 +3,14 @@
 #include "failover/config_plan.hpp"
 
 #include "base/cron.hpp"
+#include "base/secret.hpp"
 #include "base/url.hpp"
 #include "sql/pool_advice.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 namespace HOLDFAST_NAMESPACE::config {
 
@@ -145,13 +147,18 @@ class planning {
 
   void sealing() {
     constexpr std::string_view enabled = "failover.store.encryption.enabled";
-    const auto one = from_.text("failover.store.encryption.key").value_or("");
-    const auto ring = from_.text("failover.store.encryption.keys").value_or("");
+    const secret_text one(from_.text("failover.store.encryption.key").value_or(""));
+    const secret_text ring(from_.text("failover.store.encryption.keys").value_or(""));
     const auto file = from_.text("failover.store.encryption.keys-file").value_or("");
-    const int ways = static_cast<int>(!one.empty()) + static_cast<int>(!ring.empty()) + static_cast<int>(!file.empty());
+    const int ways = static_cast<int>(!one.view().empty()) + static_cast<int>(!ring.view().empty()) + static_cast<int>(!file.empty());
     if (!on(enabled)) {
-      if (ways != 0)
-        result.warnings.emplace_back("there is a key, but failover.store.encryption.enabled is not true: payloads are not sealed");
+      if (ways == 0) return;
+      // A warning in the log is easily missed, and the first payload is stored by then.
+      const auto given = !one.view().empty()    ? "failover.store.encryption.key"
+                         : !ring.view().empty() ? "failover.store.encryption.keys"
+                                                : "failover.store.encryption.keys-file";
+      complain(given,
+               "there is a key, but payloads would be stored unencrypted; set failover.store.encryption.enabled = true, or remove the key");
       return;
     }
     if (result.url.empty()) complain(enabled, "a store in memory is not sealed; it has nothing at rest");
@@ -163,13 +170,13 @@ class planning {
                       .read_java = on("failover.store.encryption.read-java"),
                       .read_base64 = on("failover.store.encryption.read-base64"),
                       .read_plaintext = on("failover.store.encryption.read-plaintext")};
-    const auto key = !one.empty()    ? "failover.store.encryption.key"
-                     : !ring.empty() ? "failover.store.encryption.keys"
-                                     : "failover.store.encryption.keys-file";
+    const auto key = !one.view().empty()    ? "failover.store.encryption.key"
+                     : !ring.view().empty() ? "failover.store.encryption.keys"
+                                            : "failover.store.encryption.keys-file";
     try {
-      if (!one.empty())
-        to.keys.add(result.store.peer == peer::java ? std::string(sealing_ring::java_id) : "main", sealing_key::from_base64(one));
-      else to.keys = !ring.empty() ? sealing_ring::from_text(ring) : sealing_ring::from_file(file);
+      if (!one.view().empty())
+        to.keys.add(result.store.peer == peer::java ? std::string(sealing_ring::java_id) : "main", sealing_key::from_base64(one.view()));
+      else to.keys = !ring.view().empty() ? sealing_ring::from_text(ring.view()) : sealing_ring::from_file(file);
     } catch (const error& e) {
       complain(key, e.message());  // no message of the ring repeats a key
     }
@@ -262,10 +269,39 @@ class planning {
 
 }  // namespace
 
+namespace {
+
+/// The values of a file, some of which are passwords and keys. Wipes their texts.
+struct file_values {
+  std::vector<file_value> all;
+
+  explicit file_values(std::vector<file_value> values) : all(std::move(values)) {}
+  file_values(const file_values&) = delete;
+  file_values& operator=(const file_values&) = delete;
+  ~file_values() {
+    for (auto& each : all) wipe_text(each);
+  }
+  static void wipe_text(file_value& value) {
+    if (auto* text = std::get_if<std::string>(&value.is)) wipe(*text);
+  }
+  /// Those of points, and whether anything is enabled: what lives on knows no secrets.
+  void keep_points() {
+    const auto goes = [](const file_value& each) {
+      return each.path.size() < 2 || (each.path[1] != "points" && each.path[1] != "enabled");
+    };
+    for (auto& each : all) {
+      if (goes(each)) wipe_text(each);
+    }
+    std::erase_if(all, goes);
+  }
+};
+
+}  // namespace
+
 plan make_plan(const std::string& file, std::string_view text, engine_options base, const environment& lookup) {
   std::vector<problem> problems;
-  auto values = read_toml(text, lookup, problems);
-  const settings said(values, problems);
+  file_values values(read_toml(text, lookup, problems));
+  const settings said(values.all, problems);
   planning all(said, std::move(base), problems);
   if (!problems.empty()) {
     std::sort(problems.begin(), problems.end(), [](const problem& a, const problem& b) { return a.line < b.line; });
@@ -280,10 +316,8 @@ plan make_plan(const std::string& file, std::string_view text, engine_options ba
     throw error(errc::invalid_argument, message, {.path = file});
   }
   for (const auto& each : said.warnings()) all.result.warnings.push_back(each);
-  // What lives on knows no secrets.
-  std::erase_if(values,
-                [](const file_value& each) { return each.path.size() < 2 || (each.path[1] != "points" && each.path[1] != "enabled"); });
-  all.result.points = std::make_shared<point_settings>(std::make_shared<const settings>(values, problems), all.result.engine);
+  values.keep_points();
+  all.result.points = std::make_shared<point_settings>(std::make_shared<const settings>(values.all, problems), all.result.engine);
   return std::move(all.result);
 }
 

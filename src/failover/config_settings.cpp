@@ -1,5 +1,7 @@
 #include "failover/config_settings.hpp"
 
+#include "base/secret.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -161,6 +163,12 @@ void settings::take(const file_value& value, std::vector<problem>& problems) {
   made->line = value.line;
   const auto [old, is_new] = all_.emplace(of.empty() ? std::string(key->name) : std::string(key->name) + '\n' + of, std::move(*made));
   if (!is_new) complain("this is said in line " + std::to_string(old->second.line) + " already, with or without jdbc");
+}
+
+settings::~settings() {
+  for (auto& [name, stored] : all_) {
+    if (auto* text = std::get_if<std::string>(&stored.is)) wipe(*text);
+  }
 }
 
 std::string settings::remember_names(const key_path& path) {

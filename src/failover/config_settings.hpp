@@ -28,6 +28,10 @@ namespace HOLDFAST_NAMESPACE::config {
 class HOLDFAST_API settings {
  public:
   settings(const std::vector<file_value>& values, std::vector<problem>& problems);
+  settings(const settings&) = delete;
+  settings& operator=(const settings&) = delete;
+  /// Wipes its texts: some are passwords and keys.
+  ~settings();
 
   /// By the known name; nothing when the file does not say. `of` is the name of the point or tenant in the place of `*`.
   [[nodiscard]] std::optional<bool> flag(std::string_view key, std::string_view of = {}) const { return get<bool>(key, of); }

@@ -1,6 +1,7 @@
 #include "redis/settings.hpp"
 
 #include "base/schemes.hpp"
+#include "base/secret.hpp"
 #include "base/url.hpp"
 #include "redis/address.hpp"
 
@@ -8,7 +9,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <optional>
 
 namespace HOLDFAST_NAMESPACE::redis {
@@ -68,11 +68,7 @@ std::optional<std::string> password_of(const url& given, const options& how) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment while clients are made
   if (const char* set = std::getenv("HOLDFAST_REDIS_PASSWORD"); set != nullptr && *set != '\0') return std::string(set);
   if (how.password_file.empty()) return std::nullopt;
-  std::ifstream in(how.password_file);
-  std::string line;
-  if (!std::getline(in, line)) fail("the password file " + how.password_file + " cannot be read, or is empty");
-  if (line.ends_with('\r')) line.pop_back();
-  return line;
+  return read_password_file(how.password_file);
 }
 
 /// Takes the parameters that are known and refuses the others.

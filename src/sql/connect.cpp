@@ -1,12 +1,12 @@
 #include "sql/connect.hpp"
 
 #include "base/local_host.hpp"
+#include "base/secret.hpp"
 #include "base/url.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #if HOLDFAST_HAS_SQLITE
@@ -37,12 +37,7 @@ namespace {
   if (from.password) return *from.password;
   if (const char* given = std::getenv("HOLDFAST_PASSWORD"); given != nullptr) return given;  // NOLINT(concurrency-mt-unsafe)
   if (options.password_file.empty()) return {};
-  std::ifstream file(options.password_file);
-  std::string line;
-  if (!std::getline(file, line)) {
-    throw error(errc::permission, "the password file " + options.password_file + " cannot be read; check its path and who may read it");
-  }
-  return line;
+  return read_password_file(options.password_file);
 }
 
 [[maybe_unused]] void refuse_unknown_parameters(const url& given, std::initializer_list<std::string_view> known) {

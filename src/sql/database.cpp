@@ -1,6 +1,7 @@
 #include "sql/database.hpp"
 
 #include "base/schemes.hpp"
+#include "base/secret.hpp"
 #include "sql/connect.hpp"
 #include "sql/within_reach.hpp"
 
@@ -81,6 +82,10 @@ sql::dialect_id database::dialect() const { return state_->pool ? state_->ask_di
 
 database open(std::string_view url, database_options options) {
   check_scheme(url);
+  if (!options.password_file.empty() && is_public_file(options.password_file)) {
+    logger(options.log)
+        .write(log_level::warning, "every user of this machine may read the password file; run: chmod 600 " + options.password_file);
+  }
   if (url == "memory:") {
     auto shared = std::make_shared<database::state>(std::move(options));
     return database(std::move(shared));
@@ -88,12 +93,14 @@ database open(std::string_view url, database_options options) {
   if (names_redis(url)) {
     auto again = [url = std::string(url), options] { return connect_redis(url, options); };
     auto client = again();
+    wipe(options.password);  // the client has it
     auto shared = std::make_shared<database::state>(std::move(options));
     shared->redis = std::move(client);
     shared->connect_redis = std::move(again);
     return database(std::move(shared));
   }
   auto connect = sql::connector(url, options);
+  wipe(options.password);  // the connector has it
   return {std::move(connect), std::move(options)};
 }
 

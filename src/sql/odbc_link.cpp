@@ -1,11 +1,13 @@
 #include "sql/odbc_link.hpp"
 
+#include "base/aes_gcm.hpp"
 #include "sql/odbc_string.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <mutex>
+#include <span>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::sql::odbc {
@@ -89,7 +91,7 @@ marked_text with_marks(std::string_view text) {
 }
 
 link::link(const odbc_options& options) : secret_(options.password), limit_(options.statement_timeout) {
-  auto wide = to_wide(complete_connection_string(options));  // its length fits SQLSMALLINT
+  auto wide = complete_connection_string(options);
   const auto release = [this] {
     if (connection_ != SQL_NULL_HDBC) SQLFreeHandle(SQL_HANDLE_DBC, connection_);
     if (environment_ != SQL_NULL_HENV) SQLFreeHandle(SQL_HANDLE_ENV, environment_);
@@ -106,6 +108,7 @@ link::link(const odbc_options& options) : secret_(options.password), limit_(opti
   const auto connected =
       SQLDriverConnectW(connection_, nullptr, wide.data(), static_cast<SQLSMALLINT>(wide.size()), nullptr, 0, nullptr, SQL_DRIVER_NOPROMPT);
   if (turn) turn.unlock();
+  wipe(std::as_writable_bytes(std::span(wide)));
   if (!SQL_SUCCEEDED(connected)) {
     const auto said = diagnostics(SQL_HANDLE_DBC, connection_);
     release();

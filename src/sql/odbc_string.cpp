@@ -2,13 +2,15 @@
 
 #include <holdfast/error.hpp>
 
-#include "sql/odbc_values.hpp"
+#include "base/secret.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::sql::odbc {
 
@@ -17,10 +19,10 @@ namespace {
 constexpr std::size_t longest_string = std::numeric_limits<SQLSMALLINT>::max();
 
 /// A value of a connection string: braces let it contain anything.
-std::string braced(std::string_view text) {
-  std::string result = "{";
-  for (const char c : text) result.append(c == '}' ? 2 : 1, c);
-  return result + "}";
+void append_braced(std::string& words, std::string_view value) {
+  words += '{';
+  for (const char c : value) words.append(c == '}' ? 2 : 1, c);
+  words += '}';
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -71,10 +73,13 @@ bool files_are_allowed() {
 }  // namespace
 
 std::string complete_connection_string(const odbc_options& options) {
-  std::string text = options.connection_string;
-  if (!options.user.empty()) text += ";UID=" + braced(options.user);
-  if (!options.password.empty()) text += ";PWD=" + braced(options.password);
-  const auto wide = to_wide(text);
+  std::string text;
+  text.reserve(options.connection_string.size() + 2 * (options.user.size() + options.password.size()) + 16);  // growing leaves copies
+  text += options.connection_string;
+  if (!options.user.empty()) append_braced(text += ";UID=", options.user);
+  if (!options.password.empty()) append_braced(text += ";PWD=", options.password);
+  const secret_text complete(std::move(text));
+  auto wide = to_wide(complete.view());
   if (wide.size() > longest_string) {
     throw error(errc::too_large,
                 "the ODBC connection string has " + std::to_string(wide.size()) + " characters, and ODBC takes at most " +
@@ -82,16 +87,16 @@ std::string complete_connection_string(const odbc_options& options) {
                 {.path = "url"});
   }
   // unixODBC keeps only the low byte of each UTF-16 unit when it reads the string before it has a driver: U+012F becomes a slash.
-  std::string as_read;
-  as_read.reserve(wide.size());
-  for (const auto unit : wide) as_read += static_cast<char>(unit & 0xFFU);
-  if ((names_a_file(as_read, true) || names_a_file(as_read, false)) && !files_are_allowed()) {
+  std::string low_bytes(wide.size(), '\0');
+  std::ranges::transform(wide, low_bytes.begin(), [](SQLWCHAR unit) { return static_cast<char>(unit & 0xFFU); });
+  const secret_text as_read(std::move(low_bytes));
+  if ((names_a_file(as_read.view(), true) || names_a_file(as_read.view(), false)) && !files_are_allowed()) {
     throw error(errc::invalid_argument,
                 "the ODBC connection string names a file in Driver, FILEDSN or SAVEFILE, which would be loaded into this process or "
                 "written; name a driver of odbcinst.ini, or set HOLDFAST_ODBC_FILES=1 if every source of URLs is trusted",
                 {.path = "url"});
   }
-  return text;
+  return wide;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql::odbc

@@ -6,17 +6,18 @@
 #include <holdfast/version.hpp>
 
 #include "sql/odbc_connection.hpp"
+#include "sql/odbc_values.hpp"
 
-#include <string>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::sql::odbc {
 
-/// The caller's string with user and password added.
+/// The caller's string with user and password added, for the caller to wipe. Its length fits SQLSMALLINT.
 ///
 /// Throws errc::too_large above 32,767 UTF-16 units, the most that ODBC can be told, and errc::invalid_argument when the string names a
 /// file: the driver manager would load `Driver=/path/x.so` into this process, and read or write `FILEDSN=` and `SAVEFILE=`. Drivers and
 /// data sources are named as odbcinst.ini and odbc.ini do. The environment variable HOLDFAST_ODBC_FILES=1 allows files, for machines
 /// where nothing can be registered. Messages contain no part of the string.
-[[nodiscard]] HOLDFAST_API std::string complete_connection_string(const odbc_options& options);
+[[nodiscard]] HOLDFAST_API std::vector<SQLWCHAR> complete_connection_string(const odbc_options& options);
 
 }  // namespace HOLDFAST_NAMESPACE::sql::odbc

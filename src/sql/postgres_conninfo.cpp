@@ -2,16 +2,20 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/aes_gcm.hpp"
 #include "base/local_host.hpp"
+#include "base/secret.hpp"
 
 #include <libpq-fe.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE::sql::postgres {
@@ -19,7 +23,12 @@ namespace HOLDFAST_NAMESPACE::sql::postgres {
 namespace {
 
 struct free_options {
-  void operator()(PQconninfoOption* o) const noexcept { PQconninfoFree(o); }
+  void operator()(PQconninfoOption* list) const noexcept {
+    for (auto* each = list; each != nullptr && each->keyword != nullptr; ++each) {
+      if (each->val != nullptr) wipe(std::as_writable_bytes(std::span(each->val, std::strlen(each->val))));
+    }
+    PQconninfoFree(list);
+  }
 };
 using option_list = std::unique_ptr<PQconninfoOption, free_options>;
 
@@ -116,6 +125,10 @@ conninfo::conninfo(std::vector<std::pair<const char*, std::string>> words, bool 
   values_.push_back(nullptr);
 }
 
+conninfo::~conninfo() {
+  for (auto& [keyword, value] : words_) wipe(value);
+}
+
 conninfo start_parameters(const postgres_options& options) {
   const auto& given = options.connection_string;
   if (given.find('\0') != std::string::npos || is_misread(given)) refuse();
@@ -133,8 +146,13 @@ conninfo start_parameters(const postgres_options& options) {
   auto settings = "-c statement_timeout=" + std::to_string(server_limit) + " " + std::string(theirs) + " -c TimeZone=UTC";
 
   // The string stands first and is taken apart there, so that what follows replaces its parts.
-  std::vector<std::pair<const char*, std::string>> words{
-      {"dbname", given}, {"fallback_application_name", "holdfast"}, {"client_encoding", "UTF8"}, {"options", std::move(settings)}};
+  // Not as an initializer list, of which copies would stay.
+  std::vector<std::pair<const char*, std::string>> words;
+  words.reserve(5);
+  words.emplace_back("dbname", given);
+  words.emplace_back("fallback_application_name", "holdfast");
+  words.emplace_back("client_encoding", "UTF8");
+  words.emplace_back("options", std::move(settings));
   const bool tls_by_default = needs_tls_by_default(parsed, given);
   if (tls_by_default) words.emplace_back("sslmode", "require");
   return {std::move(words), tls_by_default};

@@ -19,7 +19,7 @@ class HOLDFAST_API conninfo {
   conninfo(std::vector<std::pair<const char*, std::string>> words, bool tls_by_default);
   conninfo(const conninfo&) = delete;  // it points into itself
   conninfo& operator=(const conninfo&) = delete;
-  ~conninfo() = default;
+  ~conninfo();  // wipes the password
   /// Both end with a null pointer, as libpq wants them.
   [[nodiscard]] const char* const* keywords() const noexcept { return keywords_.data(); }
   [[nodiscard]] const char* const* values() const noexcept { return values_.data(); }

@@ -2,33 +2,18 @@
 
 #include "base/aes_gcm.hpp"
 #include "base/base64.hpp"
+#include "base/secret.hpp"
 
 #include <openssl/crypto.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <system_error>
 
 namespace HOLDFAST_NAMESPACE {
 
 namespace {
 
 constexpr std::size_t max_text = 64U << 10U;
-
-/// Text with keys in it, wiped when it goes.
-class secret_text {
- public:
-  explicit secret_text(std::string text) : text_(std::move(text)) {}
-  secret_text(const secret_text&) = delete;
-  secret_text& operator=(const secret_text&) = delete;
-  ~secret_text() { wipe(std::as_writable_bytes(std::span(text_))); }
-  [[nodiscard]] std::string_view view() const noexcept { return text_; }
-  [[nodiscard]] std::string& room() noexcept { return text_; }
-
- private:
-  std::string text_;
-};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blank = " \t\r";
@@ -122,13 +107,8 @@ sealing_ring sealing_ring::from_text(std::string_view text) {
 }
 
 sealing_ring sealing_ring::from_file(const std::filesystem::path& file) {
-  std::ifstream from(file, std::ios::binary);
-  secret_text text(std::string(max_text + 1, '\0'));
-  from.read(text.room().data(), static_cast<std::streamsize>(text.room().size()));
-  if (from.bad() || (from.fail() && !from.eof())) {
-    throw error(errc::unavailable, "cannot read the keys: " + std::generic_category().message(errno), {.path = file.string()});
-  }
-  return from_text(text.view().substr(0, static_cast<std::size_t>(from.gcount())));
+  const auto text = read_key_file(file.string(), max_text);
+  return from_text(text.view());
 }
 
 sealing_ring sealing_ring::from_environment(const std::string& variable) {

@@ -25,6 +25,7 @@ class Rekey(CommandTest):
 
     def ring(self, *lines):
         with open(self.keys, "w", encoding="ascii") as to:
+            os.fchmod(to.fileno(), 0o600)
             to.write("\n".join(lines) + "\n")
 
     def rekey(self, *words, **more):
@@ -136,6 +137,19 @@ class Rekey(CommandTest):
             self.assertNotIn(secret[1:20], said)
         self.refused("store", "rekey", *self.store, "--key-file", self.keys + ".none", code=3)
         self.assertIn("APP_NONE", self.refused("store", "rekey", *self.store, "--key-variable", "APP_NONE"))
+
+
+    def test_a_key_file_that_others_may_read_is_refused(self):
+        self.fill(1)
+        self.ring(OLD)
+        for mode, public in ((0o644, True), (0o604, True), (0o602, True), (0o640, False), (0o400, False), (0o600, False)):
+            with self.subTest(mode=oct(mode)):
+                os.chmod(self.keys, mode)
+                if public:
+                    told = self.refused("store", "rekey", *self.store, "--key-file", self.keys, "--allow-plaintext", code=3)
+                    self.assertIn(f"every user of this machine may read or change the key file (mode 0{mode:o}); run: chmod 600 {self.keys}", told)
+                else:
+                    self.rekey("--allow-plaintext")
 
 
 if __name__ == "__main__":

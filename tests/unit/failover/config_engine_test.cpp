@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 
@@ -79,6 +80,12 @@ TEST_F(config_engine_test, keeps_answers_in_the_database_of_the_file) {
   EXPECT_EQ(again.expires() - again.as_of(), 2h);
   EXPECT_THROW((void)owner("43"), std::runtime_error);
   EXPECT_TRUE(engine.health().healthy) << engine.health().problem;
+}
+
+TEST_F(config_engine_test, a_key_without_encryption_is_refused_before_anything_is_stored) {
+  const auto path = file("encryption.key = \"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\"\n");
+  EXPECT_THROW((void)engine::from_config(path), error);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() / "answers.db"));
 }
 
 TEST_F(config_engine_test, builds_the_whole_stack) {

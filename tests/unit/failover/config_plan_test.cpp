@@ -103,7 +103,19 @@ TEST_F(config_test, sealing) {
   EXPECT_THAT(refused(on + "encryption.key = \"c2hvcnQ=\"\n"), HasSubstr("line 4: failover.store.encryption.key: "));
   EXPECT_THAT(refused(on + "encryption.keys-file = \"/nowhere/keys\"\n"), HasSubstr("failover.store.encryption.keys-file: "));
   EXPECT_THAT(refused("[failover.store.encryption]\nenabled = true\nkey = \"x\"\n"), HasSubstr("a store in memory is not sealed"));
-  EXPECT_TRUE(warns(planned("[failover.store.encryption]\nkey = \"x\"\n"), "payloads are not sealed"));
+  const std::string off = "[failover.store]\nurl = \"sqlite:a.db\"\n";
+  for (const std::string disabled : {"", "encryption.enabled = false\n"}) {
+    for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+             {"key", key}, {"keys", std::string("may:") + key}, {"keys-file", "/nowhere/keys"}}) {
+      const auto complaint = refused(off + disabled + "encryption." + name + " = \"" + value + "\"\n");
+      EXPECT_THAT(complaint, HasSubstr("failover.store.encryption." + name +
+                                       ": there is a key, but payloads would be stored unencrypted; "
+                                       "set failover.store.encryption.enabled = true, or remove the key"));
+      EXPECT_EQ(complaint.find(key), std::string::npos);
+    }
+  }
+  // A variable that is not set is not a key.
+  EXPECT_FALSE(planned(off + "encryption.key = \"${HOLDFAST_TEST_NOT_SET:}\"\n").sealed);
   EXPECT_THAT(refused(on + "peer = \"java\"\nencryption.key = \"" + key + "\"\n[failover]\nkey-style = \"escaped\"\n"),
               HasSubstr("must be exact"));
 }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <type_traits>
@@ -134,6 +135,11 @@ TEST(SealingRing, ComesFromAFileTheEnvironmentOrACallback) {
   const temporary_directory directory;
   const auto file = directory.path() / "keys";
   std::ofstream(file) << "k1:" << ring_key_a << "\n";
+  std::filesystem::permissions(file, std::filesystem::perms(0644));
+  const auto refused = failure_of([&] { (void)sealing_ring::from_file(file); });
+  EXPECT_EQ(refused.code(), errc::permission);
+  EXPECT_NE(std::string(refused.what()).find("run: chmod 600 "), std::string::npos) << refused.what();
+  std::filesystem::permissions(file, std::filesystem::perms(0640));
   EXPECT_EQ(ids(sealing_ring::from_file(file)), std::vector<std::string>{"k1"});
   const auto missing = failure_of([&] { (void)sealing_ring::from_file(directory.path() / "none"); });
   EXPECT_EQ(missing.code(), errc::unavailable);
