@@ -74,7 +74,8 @@ std::string percent_encoded(std::string_view text) {
 class line_file {
  public:
   line_file(std::string name, json_lines_options how) : name_(std::move(name)), how_(how) {
-    descriptor_ = name_ == "-" ? ::dup(STDOUT_FILENO) : ::open(name_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    // Events are for the receiver of the file, not for every user of the machine. A file that exists keeps its mode.
+    descriptor_ = name_ == "-" ? ::dup(STDOUT_FILENO) : ::open(name_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (descriptor_ < 0) fail("cannot open", name_, errno);
   }
   line_file(const line_file&) = delete;

@@ -3,6 +3,7 @@
 #include "sql/sqlite_errors.hpp"
 #include "sql/within_reach.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -25,9 +26,18 @@ struct finalize {
 };
 using prepared = std::unique_ptr<sqlite3_stmt, finalize>;
 
+/// Creates the file for its owner only; SQLite would let every user read it, and gives its log files the mode of the database. A file that
+/// exists keeps its mode. What goes wrong is left to SQLite, which reports it better. An empty file is an empty database.
+void create_private_file(const std::string& file) {
+  const int created = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // Safe to close: nobody in this process has locks on a file that was created just now.
+  if (created >= 0) ::close(created);
+}
+
 class sqlite_connection final : public connection {
  public:
   explicit sqlite_connection(const sqlite_options& options) : longest_(within_reach(options.statement_timeout)), owner_(getpid()) {
+    if (options.create && options.vfs.empty()) create_private_file(options.file);
     const int opened =
         sqlite3_open_v2(options.file.c_str(), &db_,
                         SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
