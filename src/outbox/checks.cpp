@@ -17,6 +17,9 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why, errc code = errc::invalid_argument) { throw error(code, why); }
 
+/// A part of a text for a message, cut between characters.
+std::string shown(std::string_view text) { return std::string(text.substr(0, code_point_prefix(text, 64))); }
+
 constexpr std::size_t most_headers = 64;
 constexpr std::size_t longest_header = 4096;
 
@@ -40,28 +43,32 @@ void check_duration(std::string_view what, std::chrono::milliseconds time, std::
 }
 
 void check_id(std::string_view id) {
-  if (!is_uuid(id)) refuse("'" + std::string(id.substr(0, 64)) + "' is not the id of an event: a UUID in lower case is needed");
+  if (!is_uuid(id)) refuse("'" + shown(id) + "' is not the id of an event: a UUID in lower case is needed");
 }
 
-void check_event(const event& what, const outbox_options& options) {
-  if (!what.id.empty()) check_id(what.id);
-  check_name("type of an event", what.type, false);
-  check_name("key of an event", what.key, true);
-  check_name("content type of an event", what.content_type, true);
-  check_name("schema of an event", what.schema, true);
-  check_name("aggregate type of an event", what.aggregate_type, true);
-  check_name("aggregate id of an event", what.aggregate_id, true);
-  if (!what.payload_ref.empty() || !what.payload_sha256.empty() || what.payload_size != 0) {
-    refuse("payload_ref, payload_sha256 and payload_size are set by the outbox: put the bytes into payload");
-  }
-  if (what.headers.size() > most_headers) refuse("an event has more than 64 headers");
-  for (const auto& [name, value] : what.headers) {
+void check_fields(const event& event) {
+  check_name("type of an event", event.type, false);
+  check_name("key of an event", event.key, true);
+  check_name("content type of an event", event.content_type, true);
+  check_name("schema of an event", event.schema, true);
+  check_name("aggregate type of an event", event.aggregate_type, true);
+  check_name("aggregate id of an event", event.aggregate_id, true);
+  if (event.headers.size() > most_headers) refuse("an event has more than 64 headers");
+  for (const auto& [name, value] : event.headers) {
     check_name("name of a header", name, false);
     if (value.size() > longest_header) refuse("the header '" + name + "' is longer than 4096 bytes");
     if (!is_utf8(value)) refuse("the header '" + name + "' is not well-formed UTF-8");
   }
+  check_duration("time to live of an event", event.time_to_live, std::chrono::milliseconds(0));
+}
+
+void check_event(const event& what, const outbox_options& options) {
+  if (!what.id.empty()) check_id(what.id);
+  check_fields(what);
+  if (!what.payload_ref.empty() || !what.payload_sha256.empty() || what.payload_size != 0) {
+    refuse("payload_ref, payload_sha256 and payload_size are set by the outbox: put the bytes into payload");
+  }
   check_duration("delay of an event", what.delay, std::chrono::milliseconds(0));
-  check_duration("time to live of an event", what.time_to_live, std::chrono::milliseconds(0));
   if (what.payload.size() > options.inline_limit && !options.claim_check) {
     refuse("a payload of " + std::to_string(what.payload.size()) + " bytes is larger than the limit of " +
                std::to_string(options.inline_limit) + ": give outbox_options::claim_check a place for such payloads",
@@ -88,7 +95,7 @@ void check_commit(const commit_request& request, std::string_view prefix) {
   const auto check_key = [&](const std::string& key) {
     const std::string data = std::string(prefix) + ":data:";
     if (!key.starts_with(data) || key.size() == data.size()) {
-      refuse("the key '" + key.substr(0, 64) + "' is not one of the lane's: make it with outbox::key_of");
+      refuse("the key '" + shown(key) + "' is not one of the lane's: make it with outbox::key_of");
     }
   };
   for (const auto& condition : request.conditions) check_key(condition.key);
@@ -99,12 +106,11 @@ void check_commit(const commit_request& request, std::string_view prefix) {
     check_key(write.key);
     const bool part = write.what == commit_write::kind::set_field || write.what == commit_write::kind::erase_field ||
                       write.what == commit_write::kind::add_to_field;
-    if (part && write.field.empty())
-      refuse("a commit writes a field of '" + write.key.substr(0, 64) + "' without saying which: give its name");
+    if (part && write.field.empty()) refuse("a commit writes a field of '" + shown(write.key) + "' without saying which: give its name");
     (part ? in_parts : whole).insert(write.key);
     if (!places.emplace(write.key, part ? std::string_view(write.field) : std::string_view()).second ||
         (whole.contains(write.key) && in_parts.contains(write.key))) {
-      refuse("a commit writes '" + write.key.substr(0, 64) + "' twice; say what it becomes in the end");
+      refuse("a commit writes '" + shown(write.key) + "' twice; say what it becomes in the end");
     }
     if (write.number > 1'000'000'000'000'000 || write.number < -1'000'000'000'000'000)
       refuse("a commit adds a number of more than 15 digits");

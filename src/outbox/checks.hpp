@@ -21,6 +21,8 @@ inline constexpr std::chrono::hours longest_time{24 * 3660};  ///< a delay, a le
 /// Each throws errc::invalid_argument (too_large for sizes), and says what to change.
 void check_options(const outbox_options& options);
 void check_event(const event& what, const outbox_options& options);
+/// The part of check_event that also applies to events read from the store: names, headers, time to live.
+void check_fields(const event& event);
 void check_name(std::string_view what, std::string_view text, bool may_be_empty);
 void check_duration(std::string_view what, std::chrono::milliseconds time, std::chrono::milliseconds least);
 void check_id(std::string_view id);

@@ -10,6 +10,7 @@
 #include <holdfast/version.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,14 +34,15 @@ struct entry_content {
   std::string problem{};  ///< of read_or_explain: why it cannot be read
 };
 /// Fields that are not known are passed over: a later version may have written them. Throws errc::malformed for what is no entry, and
-/// errc::unsupported_type for one of another version.
+/// errc::unsupported_type for one of another version. Checks names and headers as `publish` does: NUL in a type, a line break in a content
+/// type or 200 KB of a name are malformed.
 [[nodiscard]] HOLDFAST_API entry_content read_entry(std::string_view text);
 
 /// Why an event has neither type nor payload.
 [[nodiscard]] inline std::string unreadable(const error& problem) { return std::string("its entry cannot be read: ") + problem.what(); }
-/// The same, but one that cannot be read takes nobody else down: it is an event with this id and key and without a type, which is what the
-/// outbox parks, and `problem` says why.
-[[nodiscard]] entry_content read_or_explain(std::string_view text, std::string_view id, std::string_view key);
+/// Reads the entry of the event with this id and key (nothing: the key is not known). Does not throw for an entry that is unreadable, or of
+/// another event: returns an event with this id and key and without a type, which the outbox parks, and `problem` says why.
+[[nodiscard]] HOLDFAST_API entry_content read_or_explain(std::string_view text, std::string_view id, std::optional<std::string_view> key);
 /// What a ticket will become, by the body that is kept of it. It has no id yet.
 [[nodiscard]] entry_content read_ticket(std::string_view body, std::string_view key);
 

@@ -2,6 +2,7 @@
 
 #include "base/base64.hpp"
 #include "base/uuid.hpp"
+#include "outbox/checks.hpp"
 #include "outbox/entry.hpp"
 
 #include <simdjson.h>
@@ -12,6 +13,8 @@ namespace HOLDFAST_NAMESPACE::outboxes {
 namespace {
 
 namespace json = simdjson::ondemand;
+
+constexpr std::int64_t last_moment = 253'402'300'799'999;  // of the year 9999, in milliseconds
 
 [[noreturn]] void refuse_entry(std::string_view why) {
   throw error(errc::malformed, "what the outbox keeps is no entry: " + std::string(why));
@@ -107,6 +110,7 @@ void read_field(std::string_view name, json::value& value, entry_content& into, 
     what.payload_size = static_cast<std::uint64_t>(number_of(value));
   } else if (name == "createdAt") {
     into.created_ms = number_of(value);
+    if (into.created_ms > last_moment) refuse_entry("its time is after the year 9999");
   } else if (name == "seq") {
     into.sequence = number_of(value);
   }
@@ -141,25 +145,40 @@ entry_content read_entry(std::string_view text) {
   if (what.payload_ref.empty() ? !what.payload_sha256.empty() || what.payload_size != 0 : !what.payload.empty()) {
     refuse_entry("its payload is neither here nor elsewhere");
   }
+  // Who can write to the store can write an entry that the outbox would refuse to publish. Handlers rely on those checks.
+  try {
+    check_fields(what);
+  } catch (const error& problem) {
+    refuse_entry(problem.what());
+  }
   // A capacity that one huge entry made is not kept.
   if (padded.capacity() > (std::size_t{1} << 20U)) std::string().swap(padded);
   return result;
 }
 
-entry_content read_or_explain(std::string_view text, std::string_view id, std::string_view key) {
+entry_content read_or_explain(std::string_view text, std::string_view id, std::optional<std::string_view> key) {
   try {
-    return read_entry(text);
+    auto content = read_entry(text);
+    // An outcome is settled by id and key: with those of another event it would be lost, and the event delivered again and again.
+    if (content.what.id != id || (key && content.what.key != *key)) refuse_entry("it is the entry of another event");
+    return content;
   } catch (const error& problem) {
     entry_content instead;
     instead.what.id = id;
-    instead.what.key = key;
+    instead.what.key = key.value_or(std::string_view());
     instead.problem = unreadable(problem);
     return instead;
   }
 }
 
 entry_content read_ticket(std::string_view body, std::string_view key) {
-  return read_or_explain(entry_text("00000000-0000-0000-0000-000000000000", body, 0, 0), {}, key);
+  constexpr std::string_view no_id = "00000000-0000-0000-0000-000000000000";
+  auto content = read_or_explain(entry_text(no_id, body, 0, 0), no_id, std::nullopt);
+  if (!content.problem.empty()) {
+    content.what.id.clear();
+    content.what.key = key;
+  }
+  return content;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::outboxes

@@ -148,18 +148,10 @@ claimed redis_backend::read_claimed(std::size_t lane, reply::list parts, std::si
     const auto first = numbers.find(':');
     const auto second = numbers.find(':', first + 1);
     const auto third = numbers.find(':', second + 1);
-    entry_content content;
-    std::string last_error = std::move(parts[i + 2]).text();
-    try {
-      content = read_entry(parts[i].text());
-    } catch (const error& problem) {
-      // It must not take its whole claim down. An event without a type is what the outbox parks, for the reason in its last error.
-      const auto name = numbers.substr(third + 1);
-      content = {};
-      content.what.id = name.substr(0, id_length);
-      content.what.key = name.substr(id_length);
-      last_error = unreadable(problem);
-    }
+    const auto name = numbers.substr(third + 1);
+    // One that cannot be read must not fail the whole claim. The outbox parks an event without a type, for the reason in its last error.
+    auto content = read_or_explain(parts[i].text(), name.substr(0, id_length), name.substr(std::min(id_length, name.size())));
+    std::string last_error = content.problem.empty() ? std::move(parts[i + 2]).text() : std::move(content.problem);
     claimed_event one{.event = std::move(content.what),
                       .lane = lane,
                       .created_at = timestamp(std::chrono::milliseconds(content.created_ms)),

@@ -109,7 +109,7 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
   std::vector<outbox_record> result;
   result.reserve(entries.size());
   for (const auto& one : entries) {
-    auto content = read_or_explain(one.text, one.id, {});  // seen with what is known of it, so that it can be found and discarded
+    auto content = read_or_explain(one.text, one.id, std::nullopt);  // seen with what is known of it, so that it can be found and discarded
     what.arg(one.id).arg(content.what.key);
     outbox_record record;
     record.what = {.event = std::move(content.what),

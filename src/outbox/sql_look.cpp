@@ -162,7 +162,7 @@ check_report sql_backend::check(std::size_t lane, bool repair) {
         for (std::size_t i = 0; i < loose.size(); ++i) ids.push_back(text_in(loose, i, 0));
         std::map<std::size_t, json_rows> by_lane;
         for (const auto& [id, entry] : entries_of(in, ids)) {
-          const auto what = read_or_explain(entry, id, {}).what;  // one that cannot be read is met by a claim, and parked
+          const auto what = read_or_explain(entry, id, std::nullopt).what;  // one that cannot be read is met by a claim, and parked
           const auto at = lane_of(what.key.empty() ? id : what.key, lanes_);
           auto& rows = by_lane[at];
           rows.row().add(static_cast<std::int64_t>(at)).add(id).add(what.key);
