@@ -5,6 +5,7 @@
 #include "groups.hpp"
 #include "keys.hpp"
 #include "outbox_bench.hpp"
+#include "password_option.hpp"
 #include "ratio.hpp"
 #include "redis_bench.hpp"
 #include "sequence_bench.hpp"
@@ -77,6 +78,7 @@ void add_store_bench(command group) {
   const option url =
       at.value("--store", "URL", "The database: sqlite:bench.db, postgresql://host/name, mysql://host/name, h2://host/name, odbc:DSN=name");
   const option json = at.flag("--json", "Print one JSON object");
+  const password_option password(at);
   const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
   const option large = at.flag("--large", "Also with a million rows: takes minutes and a few gigabytes");
   const option decorated = at.flag("--decorated", "Instead: what is put on a store, and the store in memory, each beside its own floor");
@@ -89,7 +91,7 @@ void add_store_bench(command group) {
       return exit_fine;
     }
     if (!url.given()) throw error(errc::invalid_argument, "--store is missing; give for example --store sqlite:/tmp/bench.db");
-    bench::store_bench what{.url = url.text(), .large = large.given()};
+    bench::store_bench what{.url = password.added_to(url.text(), io), .large = large.given()};
     what.how.rounds = static_cast<std::size_t>(rounds.count(what.how.rounds));
     if (decorated.given()) return tell(io, json, "store", decorated_rows(what));
     if (io.err.is_terminal()) {
@@ -129,10 +131,11 @@ void add_redis_bench(command group) {
       "compared. Exit code 1 means that a bar was missed: run it again on a quiet machine before believing it.");
   at.examples("holdfast bench redis --redis redis://127.0.0.1:6379\nholdfast bench redis --redis redis+cluster://127.0.0.1:7000 --json");
   const option url = at.value("--redis", "URL", "The server: redis://host:6379, redis+unix:///path, redis+cluster://host:7000").required();
+  const password_option password(at);
   const option json = at.flag("--json", "Print one JSON object");
   const option rounds = at.value("--rounds", "N", "How many rounds; 101 if not given").number(1, 100'000);
   at.run([=](console& io) {
-    bench::redis_bench what{.url = url.text()};
+    bench::redis_bench what{.url = password.added_to(url.text(), io)};
     what.how.rounds = static_cast<std::size_t>(rounds.count(what.how.rounds));
     return tell(io, json, "redis", bench::measure_redis(what));
   });
@@ -149,12 +152,13 @@ void add_outbox_bench(command group) {
       "holdfast bench outbox --outbox redis+unix:///run/redis.sock --json\n"
       "holdfast bench outbox --outbox redis://127.0.0.1:6379 --large");
   const option url = at.value("--outbox", "URL", "The server: redis://host:6379, redis+unix:///path").required();
+  const password_option password(at);
   const option json = at.flag("--json", "Print one JSON object");
   const option rounds = at.value("--rounds", "N", "How many rounds; 9 if not given").number(1, 1'000);
   const option events = at.value("--events", "N", "Events in each round; 10000 if not given").number(100, 1'000'000);
   const option large = at.flag("--large", "Also with a million events waiting: takes a minute and a gigabyte of the server");
   at.run([=](console& io) {
-    bench::outbox_bench what{.url = url.text(), .large = large.given()};
+    bench::outbox_bench what{.url = password.added_to(url.text(), io), .large = large.given()};
     what.rounds = static_cast<std::size_t>(rounds.count(what.rounds));
     what.events = static_cast<std::size_t>(events.count(what.events)) / 100 * 100;
     if (io.err.is_terminal()) {

@@ -1,10 +1,13 @@
+#include "hidden_arguments.hpp"
 #include "program.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -27,5 +30,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   holdfast::cli::output out(STDOUT_FILENO);
   holdfast::cli::output err(STDERR_FILENO);
-  return holdfast::cli::run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), out, err);
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  holdfast::cli::hide_passwords({argv, static_cast<std::size_t>(argc)});
+  return holdfast::cli::run(std::move(words), out, err);
 }

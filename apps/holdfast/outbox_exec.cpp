@@ -25,6 +25,10 @@ namespace {
               {.transient = true});
 }
 
+/// Variables with this prefix are not inherited: they hold passwords and keys, and an inherited HOLDFAST_EVENT_ID must not win over the one
+/// of the event.
+constexpr std::string_view own_variables = "HOLDFAST_";
+
 /// One end of a pipe, closed when it goes.
 class pipe_end {
  public:
@@ -63,7 +67,9 @@ class running_program {
     std::vector<char*> environment;
     environment.reserve(added.size() + 1);
     for (auto& each : added) environment.push_back(each.data());
-    for (char** each = ::environ; *each != nullptr; ++each) environment.push_back(*each);
+    for (char** each = ::environ; *each != nullptr; ++each) {
+      if (!std::string_view(*each).starts_with(own_variables)) environment.push_back(*each);
+    }
     environment.push_back(nullptr);
 
     posix_spawn_file_actions_t files;

@@ -20,7 +20,7 @@ inline constexpr int exit_temporary_fail = 75;  ///< EX_TEMPFAIL: not now, and d
 struct program_call {
   std::string command;                     ///< for `sh -c`
   std::string input;                       ///< what it reads
-  std::vector<std::string> environment{};  ///< NAME=value, added to ours
+  std::vector<std::string> environment{};  ///< NAME=value, added to ours; HOLDFAST_* of ours are left out
   std::chrono::milliseconds pause{};       ///< before an event is tried again that was not now
 };
 

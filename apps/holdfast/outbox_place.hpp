@@ -30,6 +30,7 @@ struct outbox_place {
   option lanes;
   option create;
   option unsafe;
+  password_option password;
 
   explicit outbox_place(command& at)
       : url(at.value("--outbox", "URL", "Where it is: redis://host:6379, redis+cluster://host:7000, sqlite:app.db, postgresql://host/name")
@@ -37,7 +38,8 @@ struct outbox_place {
         prefix(at.value("--prefix", "P", "Its name, with the braces of a hash tag; {identity:outbox} if not given")),
         lanes(at.value("--lanes", "N", "Its lanes, as it was made: a power of two; 1 if not given").number(1, 256)),
         create(at.flag("--create-schema", "On SQL: create its tables if they are not there")),
-        unsafe(at.flag("--allow-unsafe", "Go on where a Redis may throw events away when its memory is full")) {}
+        unsafe(at.flag("--allow-unsafe", "Go on where a Redis may throw events away when its memory is full")),
+        password(at) {}
 
   [[nodiscard]] outbox open(console& io, outbox_options options = {}, log_sink log = {}) const {
     if (prefix.given()) options.prefix = prefix.text();
@@ -47,6 +49,7 @@ struct outbox_place {
     // What goes wrong while it is opened is the error of the command: said once.
     const auto opened = std::make_shared<std::atomic<bool>>(false);
     database_options how;
+    how.password = password.read(io);
     how.log = log ? std::move(log) : [&io, opened](const log_record& record) {
       if (*opened) io.warn(record.message);
     };

@@ -9,6 +9,7 @@
 #include "outbox_place.hpp"
 #include "outbox_text.hpp"
 #include "progress.hpp"
+#include "text.hpp"
 
 #if HOLDFAST_HAS_HTTP
 #include "http_target.hpp"
@@ -22,6 +23,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -52,8 +54,21 @@ event_handler handler_of_url(const std::string& url, milliseconds timeout, std::
 }
 #endif
 
+/// Lines for a terminal. A payload of an event cannot drive it.
+event_handler handler_of_terminal() {
+  return [mutex = std::make_shared<std::mutex>()](const delivery& event) {
+    const std::string line = json_for_terminal(relay::to_json(event)) + "\n";
+    const std::scoped_lock lock(*mutex);
+    output terminal(STDOUT_FILENO);
+    terminal << line;
+    terminal.flush();
+    return outcome::done();
+  };
+}
+
 /// Lines for standard output. Only a reader that went away throttles them.
 event_handler handler_of_output(std::shared_ptr<std::atomic<bool>> reader_gone) {
+  if (::isatty(STDOUT_FILENO) != 0) return handler_of_terminal();
   return [lines = relay::json_lines("-"), gone = std::move(reader_gone)](const delivery& what) {
     auto how = lines(what);
     if (how.what() == outcome::kind::throttled) *gone = true;
@@ -79,11 +94,12 @@ struct target_choice {
         http(at.value("--http", "URL", "POST each event there as a CloudEvent, with an Idempotency-Key")),
         file(at.value("--file", "FILE", "Append each event to this file as a line of JSON; - is standard output").file()),
         stream(at.value("--stream", "KEY", "Append each event to this stream of the Redis that has the outbox")),
-        timeout(at.value("--timeout", "TIME", "With --http: how long to wait for an answer (default 30s)")),
+        timeout(at.value("--timeout", "TIME", "With --http: how long a request may take, the answer included (default 30s)")),
         pass_credentials(at.flag("--pass-credentials", "With --http: pass the Authorization and Cookie headers of events on")) {}
 
   /// `reader_gone` is set when events go to standard output and nobody reads it any more.
-  [[nodiscard]] event_handler chosen(const outbox_place& place, const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
+  [[nodiscard]] event_handler chosen([[maybe_unused]] console& io, const outbox_place& place,
+                                     const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
     const auto given = std::ranges::count_if(std::vector{exec, http, file, stream}, &option::given);
     if (given != 1) throw error(errc::invalid_argument, "say where events go: one of --exec CMD, --http URL, --file FILE, --stream KEY");
     if (timeout.given() && !http.given()) throw error(errc::invalid_argument, "--timeout is for --http; leave it out");
@@ -100,7 +116,7 @@ struct target_choice {
 #if HOLDFAST_HAS_REDIS
       if (!place.url.text().starts_with("redis"))
         throw error(errc::invalid_argument, "--stream needs an outbox on Redis; use --exec, --http or --file");
-      return relay::redis_stream(redis::client(place.url.text()), stream.text());
+      return relay::redis_stream(redis::client(place.url.text(), {.password = place.password.read(io)}), stream.text());
 #else
       throw error(errc::unsupported_type, "this holdfast was built without Redis; use --exec, --http or --file");
 #endif
@@ -167,7 +183,10 @@ void add_work_command(command group) {
       "--exec: exit code 0 is done, 65 (EX_DATAERR) parks the event, 75 (EX_TEMPFAIL) is not now and does not count, any other is tried "
       "again,\n"
       "a signal is ambiguous. The last line on standard error is kept as the reason. In the environment: HOLDFAST_EVENT_ID, _TYPE, _KEY,\n"
-      "_ATTEMPTS, _FENCE.");
+      "_ATTEMPTS, _FENCE. Other variables that begin with HOLDFAST_, such as HOLDFAST_PASSWORD, are not passed to the program.\n"
+      "\n"
+      "--http: --timeout is for the whole request. At most 64 KiB of the header and 64 KiB of the body of an answer are read, and nothing\n"
+      "is decompressed: the status is what counts.");
   at.examples(
       "holdfast outbox work --outbox sqlite:app.db --exec './deliver' --until-empty\n"
       "holdfast outbox work --outbox redis://127.0.0.1 --http https://example.org/events --concurrency 8\n"
@@ -194,7 +213,7 @@ void add_work_command(command group) {
     if (policy.text() == "park") how.handling.parked = park_policy::park;
     how.log = keep_warnings(warnings);
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
-    auto handler = target.chosen(place, reader_gone);
+    auto handler = target.chosen(io, place, reader_gone);
     const auto from = place.open(io, {}, keep_warnings(warnings));
     worker with(from, std::move(handler), std::move(how));
     const auto report = run_and_show(io, with, warnings, *reader_gone, until_empty.given());

@@ -1,6 +1,7 @@
 #include <holdfast/redis.hpp>
 
 #include "groups.hpp"
+#include "password_option.hpp"
 #include "redis_findings.hpp"
 #include "text.hpp"
 
@@ -51,14 +52,15 @@ void add_redis_doctor(command group) {
   command at = group.add("doctor", "Say whether a Redis is fit for sequences and the outbox");
   at.about(
       "Asks the server, or every node of a Cluster, and changes nothing. Exit code 1 when something is bad: data would be lost.\n"
-      "A password is better given in the variable HOLDFAST_REDIS_PASSWORD than in the URL.");
+      "A password is better given with --password-file, or in the variable HOLDFAST_REDIS_PASSWORD, than in the URL.");
   at.examples(
       "holdfast redis doctor redis://127.0.0.1:6379\n"
       "holdfast redis doctor redis+cluster://10.0.0.1:6379,10.0.0.2:6379 --json");
   const option url = at.positional("URL", "redis://host:6379, rediss://, redis+unix:///path, redis+cluster://host1,host2").required();
+  const password_option password(at);
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
-    const redis::client with(url.text());
+    const redis::client with(url.text(), {.password = password.read(io)});
     std::vector<examined> servers;
     for (auto& report : with.probe()) servers.push_back({.report = std::move(report)});
     bool fit = true;

@@ -24,6 +24,8 @@ sequence_place::sequence_place(command& at)
 database sequence_place::open_url(console& io, const std::string& which) const {
   database_options options;
   if (unsafe.given()) options.log = [&io](const log_record& record) { io.warn(record.message); };
+  // The large blocks of --super-store come from another server, with another password.
+  if (which == url.text()) options.password = password.read(io);
   return holdfast::open(url_to_open(which, create.given()), std::move(options));
 }
 

@@ -6,6 +6,7 @@
 #include <holdfast/database.hpp>
 
 #include "command.hpp"
+#include "password_option.hpp"
 
 #include <memory>
 #include <string>
@@ -26,16 +27,19 @@ namespace holdfast::cli {
 struct database_place {
   option url;
   option prefix;
+  password_option password;
 
   explicit database_place(command& at)
       : url(at.value("--store", "URL",
                      "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name, h2://host/name, odbc:DSN=name")
                 .required()),
-        prefix(at.value("--prefix", "P", "What the table's name begins with: MYAPP_, SCHEMA.MYAPP_")) {}
+        prefix(at.value("--prefix", "P", "What the table's name begins with: MYAPP_, SCHEMA.MYAPP_")),
+        password(at) {}
 
   /// What the library warns of is shown, unless the options say where it goes.
   [[nodiscard]] database open_database(console& io, database_options options = {}, bool create = false) const {
     if (!options.log) options.log = [&io](const log_record& record) { io.warn(record.message); };
+    options.password = password.read(io);
     return holdfast::open(url_to_open(url.text(), create), std::move(options));
   }
 };

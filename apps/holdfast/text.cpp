@@ -35,6 +35,26 @@ std::size_t character_size(std::string_view text) noexcept {
   return 0;
 }
 
+/// The code point of a well-formed character of 2 or 3 bytes; 0 for others, which are all harmless or handled as bytes.
+unsigned code_point(std::string_view character) noexcept {
+  const auto bits = [&](std::size_t i, unsigned mask) { return static_cast<unsigned char>(character[i]) & mask; };
+  if (character.size() == 2) return (bits(0, 0x1fU) << 6U) | bits(1, 0x3fU);
+  if (character.size() == 3) return (bits(0, 0x0fU) << 12U) | (bits(1, 0x3fU) << 6U) | bits(2, 0x3fU);
+  return 0;
+}
+
+/// Characters beyond ASCII that a terminal obeys (C1 controls), that end a line, or that show text in another order than it has: with
+/// U+202E, `txt.exe` is shown as `exe.txt`.
+bool drives_terminal(unsigned code) noexcept {
+  return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+void append_json_escape(std::string& out, unsigned code) {
+  out += "\\u";
+  for (const unsigned shift : {12U, 8U, 4U, 0U}) out += digits[(code >> shift) & 0xfU];
+}
+
 void append_escaped_byte(std::string& out, char c) {
   const auto byte = static_cast<unsigned char>(c);
   out += "\\x";
@@ -67,8 +87,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = character_size(text);
     const auto first = static_cast<unsigned char>(text.front());
-    // U+0080 to U+009F are control characters too: a terminal may obey them.
-    const bool control = first < 0x20 || first == 0x7f || (size == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    const bool control = first < 0x20 || first == 0x7f || drives_terminal(code_point(text.substr(0, size)));
     const std::size_t take = size == 0 ? 1 : size;
     if (size == 0 || control) {
       for (const char c : text.substr(0, take)) append_escaped_byte(out, c);
@@ -91,15 +110,28 @@ std::string json_string(std::string_view text) {
       out += '\\';
       out += first;
     } else if (static_cast<unsigned char>(first) < 0x20 || first == 0x7f) {
-      out += "\\u00";
-      out += digits[static_cast<unsigned char>(first) >> 4U];
-      out += digits[static_cast<unsigned char>(first) & 0xfU];
+      append_json_escape(out, static_cast<unsigned char>(first));
+    } else if (const unsigned code = code_point(text.substr(0, size)); drives_terminal(code)) {
+      append_json_escape(out, code);
     } else {
       out += text.substr(0, size);
     }
     text.remove_prefix(size == 0 ? 1 : size);
   }
   out += '"';
+  return out;
+}
+
+std::string json_for_terminal(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const std::size_t size = std::max<std::size_t>(1, character_size(json));
+    if (const unsigned code = code_point(json.substr(0, size)); json.front() == 0x7f) append_json_escape(out, 0x7f);
+    else if (drives_terminal(code)) append_json_escape(out, code);
+    else out += json.substr(0, size);
+    json.remove_prefix(size);
+  }
   return out;
 }
 

@@ -10,12 +10,15 @@
 
 namespace holdfast::cli {
 
-/// For people: control characters, ill-formed UTF-8 and line breaks become `\x1b`, so that one value stays on one line
-/// and cannot drive the terminal.
+/// For people: control characters (C1 too), characters that change the direction of text, ill-formed UTF-8 and line breaks become `\x1b`,
+/// so that one value stays on one line and cannot drive the terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
-/// A JSON string with its quotes. Ill-formed bytes become U+FFFD: use `is_utf8` (base/utf8.hpp) where that would lose something.
+/// A JSON string with its quotes; the same characters are escaped. Ill-formed bytes become U+FFFD: use `is_utf8` (base/utf8.hpp) where that would lose something.
 [[nodiscard]] std::string json_string(std::string_view text);
+
+/// The same JSON document, for a terminal: such characters can only stand in its strings, and become escapes.
+[[nodiscard]] std::string json_for_terminal(std::string_view json);
 
 /// A number as JSON, three digits after the point.
 [[nodiscard]] std::string json_number(double number);

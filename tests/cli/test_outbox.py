@@ -4,8 +4,10 @@ import contextlib
 import http.server
 import json
 import os
+import pty
 import signal
 import sqlite3
+import stat
 import subprocess
 import tempfile
 import threading
@@ -83,6 +85,113 @@ class Outbox(CommandTest):
         self.assertEqual(self.show(later)["attempts"], 0)
         self.assertEqual(self.show(never)["state"], "parked")
         self.assertEqual(run("outbox", "show", *self.at, done).returncode, 1)
+
+    def test_a_program_inherits_no_secrets(self):
+        id = self.publish(type="real", payload="{}")
+        inherited = {"HOLDFAST_PASSWORD": "planted-1", "HOLDFAST_REDIS_PASSWORD": "planted-2", "HOLDFAST_KEYS": "main:planted-3",
+                     "HOLDFAST_EVENT_ID": "forged", "HOLDFAST_EVENT_TYPE": "forged", "HOLDFAST_EVENT_KEY": "forged", "OTHER": "kept"}
+        done = run("outbox", "work", *self.at, "--until-empty", "--exec", f"tr '\\0' '\\n' < /proc/self/environ > {self.path('env')}",
+                   env=inherited)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("env")) as file:
+            lines = file.read().splitlines()
+        self.assertFalse([line for line in lines if "planted" in line or "forged" in line])
+        ours = [line for line in lines if line.startswith("HOLDFAST_")]
+        self.assertEqual(sorted(ours), ["HOLDFAST_EVENT_ATTEMPTS=0", *[line for line in ours if "_FENCE=" in line],
+                                        f"HOLDFAST_EVENT_ID={id}", "HOLDFAST_EVENT_KEY=", "HOLDFAST_EVENT_TYPE=real"])
+        self.assertIn("OTHER=kept", lines)
+
+    def test_an_entry_that_publish_would_refuse_is_parked(self):
+        """Somebody who can write to the store writes what no outbox would."""
+        seen = self.path("seen")
+        for reason, fields in [
+            ("type of an event has a control character", {"type": "paid\u0000refunded"}),
+            ("type of an event has 200000 bytes", {"type": "x" * 200_000}),
+            ("content type of an event has a control character", {"contentType": "text/plain\r\nX-Admin: 1"}),
+            ("name of a header has a control character", {"headers": {"a\r\nb": "c"}}),
+            ("another event", {"key": "other"}),
+        ]:
+            with self.subTest(reason=reason):
+                bad = self.publish("--key", "k")
+                good = self.publish("--key", "k")
+                with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
+                    (entry,) = db.execute("SELECT ENTRY FROM identity_outbox_OUTBOX_ENTRY WHERE ID = ?", (bad,)).fetchone()
+                    entry = json.dumps({**json.loads(entry), **fields})
+                    db.execute("UPDATE identity_outbox_OUTBOX_ENTRY SET ENTRY = ? WHERE ID = ?", (entry, bad))
+                did = self.work("--exec", f'echo "$HOLDFAST_EVENT_ID" >> {seen}', code=1)
+                self.assertEqual(did["done"], 1)
+                with open(seen) as file:
+                    self.assertEqual(file.read().splitlines()[-1], good)
+                parked = self.show(bad)
+                self.assertEqual(parked["state"], "parked")
+                self.assertIn(reason, parked["last_error"])
+
+    # A C1 control (CSI), an override of the direction of text, and a line separator.
+    TRICKS = "\u009b31m \u202etxt.exe\u202c \u2066x\u2069 \u200f \u2028"
+
+    def assert_harmless(self, text):
+        for trick in set(self.TRICKS) - set("31mtxt.exe "):
+            self.assertNotIn(trick, text)
+
+    def test_files_are_private(self):
+        before = self.path("before.jsonl")
+        with open(before, "w") as file:
+            os.fchmod(file.fileno(), 0o664)
+        for umask in (0o022, 0o000, 0o277):
+            with self.subTest(umask=oct(umask)):
+                name = f"u{umask:o}"
+                words = ["--outbox", f"sqlite:{self.path(name + '.db')}", "--create-schema"]
+                # With 0o277 the owner may not write either: only looked at below.
+                made = subprocess.run([HOLDFAST, "outbox", "publish", *words, "--type", "t", "--payload", "{}"], capture_output=True,
+                                      preexec_fn=lambda: os.umask(umask), timeout=60)
+                self.assertEqual(stat.S_IMODE(os.stat(self.path(name + ".db")).st_mode), 0o600 & ~umask)
+                if umask == 0o277:
+                    continue
+                self.assertEqual(made.returncode, 0, made.stderr)
+                for out, mode in ((self.path(name + ".jsonl"), 0o600), (before, 0o664)):
+                    subprocess.run([HOLDFAST, "outbox", "publish", *words, "--type", "t", "--payload", "{}"], check=True, capture_output=True)
+                    worker = subprocess.run([HOLDFAST, "outbox", "work", *words, "--until-empty", "--file", out], capture_output=True,
+                                            preexec_fn=lambda: os.umask(umask), timeout=60)
+                    self.assertEqual(worker.returncode, 0, worker.stderr)
+                    listed = subprocess.run(["ls", "-l", out], check=True, capture_output=True).stdout.decode()
+                    self.assertTrue(listed.startswith(stat.filemode(stat.S_IFREG | mode)), listed)
+
+    def test_logs_of_a_database_are_private(self):
+        # Held open, so that its log and its shared memory are there to be looked at.
+        self.publish()
+        worker = subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--exec", "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        end = time.monotonic() + 30
+        while time.monotonic() < end and not os.path.exists(self.path("app.db-wal")):
+            time.sleep(0.02)
+        for name in ("app.db", "app.db-wal", "app.db-shm"):
+            self.assertEqual(stat.S_IMODE(os.stat(self.path(name)).st_mode), 0o600, name)
+        # One that was there keeps its mode.
+        os.close(os.open(self.path("old.db"), os.O_CREAT | os.O_WRONLY, 0o600))
+        os.chmod(self.path("old.db"), 0o664)
+        self.fine("outbox", "publish", "--outbox", f"sqlite:{self.path('old.db')}", "--create-schema", "--type", "t", "--payload", "{}")
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("old.db")).st_mode), 0o664)
+
+    def test_stored_text_cannot_drive_a_terminal(self):
+        id = self.publish("--key", self.TRICKS, "--header", f"h={self.TRICKS}", type=self.TRICKS, payload=json.dumps({"a": self.TRICKS}, ensure_ascii=False))
+        shown = self.fine("outbox", "show", *self.at, id)
+        self.assert_harmless(shown)
+        record = json.loads(shown)
+        self.assertEqual((record["type"], record["key"], record["headers"]["h"]), (self.TRICKS,) * 3, "escaped, not lost")
+        self.assertEqual(json.loads(record["payload"]), {"a": self.TRICKS})
+        for words in (["list"], ["list", "--json"], ["explain", id], ["explain", id, "--json"]):
+            self.assert_harmless(self.fine("outbox", words[0], *self.at, *words[1:]))
+        # To a file or a program go the bytes of the payload; on a terminal, they are escaped.
+        ours, theirs = pty.openpty()
+        done = subprocess.run([HOLDFAST, "outbox", "work", *self.at, "--until-empty", "--file", "-"], stdout=theirs, stderr=subprocess.PIPE,
+                              timeout=60)
+        os.close(theirs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        written = os.read(ours, 65536).decode()
+        os.close(ours)
+        self.assert_harmless(written)
+        self.assertEqual(json.loads(written)["payload"], {"a": self.TRICKS})
 
     def test_a_program_that_closes_what_it_has(self):
         # More than a pipe holds, so that it is still being written when the program closes its standard error.
