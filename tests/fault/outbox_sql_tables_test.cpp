@@ -7,6 +7,7 @@
 #include "fault/outbox_sql_places.hpp"
 #include "support/eventually.hpp"
 #include "support/failure_of.hpp"
+#include "support/hostile_entries.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -120,6 +121,38 @@ TYPED_TEST(OutboxSqlTables, AnUnreadableEntryIsParked) {
   mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '' WHERE ID = '" + bad + "'");
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(careful.claim({.run = 5}).events.empty());
   EXPECT_EQ(careful.find(bad)->state, event_state::blocking);
+}
+
+/// Entries that publish would refuse, written by another program: parked with the reason, and the lane goes on.
+TYPED_TEST(OutboxSqlTables, AnEntryThatPublishWouldRefuseIsParked) {
+  const auto box = box_of(this->url, true);
+  typename TestFixture::handle mine(this->url);
+  const auto count = hostile_entries("").size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bad = box.publish({.type = "t", .key = "k"}).id;
+    const auto good = box.publish({.type = "t", .key = "k"}).id;
+    const auto [reason, entry] = hostile_entries(bad)[i];
+    SCOPED_TRACE(reason);
+    std::string quoted = entry;
+    if (std::string_view(TypeParam::name) == "mysql") {
+      for (std::size_t at = 0; (at = quoted.find('\\', at)) != std::string::npos; at += 2) quoted.insert(at, 1, '\\');
+    }
+    mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '" + quoted + "' WHERE ID = '" + bad + "'");
+    std::vector<std::string> delivered;
+    for (int round = 0; round < 4; ++round) {
+      const auto claimed = box.claim({.run = 5});
+      for (const auto& one : claimed.events) {
+        if (box.ack(claimed.fence, one)) delivered.push_back(one.event.id);
+      }
+    }
+    EXPECT_EQ(delivered, std::vector<std::string>{good});
+    const auto parked = box.find(bad);
+    ASSERT_TRUE(parked);
+    EXPECT_EQ(parked->state, event_state::parked);
+    EXPECT_NE(parked->what.last_error.find(reason), std::string::npos) << parked->what.last_error;
+    EXPECT_EQ(box.discard(std::vector<std::string>{bad}), 1U);
+  }
+  EXPECT_TRUE(box.check().well());
 }
 
 /// The first event of a key has nothing to deliver, and those behind it are found by the same claim.

@@ -10,6 +10,7 @@
 
 #include "outbox/redis_backend.hpp"
 #include "support/eventually.hpp"
+#include "support/hostile_entries.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
@@ -580,6 +581,33 @@ TEST(OutboxOnRedis, ParksWhatItCannotRead) {
   const std::vector<std::string> ids{events[1].id, events[3].id, events[5].id};
   EXPECT_EQ(box.discard(ids), 3U);
   EXPECT_EQ(box.stats().events, 0U);
+}
+
+TEST(OutboxOnRedis, ParksWhatPublishWouldRefuse) {
+  const auto& server = shared_server<redis_server>();
+  const auto prefix = "{" + server.unique_prefix("hostile") + "}";
+  auto box = open(server.url()).outbox({.prefix = prefix});
+  const auto count = hostile_entries("").size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bad = box.publish({.type = "t", .key = "k"}).id;
+    const auto good = box.publish({.type = "t", .key = "k"}).id;
+    const auto [reason, entry] = hostile_entries(bad)[i];
+    SCOPED_TRACE(reason);
+    redis::client(server.url()).call(redis::command("HSET").key(prefix + ":entries").arg(bad).arg(entry));
+    std::vector<std::string> delivered;
+    for (int round = 0; round < 4; ++round) {
+      const auto claimed = box.claim({.run = 5});
+      for (const auto& one : claimed.events) {
+        if (box.ack(claimed.fence, one)) delivered.push_back(one.event.id);
+      }
+    }
+    EXPECT_EQ(delivered, std::vector<std::string>{good});
+    const auto parked = box.find(bad);
+    ASSERT_TRUE(parked);
+    EXPECT_EQ(parked->state, event_state::parked);
+    EXPECT_NE(parked->what.last_error.find(reason), std::string::npos) << parked->what.last_error;
+    EXPECT_EQ(box.discard(std::vector<std::string>{bad}), 1U);
+  }
 }
 
 TEST(OutboxOnRedis, ATicketThatCannotBeReadBecomesAParkedEvent) {

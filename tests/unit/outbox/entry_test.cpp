@@ -6,6 +6,7 @@
 
 #include "base/uuid.hpp"
 #include "outbox/checks.hpp"
+#include "support/hostile_entries.hpp"
 
 #include <gtest/gtest.h>
 
@@ -92,6 +93,16 @@ TEST(OutboxEntry, RefusesWhatItDidNotWrite) {
     FAIL();
   } catch (const error& problem) {
     EXPECT_EQ(problem.code(), errc::unsupported_type);
+  }
+}
+
+TEST(OutboxEntry, RefusesWhatPublishWouldRefuse) {
+  for (const auto& [reason, text] : test::hostile_entries(std::string(id))) {
+    const auto content = outboxes::read_or_explain(text, id, "k");
+    EXPECT_NE(content.problem.find(reason), std::string::npos) << reason << ": " << content.problem;
+    EXPECT_EQ(content.what.id, id);
+    EXPECT_EQ(content.what.key, "k");
+    EXPECT_EQ(content.what.type, "");
   }
 }
 
