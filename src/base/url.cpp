@@ -75,6 +75,7 @@ void read_authority(url& into, std::string_view authority) {
 
 url parse_url(std::string_view text) {
   url result;
+  if (text.find('\0') != std::string_view::npos) fail("the URL contains a NUL character");
   const auto scheme = cut(text, ':');
   if (!scheme || scheme->empty()) fail("a database URL begins with its kind, like sqlite:answers.db or postgresql://host/name");
   result.scheme = *scheme;

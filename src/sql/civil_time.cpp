@@ -32,7 +32,8 @@ constexpr unsigned days_in(std::int64_t year, unsigned month) {
 civil_time to_civil(timestamp when) noexcept {
   const std::int64_t count = when.time_since_epoch().count();
   const std::int64_t days = floor_div(count, microseconds_a_day);
-  auto rest = static_cast<std::uint64_t>(count - days * microseconds_a_day);
+  const std::int64_t after_midnight = count % microseconds_a_day;  // not a difference to the day's begin, which the first day does not have
+  auto rest = static_cast<std::uint64_t>(after_midnight < 0 ? after_midnight + microseconds_a_day : after_midnight);
   const std::int64_t shifted = days + 719'468;
   const std::int64_t era = floor_div(shifted, 146'097);
   const std::int64_t in_era = shifted - era * 146'097;

@@ -1,5 +1,6 @@
 #include "sql/connect.hpp"
 
+#include "base/aes_gcm.hpp"
 #include "base/local_host.hpp"
 #include "base/secret.hpp"
 #include "base/url.hpp"
@@ -7,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #if HOLDFAST_HAS_SQLITE
@@ -168,7 +170,8 @@ connection_factory odbc_connector(std::string_view text, const database_options&
                     .password = has_password && options.password.empty() ? std::string() : password_of({}, options),
                     .connect_timeout = options.connect_timeout,
                     .statement_timeout = options.statement_timeout};
-  (void)odbc::complete_connection_string(made);  // what it refuses is refused now, not by the first statement
+  auto checked = odbc::complete_connection_string(made);  // what it refuses is refused now, not by the first statement
+  wipe(std::as_writable_bytes(std::span(checked)));
   return [made] { return connect_odbc(made); };
 }
 #endif

@@ -47,37 +47,11 @@ postgres_options conversation(const h2_options& options) {
           .statement_timeout = checked_limit(options.statement_timeout, longest_h2_limit)};
 }
 
-struct free_by_libpq {
-  void operator()(unsigned char* memory) const noexcept { PQfreemem(memory); }
-};
-
-std::string read_bytes(const char* escaped) {
-  std::size_t length = 0;
-  const std::unique_ptr<unsigned char, free_by_libpq> bytes(PQunescapeBytea(reinterpret_cast<const unsigned char*>(escaped), &length));
-  if (!bytes) throw std::bad_alloc();
-  return {reinterpret_cast<const char*>(bytes.get()), length};
-}
-
 value read_value(const PGresult* from, int row, int column, type wanted) {
   constexpr Oid bytea = 17;
   if (PQgetisnull(from, row, column) != 0) return {};
   const char* const data = PQgetvalue(from, row, column);
-  const std::string_view text(data, static_cast<std::size_t>(PQgetlength(from, row, column)));
-  switch (wanted) {
-    case type::integer: {
-      std::int64_t number = 0;
-      const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (wrong != std::errc() || end != text.data() + text.size()) throw error(errc::malformed, "H2 sent a number that is none");
-      return number;
-    }
-    case type::time:
-      if (const auto when = h2::read_time(text)) return *when;
-      return {};  // one odd row must not cost the others
-    case type::text:
-    case type::bytes:
-      break;
-  }
-  return PQftype(from, column) == bytea ? read_bytes(data) : std::string(text);
+  return h2::read_text(data, static_cast<std::size_t>(PQgetlength(from, row, column)), wanted, PQftype(from, column) == bytea);
 }
 
 outcome read_text_rows(const PGresult* done, const std::vector<type>& wanted) {

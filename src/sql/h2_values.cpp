@@ -1,10 +1,16 @@
 #include "sql/h2_values.hpp"
 
+#include <holdfast/error.hpp>
+
 #include "sql/civil_time.hpp"
 #include "sql/h2_connection.hpp"
 
+#include <libpq-fe.h>
+
 #include <charconv>
 #include <cstdio>
+#include <memory>
+#include <new>
 
 namespace HOLDFAST_NAMESPACE::sql::h2 {
 
@@ -117,6 +123,40 @@ std::optional<timestamp> read_time(std::string_view text) {
     return std::nullopt;
   }
   return from_civil(t) - std::chrono::seconds(offset);
+}
+
+namespace {
+
+struct free_by_libpq {
+  void operator()(unsigned char* memory) const noexcept { PQfreemem(memory); }
+};
+
+std::string unescaped(const char* text) {
+  std::size_t length = 0;
+  const std::unique_ptr<unsigned char, free_by_libpq> bytes(PQunescapeBytea(reinterpret_cast<const unsigned char*>(text), &length));
+  if (!bytes) throw std::bad_alloc();
+  return {reinterpret_cast<const char*>(bytes.get()), length};
+}
+
+}  // namespace
+
+value read_text(const char* text, std::size_t size, type wanted, bool is_bytea) {
+  const std::string_view whole(text, size);
+  switch (wanted) {
+    case type::integer: {
+      std::int64_t number = 0;
+      const auto [end, wrong] = std::from_chars(text, text + size, number);
+      if (wrong != std::errc() || end != text + size) throw error(errc::malformed, "H2 sent a number that is none");
+      return number;
+    }
+    case type::time:
+      if (const auto when = read_time(whole)) return *when;
+      return {};  // one odd row must not cost the others
+    case type::text:
+    case type::bytes:
+      break;
+  }
+  return is_bytea ? unescaped(text) : std::string(whole);
 }
 
 void text_bindings::clear() noexcept {

@@ -5,6 +5,7 @@
 
 #include "sql/postgres_binary.hpp"
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,10 @@ namespace HOLDFAST_NAMESPACE::sql::h2 {
 [[nodiscard]] std::string time_text(timestamp when);
 /// Any offset; digits beyond microseconds are cut off. Nothing when it is no time, or none of ours.
 [[nodiscard]] std::optional<timestamp> read_time(std::string_view text);
+
+/// A value of a result; a NUL follows the text, as libpq has it. `is_bytea`: the column holds escaped bytes. Throws errc::malformed for a
+/// number that is none; a time that is none is NULL.
+[[nodiscard]] value read_text(const char* text, std::size_t size, type wanted, bool is_bytea);
 
 /// What is bound to a statement, copied: libpq takes text up to its NUL.
 class text_bindings {

@@ -328,7 +328,7 @@ error without_tls(const std::string& where) {
           "cannot connect to " + where +
               ": the server offers no TLS, and the connection must be encrypted; set up TLS on the server, or write tls=0 in the URL to "
               "connect without encryption (docs/tls.md)",
-          {.path = {}, .backend_code = {}, .transient = false, .in_doubt = false}};
+          {.path = {}, .backend_code = "2026", .transient = false, .in_doubt = false}};
 }
 
 error could_not_connect_in_time(const std::string& where, std::chrono::milliseconds limit) {

@@ -72,7 +72,7 @@ bool files_are_allowed() {
 
 }  // namespace
 
-std::string complete_connection_string(const odbc_options& options) {
+std::vector<SQLWCHAR> complete_connection_string(const odbc_options& options) {
   std::string text;
   text.reserve(options.connection_string.size() + 2 * (options.user.size() + options.password.size()) + 16);  // growing leaves copies
   text += options.connection_string;

@@ -241,6 +241,10 @@ std::size_t size_of(const parameter& value) noexcept {
 
 namespace {
 
+constexpr SQLLEN longest_value = SQLLEN{1} << 30U;
+
+[[noreturn]] void malformed() { throw error(errc::malformed, "the ODBC driver gives a value with a length that cannot be"); }
+
 /// In pieces, however long: some drivers do not know how much is to come.
 template <class Unit>
 bool read_long(SQLHSTMT from, SQLUSMALLINT column, SQLSMALLINT c_type, std::vector<Unit>& into, SQLRETURN& failed) {
@@ -253,8 +257,11 @@ bool read_long(SQLHSTMT from, SQLUSMALLINT column, SQLSMALLINT c_type, std::vect
     if (got == SQL_NO_DATA) return into.resize(have), true;
     if (!SQL_SUCCEEDED(got)) return failed = got, false;
     if (told == SQL_NULL_DATA) return false;
-    const bool more =
-        got == SQL_SUCCESS_WITH_INFO && (told == SQL_NO_TOTAL || static_cast<std::size_t>(told) > (room - end) * sizeof(Unit));
+    const bool cut = got == SQL_SUCCESS_WITH_INFO;
+    const std::size_t held = (room - end) * sizeof(Unit);
+    // Lengths come from the server, by way of a driver that may pass on whatever it was sent.
+    if (told == SQL_NO_TOTAL ? !cut : told < 0 || (!cut && static_cast<std::size_t>(told) > held) || told > longest_value) malformed();
+    const bool more = cut && (told == SQL_NO_TOTAL || static_cast<std::size_t>(told) > held);
     if (!more) return into.resize(have + static_cast<std::size_t>(told) / sizeof(Unit)), true;
     have += room - end;
     room = told == SQL_NO_TOTAL ? room * 2 : static_cast<std::size_t>(told) / sizeof(Unit) - (room - end) + 1 + end;

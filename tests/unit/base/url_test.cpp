@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -41,6 +42,13 @@ TEST(Url, MistakesAreNamedWithoutThePassword) {
       EXPECT_EQ(e.code(), holdfast::errc::invalid_argument) << bad;
       EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos);
     }
+  }
+}
+
+TEST(Url, HasNoNulCharacter) {
+  using namespace std::string_view_literals;
+  for (const auto bad : {"mysql://[::1\0]/x"sv, "mysql://h\0/x"sv, "sqlite:a\0b"sv, "mysql://h/%00"sv}) {
+    EXPECT_THROW((void)parse_url(bad), holdfast::error) << bad;
   }
 }
 
