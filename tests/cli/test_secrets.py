@@ -183,6 +183,23 @@ class Secrets(CommandTest):
                     self.finish(process)
         self.assert_clean(self.printed, "what was printed")
 
+    def stopped_at_work(self, words, file):
+        """The command, stopped after it began to write to the database and before it ended."""
+        original = read_bytes(file)
+        for _ in range(20):
+            process = self.start(*words)
+            while process.poll() is None and not (os.path.exists(file + "-wal") and os.path.getsize(file + "-wal") > 0):
+                time.sleep(0.001)
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGSTOP)
+            if process.poll() is None:
+                return process
+            # It was done before it was looked at.
+            self.assertEqual(self.finish(process)[0], 0, self.printed[-2000:])
+            with open(file, "wb") as again:
+                again.write(original)
+        self.fail("it was never seen at work")
+
     def test_a_key_as_text_is_not_in_memory(self):
         key = "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(42)) + "A="
         self.planted["key"] = key
@@ -193,12 +210,8 @@ class Secrets(CommandTest):
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         ring = self.private_file("keys", f"main:{key}\n")
-        process = self.start("store", "rekey", "--store", f"sqlite://{file}", "--key-file", ring, "--allow-plaintext")
-        end = time.monotonic() + 30
-        while time.monotonic() < end and not (os.path.exists(file + "-wal") and os.path.getsize(file + "-wal") > 0):
-            time.sleep(0.001)
-        os.kill(process.pid, signal.SIGSTOP)
-        self.assertIsNone(process.poll(), "it must still be at it")
+        rekey = ["store", "rekey", "--store", f"sqlite://{file}", "--key-file", ring, "--allow-plaintext"]
+        process = self.stopped_at_work(rekey, file)
         memory = memory_of(process.pid)
         os.kill(process.pid, signal.SIGCONT)
         self.assertIn(b"answers.db", memory, "that is its memory")
