@@ -18,7 +18,7 @@ std::size_t digest_of(const entry& what) noexcept {
 last_written::last_written(std::size_t keys) {
   if (keys == 0) return;
   records_.resize(std::bit_ceil(keys));
-  newest_read_.resize(records_.size(), timestamp::min());
+  newest_seen_.resize(records_.size(), timestamp::min());
 }
 
 const last_written::record* last_written::find(std::size_t hash) const noexcept {
@@ -30,21 +30,22 @@ const last_written::record* last_written::find(std::size_t hash) const noexcept 
 bool last_written::none_newer(std::size_t hash, timestamp as_of) const noexcept {
   if (records_.empty()) return false;
   const record& one = records_[slot_of(hash)];
-  return newest_read_[slot_of(hash)] <= as_of && (!one.used || (one.hash == hash && one.as_of <= as_of));
+  return newest_seen_[slot_of(hash)] <= as_of && (!one.used || (one.hash == hash && one.as_of <= as_of));
 }
 
 void last_written::note(record one) noexcept {
   if (records_.empty()) return;
   record& old = records_[slot_of(one.hash)];
   if (old.used && old.hash == one.hash) one.as_of = std::max(one.as_of, old.as_of);
+  else if (old.used) note_seen(old.hash, old.as_of);  // that key loses its place, but not its newest version
   old = one;
 }
 
 void last_written::doubt(std::size_t hash, timestamp as_of) noexcept { note({.hash = hash, .as_of = as_of, .used = true}); }
 
-void last_written::note_read(std::size_t hash, timestamp as_of) noexcept {
+void last_written::note_seen(std::size_t hash, timestamp as_of) noexcept {
   if (records_.empty()) return;
-  timestamp& newest = newest_read_[slot_of(hash)];
+  timestamp& newest = newest_seen_[slot_of(hash)];
   newest = std::max(newest, as_of);
 }
 

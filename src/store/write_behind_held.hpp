@@ -19,8 +19,9 @@ namespace HOLDFAST_NAMESPACE::behind {
 
 /// What was written last, of so many keys. A key takes the place of another with the same remainder: one look, no list to keep.
 ///
-/// Beside it, for each remainder, the newest version that was read. Keys share that: it may refuse an answer of the queue that is older than
-/// what was read of another key, but never forgets. What is queued during an outage is newer than all that was read before it.
+/// Beside it, for each remainder, the newest version that was read, or written by a key that has lost its place. Keys share that: it may
+/// refuse an answer of the queue that is older than what was seen of another key, but never forgets. What is queued during an outage is newer
+/// than all that was seen before it.
 /// Thread-safety: none.
 class last_written {
  public:
@@ -42,14 +43,14 @@ class last_written {
   void note(record one) noexcept;
   /// This version was written, or erased, or is on its way; what is stored now is not known.
   void doubt(std::size_t hash, timestamp as_of) noexcept;
-  /// This version was read.
-  void note_read(std::size_t hash, timestamp as_of) noexcept;
+  /// This version was read, or was written and its record is given up.
+  void note_seen(std::size_t hash, timestamp as_of) noexcept;
 
  private:
   [[nodiscard]] std::size_t slot_of(std::size_t hash) const noexcept { return hash & (records_.size() - 1); }
 
   std::vector<record> records_{};
-  std::vector<timestamp> newest_read_{};  // one for each record
+  std::vector<timestamp> newest_seen_{};  // one for each record
 };
 
 /// Unchanged answers that wait to be written again, or for a newer one to take their place; one for each key.

@@ -181,17 +181,22 @@ void core::wait_for_room(guard& lock, std::span<const operation> ones) {
 core::room core::drop_oldest(std::span<const operation> ones) noexcept {
   std::uint64_t dropped = 0;
   room result = room::made;
+  // A caller may have read it here: an older one that is queued later must not be served in its place.
+  const auto drop = [&](const operation& one) {
+    last_written_.doubt(one.hash, one.what.as_of);
+    ++dropped;
+  };
   operation oldest;
   while (!fit(ones)) {
     if (!held_.empty()) {
       oldest = held_.take(*held_.ripe(log_.next_sequence(), time::min()));
-      ++dropped;
+      drop(oldest);
     } else if (log_.pop(oldest)) {
-      ++dropped;
+      drop(oldest);
     } else {
       // All room is taken by what is in flight: the oldest that can be dropped is what was to be added.
       numbers_.queued += ones.size();
-      dropped += ones.size();
+      for (const operation& each : ones) drop(each);
       result = room::not_needed;
       break;
     }
@@ -284,7 +289,7 @@ std::optional<entry> core::look(place where, std::string_view key, std::optional
     const auto read_version = result && result->as_of <= horizon ? std::optional(result->as_of) : std::nullopt;
     for (const change& each : pending.changes) apply(each, result, horizon);
     const guard lock(mutex_);
-    if (read_version) last_written_.note_read(hash_of(where, key), *read_version);
+    if (read_version) last_written_.note_seen(hash_of(where, key), *read_version);
     if (left > 0 && pending.has_erase && pending.erased != erased_) continue;
     // An answer that waits here is the newest that can be had when the store cannot be asked; unless we wrote or read a newer one before.
     if (failure && (!result || !last_written_.none_newer(hash_of(where, key), result->as_of) || (wanted && result->as_of != *wanted))) {

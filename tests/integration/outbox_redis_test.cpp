@@ -13,6 +13,7 @@
 #include "support/hostile_entries.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
+#include "support/seed.hpp"
 #include "support/shared_server.hpp"
 #include "support/virtual_clock.hpp"
 
@@ -407,7 +408,7 @@ class comparison {
 };
 
 TEST(OutboxOnRedis, DoesWhatTheModelDoes) {
-  const auto seed = from_environment("HOLDFAST_SEED", std::random_device{}());
+  const auto seed = first_seed();
   const auto steps = from_environment("HOLDFAST_OUTBOX_STEPS", 15'000);
   std::cout << "HOLDFAST_SEED=" << seed << " HOLDFAST_OUTBOX_STEPS=" << steps << "\n";
   for (std::uint64_t done = 0, round = 0; done < steps; ++round) {

@@ -421,7 +421,7 @@ std::uint64_t steps_of_a_run() {
 }
 
 TEST(FailoverModel, EveryAnswerIsWhatTheModelSays) {
-  const auto seed = seed_from_environment().value_or(std::random_device{}());
+  const auto seed = first_seed();
   const auto steps = steps_of_a_run();
   SCOPED_TRACE(repeated_by(seed));
   std::cout << "HOLDFAST_SEED=" << seed << " HOLDFAST_MODEL_STEPS=" << steps << "\n";

@@ -50,11 +50,11 @@ class walk {
   std::mt19937_64 random_;
 };
 
-/// 1 to `count`, or only the seed of the environment.
+/// So many, or only the seed of the environment.
 std::vector<std::uint64_t> seeds(std::size_t count) {
   if (const auto only = seed_from_environment()) return {*only};
   std::vector<std::uint64_t> all(count);
-  std::iota(all.begin(), all.end(), std::uint64_t{1});
+  std::iota(all.begin(), all.end(), first_seed());
   return all;
 }
 

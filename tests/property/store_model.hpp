@@ -87,6 +87,7 @@ class model_run {
   bool chance(unsigned percent) { return random(100) < percent; }
   [[nodiscard]] identity any_key();
   [[nodiscard]] entry any_entry(const identity& of, timestamp as_of);
+  [[nodiscard]] entry any_entry();
   [[nodiscard]] timestamp any_time() { return world_.clock->now() - std::chrono::milliseconds(random(20)); }
 
   void open();

@@ -132,7 +132,7 @@ std::string first_broken(const make_stack& make, std::uint64_t seed, std::size_t
 
 void keeps_the_rules(const make_stack& make) {
   const auto only = seed_from_environment();
-  const auto seed = only.value_or(std::random_device{}());
+  const auto seed = first_seed();
   std::cout << "seed " << seed << (only ? ", this run only" : "") << "\n";
   std::map<std::string, std::size_t> done;
   const auto broken = first_broken(make, seed, only ? 1 : runs, &done);

@@ -195,6 +195,32 @@ TEST_F(WriteBehindFaults, DropsTheOldestAndCountsIt) {
   EXPECT_FALSE(report.complete());
 }
 
+TEST_F(WriteBehindFaults, WhatIsOlderThanWhatWasDroppedIsNotServed) {
+  options_.max_entries = 2;
+  options_.full = when_full::drop_oldest;
+  put(make("k", 4ms, "newer"));
+  EXPECT_EQ(payload("k"), "newer");
+  put(make("other"));
+  put(make("another"));
+  EXPECT_EQ(numbers().dropped, 1U);
+  put(make("k", 5ms, "older"));
+  before_ = [](auto, auto) { throw down(); };
+  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "a caller has seen the newer one";
+}
+
+TEST_F(WriteBehindFaults, AKeyThatLostItsRecordIsNotServedWhatIsOlder) {
+  options_.remembered = 1;
+  put(make("k", 3ms, "newer"));
+  executor_->run_all();
+  put(make("other", 20ms));
+  executor_->run_all();
+  put(make("k", 10ms, "oldest"));
+  executor_->run_all();
+  put(make("k", 5ms, "older"));
+  before_ = [](auto, auto) { throw down(); };
+  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "this process wrote the newer one";
+}
+
 TEST_F(WriteBehindFaults, DropsWhatIsAddedWhenAllElseIsInFlight) {
   options_.max_entries = 1;
   options_.full = when_full::drop_oldest;
