@@ -59,6 +59,9 @@ connection_factory sqlite_connector(const url& given, const database_options& op
   sqlite_options made{.file = (given.has_authority ? "/" : "") + given.path, .statement_timeout = options.statement_timeout};
   if (!given.host.empty()) fail("an SQLite URL has no host: write sqlite:relative/file.db or sqlite:///absolute/file.db");
   if (given.path == ":memory:") fail("every connection would have a database of its own; write memory: instead");
+  // Many builds of SQLite read such a name as a URI, with parameters of its own.
+  if (made.file.starts_with("file:"))
+    fail("an SQLite URL names a plain path, not a file: URI; write sqlite:answers.db, or sqlite:./file:... for a file of that name");
   if (given.path.empty())
     fail("the SQLite URL names no file; write sqlite:answers.db, or memory: for a store that is gone with the process");
   if (const auto found = given.parameters.find("vfs"); found != given.parameters.end()) made.vfs = found->second;
@@ -164,10 +167,9 @@ connection_factory odbc_connector(std::string_view text, const database_options&
   if (text.find('=') == std::string_view::npos)
     fail("after odbc: comes a connection string, like odbc:DSN=answers or odbc:Driver=FreeTDS;Server=...");
   // In the string they may stand, too: then they are the driver manager's to read.
-  const bool has_password = without_password("odbc:" + std::string(text)) != "odbc:" + std::string(text);
   odbc_options made{.connection_string = std::string(text),
                     .user = options.user,
-                    .password = has_password && options.password.empty() ? std::string() : password_of({}, options),
+                    .password = odbc::has_password(text) && options.password.empty() ? std::string() : password_of({}, options),
                     .connect_timeout = options.connect_timeout,
                     .statement_timeout = options.statement_timeout};
   auto checked = odbc::complete_connection_string(made);  // what it refuses is refused now, not by the first statement

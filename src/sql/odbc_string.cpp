@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,16 +32,80 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(spaces) + 1);
 }
 
-bool names_a_file(std::string_view attribute, std::string_view value) {
-  std::string name(trimmed(attribute));
-  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  constexpr std::array<std::string_view, 3> loaded{"DRIVER", "FILEDSN", "SAVEFILE"};
-  return std::ranges::find(loaded, name) != loaded.end() && value.find('/') != std::string_view::npos;
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return result;
 }
 
-/// Looks at every `attribute=value`. A value in braces may contain semicolons; readers differ in what else braces mean, so the string is
-/// read both ways, and one that names a file in either is refused.
-bool names_a_file(std::string_view text, bool with_braces) {
+// Drivers act on attributes of their own, and no list of drivers is complete. Attributes that are known to load code or to write files are
+// refused whatever their value is; any other attribute may have a slash only if it is known to name data, a server or a credential.
+
+/// Load a library or name the directory of libraries, hand settings to such a library, or write a file.
+constexpr std::array<std::string_view, 16> loading_or_writing{
+    "LOADEXT", "PLUGIN_DIR", "PLUGINDIR", "CLIENT",    "GSSCLIENT", "TRANSLATIONDLL", "TRANSLATIONNAME", "SETUP",
+    "PQOPT",   "SAVEFILE",   "DUMPFILE",  "TRACEFILE", "LOGFILE",   "LOGDIR",         "LOGPATH",         "LOG_QUERY"};
+
+/// Switch on a log at a path of the driver's own, with statements and values in it. 0 and nothing are off. B2 and B3 are psqlODBC's short
+/// names for the first two.
+constexpr std::array<std::string_view, 5> log_switches{"DEBUG", "COMMLOG", "B2", "B3", "TRACE"};
+
+constexpr std::array<std::string_view, 39> with_slashes{"DATABASE",
+                                                        "DB",
+                                                        "DBNAME",
+                                                        "DBQ",
+                                                        "SERVER",
+                                                        "SERVERNAME",
+                                                        "HOST",
+                                                        "HOSTNAME",
+                                                        "ADDRESS",
+                                                        "ADDR",
+                                                        "SOCKET",
+                                                        "UID",
+                                                        "USER",
+                                                        "USERNAME",
+                                                        "PWD",
+                                                        "PASSWORD",
+                                                        "DESCRIPTION",
+                                                        "APP",
+                                                        "WSID",
+                                                        "SERVERSPN",
+                                                        "REALM",
+                                                        "STMT",
+                                                        "INITSTMT",
+                                                        "CONNSETTINGS",
+                                                        "SSLCA",
+                                                        "SSLCAPATH",
+                                                        "SSLCERT",
+                                                        "SSLKEY",
+                                                        "SSLCRL",
+                                                        "SSLCRLPATH",
+                                                        "SSLFPLIST",
+                                                        "TLSPEERFPLIST",
+                                                        "TLSKEYPWD",
+                                                        "SERVERKEY",
+                                                        "CAFILE",
+                                                        "CRLFILE",
+                                                        "SERVERCERTIFICATE",
+                                                        "TRUSTSTORE",
+                                                        "KEYSTORE"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
+
+bool is_known_to_load_or_write(std::string_view name, std::string_view value) {
+  if (value.starts_with('{') && value.ends_with('}')) value = trimmed(value.substr(1, value.size() - 2));
+  if (is_one_of(loading_or_writing, name)) return !value.empty();
+  if (is_one_of(log_switches, name)) return !value.empty() && value != "0";
+  return (name == "DRIVER" || name == "FILEDSN") && value.find('/') != std::string_view::npos;
+}
+
+bool can_load_or_write(std::string_view name, std::string_view value) {
+  return is_known_to_load_or_write(name, value) || (value.find('/') != std::string_view::npos && !is_one_of(with_slashes, name));
+}
+
+/// Whether the test is true for any `attribute=value`. A value in braces may contain semicolons.
+template <class Test>
+bool any_attribute(std::string_view text, bool with_braces, Test test) {
   while (!text.empty()) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) return false;
@@ -59,7 +124,7 @@ bool names_a_file(std::string_view text, bool with_braces) {
       }
     }
     end = std::min(value.find(';', std::min(end, value.size())), value.size());
-    if (names_a_file(text.substr(0, equals), value.substr(0, end))) return true;
+    if (test(upper_case(trimmed(text.substr(0, equals))), trimmed(value.substr(0, end)))) return true;
     text = value.substr(std::min(end + 1, value.size()));
   }
   return false;
@@ -71,6 +136,11 @@ bool files_are_allowed() {
 }
 
 }  // namespace
+
+bool has_password(std::string_view connection_string) {
+  return any_attribute(connection_string, true,
+                       [](std::string_view name, std::string_view) { return name == "PWD" || name == "PASSWORD"; });
+}
 
 std::vector<SQLWCHAR> complete_connection_string(const odbc_options& options) {
   std::string text;
@@ -90,11 +160,16 @@ std::vector<SQLWCHAR> complete_connection_string(const odbc_options& options) {
   std::string low_bytes(wide.size(), '\0');
   std::ranges::transform(wide, low_bytes.begin(), [](SQLWCHAR unit) { return static_cast<char>(unit & 0xFFU); });
   const secret_text as_read(std::move(low_bytes));
-  if ((names_a_file(as_read.view(), true) || names_a_file(as_read.view(), false)) && !files_are_allowed()) {
-    throw error(errc::invalid_argument,
-                "the ODBC connection string names a file in Driver, FILEDSN or SAVEFILE, which would be loaded into this process or "
-                "written; name a driver of odbcinst.ini, or set HOLDFAST_ODBC_FILES=1 if every source of URLs is trusted",
-                {.path = "url"});
+  // Some drivers do not know braces: what stands in them is looked at as well, where it may also be a part of a password.
+  const bool refused =
+      any_attribute(as_read.view(), true, can_load_or_write) || any_attribute(as_read.view(), false, is_known_to_load_or_write);
+  if (refused && !files_are_allowed()) {
+    throw error(
+        errc::invalid_argument,
+        "the ODBC connection string has an attribute that can load a library into this process or write a file (Driver or another "
+        "attribute with a path, LoadExt, PLUGIN_DIR, DumpFile, TraceFile, pqopt or the like); name a driver of odbcinst.ini and keep "
+        "such attributes in a data source of odbc.ini, or set HOLDFAST_ODBC_FILES=1 if every source of URLs is trusted",
+        {.path = "url"});
   }
   return wide;
 }

@@ -72,11 +72,27 @@ bool all_hosts_are_local(std::string_view hosts, std::string_view addresses) {
 }
 
 /// libpq's own default, `prefer`, gives the password to a server that says it has no TLS, and to anything between that says so.
-bool needs_tls_by_default(const option_list& parsed, const std::string& given) {
+bool needs_tls_by_default(const option_list& parsed, const option_list& options) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq reads the environment, too
   if (!value_of(parsed, "sslmode").empty() || std::getenv("PGSSLMODE") != nullptr) return false;
-  const auto options = resolved(given);
   return value_of(options, "sslmode") == "prefer" && !all_hosts_are_local(value_of(options, "host"), value_of(options, "hostaddr"));
+}
+
+/// libpq reads a colon in sslkey as `engine:key`, also where a file of that name exists, and OpenSSL loads the library of the engine; its
+/// name may be a path. libpq 18 writes the secrets of TLS sessions to sslkeylogfile.
+void refuse_code_and_logs(const option_list& options) {
+  const auto key = value_of(options, "sslkey");
+  const char* const own_key = std::getenv("PGSSLKEY");  // NOLINT(concurrency-mt-unsafe): see above
+  if (key.find(':') != std::string_view::npos && (own_key == nullptr || key != own_key)) {
+    throw error(errc::invalid_argument,
+                "sslkey of the PostgreSQL connection has a colon: libpq would load an OpenSSL engine into this process; name a key file "
+                "without a colon, or set the engine in the environment variable PGSSLKEY",
+                {.path = "url"});
+  }
+  if (!value_of(options, "sslkeylogfile").empty()) {
+    throw error(errc::invalid_argument, "sslkeylogfile of the PostgreSQL connection would write the secrets of TLS to a file; remove it",
+                {.path = "url"});
+  }
 }
 
 /// libpq verifies the certificate with `require`, too, where there is a file of authorities.
@@ -153,7 +169,9 @@ conninfo start_parameters(const postgres_options& options) {
   words.emplace_back("fallback_application_name", "holdfast");
   words.emplace_back("client_encoding", "UTF8");
   words.emplace_back("options", std::move(settings));
-  const bool tls_by_default = needs_tls_by_default(parsed, given);
+  const auto options_in_use = resolved(given);
+  refuse_code_and_logs(options_in_use);
+  const bool tls_by_default = needs_tls_by_default(parsed, options_in_use);
   if (tls_by_default) words.emplace_back("sslmode", "require");
   return {std::move(words), tls_by_default};
 }

@@ -41,7 +41,8 @@ inline constexpr std::chrono::milliseconds server_margin{1'000};
 
 /// The caller's string, and what we add: everything about the session travels in the packet that opens it.
 /// A server on another machine must be encrypted (sslmode=require) unless the string, PGSSLMODE or a service file chooses a mode.
-/// Throws errc::invalid_argument for a string that libpq cannot read or that it would read wrongly, without repeating any of it.
+/// Throws errc::invalid_argument for a string that libpq cannot read or that it would read wrongly, and for one that makes it load an
+/// engine of OpenSSL (`sslkey=engine:key`; PGSSLKEY may name one) or write a file, without repeating any of it.
 [[nodiscard]] HOLDFAST_API conninfo start_parameters(const postgres_options& options);
 
 /// How an open connection is protected.

@@ -5,11 +5,14 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <list>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -26,11 +29,22 @@ struct finalize {
 };
 using prepared = std::unique_ptr<sqlite3_stmt, finalize>;
 
+/// The longest text, blob or row. The largest that the library writes are events: 16 MiB, of which each byte takes up to 6 as JSON.
+constexpr int largest_value = 128 << 20;
+/// Of all rows of a result, so that a page of large values does not take all memory either.
+constexpr std::size_t largest_result = std::size_t{1} << 30U;
+
 /// Creates the file for its owner only; SQLite would let every user read it, and gives its log files the mode of the database. A file that
 /// exists keeps its mode. What goes wrong is left to SQLite, which reports it better. An empty file is an empty database.
 void create_private_file(const std::string& file) {
-  const int created = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  // Safe to close: nobody in this process has locks on a file that was created just now.
+  // Closing a file drops the locks that this process has on it, so only a file that no connection has open yet may be opened here. With
+  // the mutex, a link that leads nowhere still does when its target is created.
+  static std::mutex creating;
+  const std::scoped_lock lock(creating);
+  int created = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  struct stat target{};
+  if (created < 0 && errno == EEXIST && ::stat(file.c_str(), &target) != 0 && errno == ENOENT)
+    created = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (created >= 0) ::close(created);
 }
 
@@ -146,6 +160,8 @@ class sqlite_connection final : public connection {
       const int done = sqlite3_db_config(db_, setting, value, nullptr);
       if (done != SQLITE_OK) fail(done);
     }
+    // A view can compute values of any size.
+    (void)sqlite3_limit(db_, SQLITE_LIMIT_LENGTH, largest_value);
   }
 
   static void refuse_missing(const std::string& file) {
@@ -245,11 +261,20 @@ class sqlite_connection final : public connection {
       ~reset() { sqlite3_reset(s); }
     } guard{ready};
     const auto changes_before = sqlite3_total_changes64(db_);
+    std::size_t bytes = 0;
     for (;;) {
       const int done = sqlite3_step(ready);
       if (done == SQLITE_DONE) break;
       if (done != SQLITE_ROW) fail(done);
-      for (std::size_t i = 0; i < results.size(); ++i) result.rows.add(read(ready, static_cast<int>(i), results[i]));
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        auto cell = read(ready, static_cast<int>(i), results[i]);
+        if (const auto* text = std::get_if<std::string>(&cell)) bytes += text->size();
+        result.rows.add(std::move(cell));
+      }
+      if (bytes > largest_result) {
+        throw error(errc::too_large, "the rows take more than " + std::to_string(largest_result >> 20U) +
+                                         " MiB; read fewer at once, and look for views among the tables of the file");
+      }
     }
     result.affected += static_cast<std::uint64_t>(sqlite3_total_changes64(db_) - changes_before);
   }

@@ -57,7 +57,7 @@ error sqlite_error(int extended, const std::string& message) {
     case corrupt:
       return {errc::malformed, "the database file is damaged: " + message + "; restore it from a copy", more};
     case too_big:
-      return {errc::too_large, "the value is larger than SQLite can hold", more};
+      return {errc::too_large, "the value is larger than the 128 MiB that an SQLite database may hold here", more};
     case constraint:
       if (extended == primary_key_constraint || extended == unique_constraint) return {errc::duplicate, "the key is there already", more};
       if (extended == not_null_constraint) {

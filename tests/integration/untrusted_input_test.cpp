@@ -4,8 +4,11 @@
 #include <holdfast/redis.hpp>
 
 #include "sql/sqlite_connection.hpp"
+#include "support/certificate.hpp"
 #include "support/failure_of.hpp"
 #include "support/mariadb_server.hpp"
+#include "support/odbc_drivers.hpp"
+#include "support/recording_server.hpp"
 #include "support/scoped_environment.hpp"
 #include "support/shared_server.hpp"
 #include "support/temporary_directory.hpp"
@@ -25,13 +28,12 @@ namespace holdfast::test {
 namespace {
 
 using namespace std::chrono_literals;
+using namespace std::string_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-// ---- ODBC
-
 /// A directory with an environment in which the library that a URL names says whether it was loaded.
-class OdbcDriverFile : public testing::Test {
+class LoadedLibrary : public testing::Test {
  protected:
   [[nodiscard]] bool was_loaded() const { return std::filesystem::exists(mark_); }
   static void open_and_connect(const std::string& url) { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); }
@@ -41,6 +43,10 @@ class OdbcDriverFile : public testing::Test {
   std::filesystem::path mark_ = directory_.path() / "loaded";
   scoped_environment mark_variable_{"EVIL_DRIVER_MARK", mark_.string()};
 };
+
+// ---- ODBC
+
+using OdbcDriverFile = LoadedLibrary;
 
 TEST_F(OdbcDriverFile, IsNotLoaded) {
   const scoped_environment files("HOLDFAST_ODBC_FILES", std::nullopt);
@@ -67,7 +73,51 @@ TEST_F(OdbcDriverFile, IsNotLoadedThroughAFileOfADataSource) {
             errc::invalid_argument);
 }
 
+TEST_F(OdbcDriverFile, IsNotLoadedThroughAnAttributeOfADriver) {
+  const scoped_environment files("HOLDFAST_ODBC_FILES", std::nullopt);
+  const auto log = (directory_.path() / "log").string();
+  for (const auto& text : {"LoadExt=" + driver_,
+                           " loadext = {" + driver_ + "}",
+                           std::string("LOADEXT=evil"),
+                           "PLUGIN_DIR=" + log,
+                           std::string("PluginDir={.}"),
+                           std::string("Client=libfbclient.so"),
+                           std::string("GSSClient=native"),
+                           std::string("TranslationDLL=evil"),
+                           std::string("Setup=evil"),
+                           std::string("pqopt={sslkey=evil:key}"),
+                           "DumpFile=" + log,
+                           std::string("DumpFile=log"),
+                           "TraceFile=" + log,
+                           std::string("LogFile=log"),
+                           std::string("Logdir=."),
+                           std::string("SAVEFILE=saved"),
+                           std::string("Debug=1"),
+                           std::string("CommLog={1}"),
+                           std::string("B3=1"),
+                           std::string("Trace=Yes"),
+                           "Description={a;b};LoadExt=" + driver_,
+                           "Description={a;LoadExt=" + driver_,
+                           "Unheard_Of=" + driver_,
+                           std::string("Unheard_Of=../x")}) {
+    const auto e = failure_of([&] { open_and_connect("odbc:Driver=SQLite3;Database=" + log + ".db;" + text); });
+    EXPECT_EQ(e.code(), errc::invalid_argument) << text << ": " << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("HOLDFAST_ODBC_FILES=1")) << text;
+    EXPECT_FALSE(was_loaded()) << text;
+    std::filesystem::remove(mark_);
+  }
+  // Paths of data, sockets and certificates, and logs that are off.
+  (void)open(
+      "odbc:Driver=SQLite3;Database=/var/lib/app/a.db;SSLCA={/etc/ca.pem};Server=/run/db;PWD={a;b=/c};UID={a/"
+      "b};Debug=0;CommLog={0};LoadExt=");
+}
+
 // Shows that the tests above can fail.
+TEST_F(OdbcDriverFile, IsLoadedThroughAnAttributeWhereTheEnvironmentAllowsIt) {
+  const scoped_environment files("HOLDFAST_ODBC_FILES", "1");
+  open_and_connect(odbc_sqlite((directory_.path() / "a.db").string()) + ";LoadExt=" + driver_);
+  EXPECT_TRUE(was_loaded());
+}
 TEST_F(OdbcDriverFile, IsLoadedWhereTheEnvironmentAllowsIt) {
   const scoped_environment files("HOLDFAST_ODBC_FILES", "1");
   (void)failure_of([&] { open_and_connect("odbc:Driver=" + driver_); });
@@ -87,6 +137,47 @@ TEST(OdbcConnectionString, OneThatIsTooLongIsRefusedBeforeItsLengthIsCast) {
   const std::string almost = "odbc:DSN=nowhere;Description=" + std::string(32'700, 'x');
   EXPECT_EQ(failure_of([&] { (void)open(almost, {.password = std::string(100, 'p')}); }).code(), errc::too_large);
   (void)open(almost, {.password = "p"});
+}
+
+// ---- PostgreSQL
+
+/// libpq takes `sslkey=ENGINE:KEY` for a key in an engine of OpenSSL, and OpenSSL loads an engine whose name is a path.
+class PostgresKeyEngine : public LoadedLibrary {
+ protected:
+  [[nodiscard]] std::string url(const std::string& parameters) const {
+    return "postgresql://app@127.0.0.1:" + std::to_string(server_.port()) + "/app?sslmode=require&sslcert=" + certificate_.file() +
+           parameters;
+  }
+
+  certificate certificate_{""};
+  /// Agrees to TLS, which is when libpq reads the key.
+  recording_server server_{[](recording_server::client& client) {
+    if (client.receive(8) != "\0\0\0\x08\x04\xd2\x16\x2f"s) return;
+    client.send("S");
+    (void)client.receive(1);
+  }};
+};
+
+TEST_F(PostgresKeyEngine, IsNotLoaded) {
+  const scoped_environment key("PGSSLKEY", std::nullopt);
+  const auto services = directory_.path() / "services";
+  std::ofstream(services) << "[evil]\nsslkey=" << driver_ << ":key\n";
+  const scoped_environment service_file("PGSERVICEFILE", services.string());
+  for (const auto& parameters :
+       {"&sslkey=" + driver_ + ":key", "&sslkey=pkcs11:key"s, "&%73slkey=" + driver_ + "%3Akey", "&service=evil"s}) {
+    const auto e = failure_of([&] { open_and_connect(url(parameters)); });
+    EXPECT_FALSE(was_loaded()) << parameters;
+    EXPECT_EQ(e.code(), errc::invalid_argument) << parameters << ": " << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("PGSSLKEY")) << parameters;
+    std::filesystem::remove(mark_);
+  }
+}
+
+// Shows that the test above can fail.
+TEST_F(PostgresKeyEngine, IsLoadedWhereTheEnvironmentNamesIt) {
+  const scoped_environment key("PGSSLKEY", driver_ + ":key");
+  const auto e = failure_of([&] { open_and_connect(url("")); });
+  EXPECT_TRUE(was_loaded()) << e.what();
 }
 
 // ---- schemes
@@ -153,6 +244,47 @@ TEST(SqliteFile, ItsSchemaIsNotRewrittenByStatements) {
   connection->run("PRAGMA writable_schema=ON");
   const auto e = failure_of([&] { connection->run("UPDATE sqlite_schema SET sql = 'CREATE TABLE t (a, b)' WHERE name = 't'"); });
   EXPECT_THAT(e.what(), HasSubstr("may not be modified"));
+}
+
+TEST(SqliteFile, IsAPlainPath) {
+  const temporary_directory directory;
+  const auto file = directory.path() / "a.db";
+  for (const auto& url : {"sqlite:file:" + file.string(), "sqlite:file:" + file.string() + "%3Fmode=rwc", "sqlite:file%3Aa.db"s}) {
+    const auto e = failure_of([&] { (void)open(url).store({.create_schema = true}); });
+    EXPECT_EQ(e.code(), errc::invalid_argument) << url << ": " << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("sqlite:./file:"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(SqliteFile, IsPrivateWhenItIsCreatedThroughALink) {
+  const temporary_directory directory;
+  const auto target = directory.path() / "target.db";
+  std::filesystem::create_symlink("second", directory.path() / "first");
+  std::filesystem::create_symlink("target.db", directory.path() / "second");
+  (void)open("sqlite://" + (directory.path() / "first").string()).store({.create_schema = true});
+  using std::filesystem::perms;
+  EXPECT_EQ(std::filesystem::status(target).permissions(), perms::owner_read | perms::owner_write);
+}
+
+TEST(SqliteFile, AViewInItCannotTakeAllMemory) {
+  const temporary_directory directory;
+  const auto file = directory.path() / "bomb.db";
+  const auto url = "sqlite://" + file.string();
+  const auto view_of = [&](const std::string& payload) {
+    std::filesystem::remove(file);
+    prepare_file(
+        file,
+        "CREATE VIEW FAILOVER_STORE AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT 'n' AS "
+        "FAILOVER_NAME, 'k' || i AS FAILOVER_KEY, 1 AS AS_OF, 9000000000000000 AS EXPIRE_ON, " +
+            payload + " AS PAYLOAD, 'c' AS PAYLOAD_CLASS FROM n");
+  };
+  view_of("randomblob(900000000)");
+  const auto one = failure_of([&] { (void)open(url).store({.probe = start_probe::off})->find("n", "k1"); });
+  EXPECT_EQ(one.code(), errc::too_large) << one.what();
+  view_of("zeroblob(100000000)");
+  const auto many = failure_of([&] { (void)open(url).store({.probe = start_probe::off})->find_all("n", 1'000); });
+  EXPECT_EQ(many.code(), errc::too_large) << many.what();
 }
 
 // ---- times
