@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/url.hpp"
 #include "text.hpp"
 
 #include <simdjson.h>
@@ -85,7 +86,8 @@ class argument_reader {
         throw error(errc::out_of_range,
                     "a number is misspelt, or outside of 64 bits; write a large one as {\"t\":\"int\",\"v\":\"<digits>\"}");
       default:
-        throw error(errc::malformed, "'" + shortened(word) + "' is not JSON; put text between double quotes, or leave out --json-args");
+        throw error(errc::malformed,
+                    "'" + shortened(without_secrets(word)) + "' is not JSON; put text between double quotes, or leave out --json-args");
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "base/url.hpp"
 #include "base/utf8.hpp"
 #include "text.hpp"
 
@@ -65,7 +66,8 @@ timestamp read_iso(std::string_view text) {
   }
   const year_month_day date{year{parts[0]}, month{static_cast<unsigned>(parts[1])}, day{static_cast<unsigned>(parts[2])}};
   if (!good || !date.ok() || parts[3] > 23 || parts[4] > 59 || parts[5] > 59) {
-    throw error(errc::invalid_argument, "'" + printable(text.substr(0, 40)) + "' is not a time like 2024-01-31T12:00:00.000000Z");
+    throw error(errc::invalid_argument,
+                "'" + printable(without_secrets(text).substr(0, 40)) + "' is not a time like 2024-01-31T12:00:00.000000Z");
   }
   return timestamp(sys_days{date} + hours{parts[3]} + minutes{parts[4]} + seconds{parts[5]} + microseconds{parts[6]});
 }
@@ -98,8 +100,8 @@ microseconds read_duration(std::string_view text) {
     // No longer: whoever waits adds it to a clock that counts nanoseconds.
     if (failed == std::errc{} && unit == name && number >= 0 && number <= longest / scale) return seconds(number * scale);
   }
-  throw error(errc::invalid_argument,
-              "'" + printable(text.substr(0, 40)) + "' is not a duration; write a number and its unit: 90s, 15m, 1h, 7d; at most 36500d");
+  throw error(errc::invalid_argument, "'" + printable(without_secrets(text).substr(0, 40)) +
+                                          "' is not a duration; write a number and its unit: 90s, 15m, 1h, 7d; at most 36500d");
 }
 
 void check_json(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <strings.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +26,12 @@ namespace {
               {.transient = true});
 }
 
-/// Variables with this prefix are not inherited: they hold passwords and keys, and an inherited HOLDFAST_EVENT_ID must not win over the one
-/// of the event.
-constexpr std::string_view own_variables = "HOLDFAST_";
+/// Variables of ours are not inherited, however they are spelt: they hold passwords and keys, and an inherited HOLDFAST_EVENT_ID must not win
+/// over the one of the event.
+bool is_own_variable(const char* variable) noexcept {
+  constexpr std::string_view prefix = "HOLDFAST";
+  return ::strncasecmp(variable, prefix.data(), prefix.size()) == 0;
+}
 
 /// One end of a pipe, closed when it goes.
 class pipe_end {
@@ -68,7 +72,7 @@ class running_program {
     environment.reserve(added.size() + 1);
     for (auto& each : added) environment.push_back(each.data());
     for (char** each = ::environ; *each != nullptr; ++each) {
-      if (!std::string_view(*each).starts_with(own_variables)) environment.push_back(*each);
+      if (!is_own_variable(*each)) environment.push_back(*each);
     }
     environment.push_back(nullptr);
 

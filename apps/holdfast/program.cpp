@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
 
+#include "base/url.hpp"
 #include "groups.hpp"
 #include "text.hpp"
 #include "usage.hpp"
@@ -131,6 +132,32 @@ exit_code report(output& err, std::string message, errc code) {
   return exit_for(code);
 }
 
+/// Hides passwords and keys in messages that repeat an argument: a URL or a key may stand where another argument should.
+class argument_mask {
+ public:
+  explicit argument_mask(const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      add(word);
+      if (const auto equals = word.find('='); word.starts_with('-') && equals != std::string::npos) add(word.substr(equals + 1));
+    }
+  }
+
+  [[nodiscard]] std::string applied_to(std::string message) const {
+    for (const auto& [word, shown] : masked_) {
+      for (auto at = message.find(word); at != std::string::npos; at = message.find(word, at + shown.size()))
+        message.replace(at, word.size(), shown);
+    }
+    return message;
+  }
+
+ private:
+  void add(const std::string& word) {
+    if (auto shown = without_secrets(word); shown != word) masked_.emplace_back(word, std::move(shown));
+  }
+
+  std::vector<std::pair<std::string, std::string>> masked_{};
+};
+
 /// What was answered before a failure still counts; if it cannot be written, the first failure is the one to report.
 void keep(output& out) noexcept {
   try {
@@ -143,6 +170,7 @@ void keep(output& out) noexcept {
 
 int run(std::vector<std::string> words, output& out, output& err) noexcept {
   try {
+    const argument_mask mask(words);
     try {
       program commands;
       console io{out, err};
@@ -153,11 +181,11 @@ int run(std::vector<std::string> words, output& out, output& err) noexcept {
       return exit_fine;
     } catch (const error& wrong) {
       keep(out);
-      return report(err, wrong.what(), wrong.code());
+      return report(err, mask.applied_to(wrong.what()), wrong.code());
     } catch (const std::bad_alloc&) {
       return report(err, "not enough memory; pass less at once", errc::unavailable);
     } catch (const std::exception& wrong) {
-      return report(err, wrong.what(), errc::internal);
+      return report(err, mask.applied_to(wrong.what()), errc::internal);
     }
   } catch (...) {
     // Standard error is gone as well: only the exit code is left to say it.

@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace HOLDFAST_NAMESPACE {
@@ -106,44 +107,108 @@ url parse_url(std::string_view text) {
 
 namespace {
 
-/// `odbc:Driver=x;PWD=secret;...`: the value of PWD or Password ends at a semicolon, unless it is in braces.
-std::string without_odbc_password(std::string_view text) {
-  std::string shown = "odbc:";
-  text.remove_prefix(shown.size());
-  while (!text.empty()) {
-    const auto equals = text.find('=');
-    if (equals == std::string_view::npos) return shown.append(text);
-    std::string name;
-    for (const char c : text.substr(0, equals))
-      if (c != ' ' && c != ';') name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    const auto value = text.substr(equals + 1);
-    std::size_t end = 0;
-    if (value.starts_with('{')) {
-      // A closing brace in the value is written twice.
-      for (end = 1; end < value.size(); ++end) {
-        if (value[end] != '}') continue;
-        if (end + 1 == value.size() || value[end + 1] != '}') break;
-        ++end;
-      }
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool is_hex(char c) noexcept { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f'); }
+
+bool is_base64(char c) noexcept { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '+' || c == '/'; }
+
+/// The name of a parameter as a reader of the URL understands it: percent-decoded where it can be, in lower case, without spaces after it.
+std::string parameter_name(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned code = static_cast<unsigned char>(text[i]);
+    if (text[i] == '%' && i + 2 < text.size() && is_hex(text[i + 1]) && is_hex(text[i + 2])) {
+      (void)std::from_chars(text.data() + i + 1, text.data() + i + 3, code, 16);
+      i += 2;
     }
-    end = std::min(value.find(';', end), value.size());
-    shown.append(text.substr(0, equals + 1)).append(name == "PWD" || name == "PASSWORD" ? "***" : value.substr(0, end));
-    text = value.substr(end);
+    name += lower(static_cast<char>(code));
   }
-  return shown;
+  name.erase(name.find_last_not_of(' ') + 1);
+  return name;
+}
+
+bool names_a_secret(std::string_view parameter) {
+  constexpr std::array<std::string_view, 5> secrets{"pwd", "password", "passphrase", "secret", "token"};
+  return std::ranges::any_of(secrets, [parameter](std::string_view each) { return parameter.ends_with(each); });
+}
+
+/// The end of a value: of `{...}` after its last brace, of any other at `;` or `&`.
+std::size_t end_of_value(std::string_view text, std::size_t begin) {
+  auto end = std::min(text.find_first_not_of(' ', begin), text.size());
+  if (end < text.size() && text[end] == '{') {
+    for (++end; end < text.size(); ++end) {
+      if (text[end] != '}') continue;
+      if (end + 1 == text.size() || text[end + 1] != '}') break;  // a brace in the value is written twice
+      ++end;
+    }
+  }
+  return std::min(text.find_first_of(";&", end), text.size());
+}
+
+/// `scheme://user:password@host`. A password may have an unescaped `/` or `@` in it. The only word before the host of a Redis is more often
+/// a password than a user.
+std::optional<text_range> password_before_host(std::string_view text) {
+  const auto scheme = text.find("://");
+  if (scheme == std::string_view::npos) return std::nullopt;
+  const auto begin = scheme + 3;
+  const auto last = text.rfind('@');
+  if (last == std::string_view::npos || last < begin) return std::nullopt;
+  if (const auto colon = text.find(':', begin); colon < last) return text_range{colon + 1, last};
+  const auto letters = text.substr(0, scheme).find_last_of(" '\"=");
+  const auto name = text.substr(letters == std::string_view::npos ? 0 : letters + 1);
+  if (name.starts_with("redis")) return text_range{begin, last};
+  return std::nullopt;
+}
+
+std::string masked(std::string_view text, const std::vector<text_range>& secrets) {
+  std::string shown;
+  std::size_t done = 0;
+  for (const auto& each : secrets) {
+    if (each.end <= done) continue;
+    if (each.begin >= done) shown.append(text.substr(done, each.begin - done)).append("***");
+    done = each.end;
+  }
+  return shown.append(text.substr(done));
 }
 
 }  // namespace
 
-std::string without_password(std::string_view text) {
-  if (text.starts_with("odbc:")) return without_odbc_password(text);
-  const auto begin = text.find("://");
-  if (begin == std::string_view::npos) return std::string(text);
-  const auto rest = text.substr(begin + 3);
-  const auto at = rest.substr(0, rest.find_first_of("/?")).rfind('@');
-  const auto colon = rest.find(':');
-  if (at == std::string_view::npos || colon == std::string_view::npos || colon > at) return std::string(text);
-  return std::string(text.substr(0, begin + 3 + colon + 1)) + "***" + std::string(rest.substr(at));
+std::vector<text_range> passwords_in(std::string_view text) {
+  std::vector<text_range> found;
+  std::string lowered(text);
+  std::ranges::transform(lowered, lowered.begin(), lower);
+  if (lowered.find("://") == std::string::npos && lowered.find("odbc:") == std::string::npos) return found;
+  if (const auto password = password_before_host(text)) found.push_back(*password);
+  std::size_t name = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '?' || text[i] == '&' || text[i] == ';') name = i + 1;
+    if (text[i] != '=' || !names_a_secret(parameter_name(text.substr(name, i - name)))) continue;
+    const auto end = end_of_value(text, i + 1);
+    found.push_back({i + 1, end});
+    i = end - 1;
+  }
+  std::ranges::sort(found, {}, &text_range::begin);
+  return found;
+}
+
+std::string without_password(std::string_view text) { return masked(text, passwords_in(text)); }
+
+std::string without_secrets(std::string_view text) {
+  constexpr std::size_t shortest_hex = 32;     // of 16 bytes
+  constexpr std::size_t shortest_base64 = 22;  // the same, without its padding
+  auto found = passwords_in(text);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto* const run = std::find_if_not(text.begin() + begin, text.end(), is_base64);
+    const auto end = static_cast<std::size_t>(run - text.begin());
+    const auto padding = std::min(text.find_first_not_of('=', end), text.size()) - end;
+    const bool hex = end - begin >= shortest_hex && std::all_of(text.begin() + begin, run, is_hex);
+    const bool base64 = end - begin >= shortest_base64 && (padding == 1 || padding == 2) && (end - begin + padding) % 4 == 0;
+    if (hex || base64) found.push_back({begin, end + padding});
+    begin = std::max(end + padding, begin + 1);
+  }
+  std::ranges::sort(found, {}, &text_range::begin);
+  return masked(text, found);
 }
 
 }  // namespace HOLDFAST_NAMESPACE

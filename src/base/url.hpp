@@ -2,11 +2,13 @@
 
 #include <holdfast/version.hpp>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -25,7 +27,20 @@ struct url {
 /// Throws errc::invalid_argument; the message never contains the password.
 [[nodiscard]] HOLDFAST_API url parse_url(std::string_view text);
 
-/// The URL as it may be shown: the password replaced by `***`.
+struct text_range {
+  std::size_t begin;
+  std::size_t end;  ///< one past the last character
+};
+
+/// Where passwords stand in a URL, an ODBC connection string, or a message with one of them, in order: `scheme://user:password@`, and
+/// parameters whose names end with pwd, password, passphrase, secret or token, also percent-encoded. Rather finds too much.
+[[nodiscard]] HOLDFAST_API std::vector<text_range> passwords_in(std::string_view text);
+
+/// The text with `***` for each password.
 [[nodiscard]] HOLDFAST_API std::string without_password(std::string_view text);
+
+/// The text with `***` for each password and for what may be a key: 32 and more hexadecimal digits, and padded Base64 of 16 and more bytes.
+/// For messages that repeat an argument.
+[[nodiscard]] HOLDFAST_API std::string without_secrets(std::string_view text);
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -141,9 +141,11 @@ settings read_settings(std::string_view text, options how) {
   if (result.cluster && result.database != 0) fail("a Cluster has only the database 0");
   if (result.how.user.empty()) result.how.user = given.user.value_or("");
   const auto password = password_of(given, result.how);
+  // The user is not repeated: it may be the password.
   if (!result.how.user.empty() && !password)
-    fail("the user '" + result.how.user + "' needs a password: in the URL (an empty one is user:@host), the options, or the variable " +
-         "HOLDFAST_REDIS_PASSWORD");
+    fail(
+        "the URL names a user and no password; write redis://user:password@host, redis://:password@host without a user, or "
+        "redis://user:@host for an empty password, or set the variable HOLDFAST_REDIS_PASSWORD");
   result.how.password = password.value_or("");
   return result;
 }

@@ -3,6 +3,7 @@
 #include "base/aes_gcm.hpp"
 #include "base/base64.hpp"
 #include "base/secret.hpp"
+#include "base/url.hpp"
 
 #include <openssl/crypto.h>
 
@@ -112,6 +113,9 @@ sealing_ring sealing_ring::from_file(const std::filesystem::path& file) {
 }
 
 sealing_ring sealing_ring::from_environment(const std::string& variable) {
+  // Not repeated: the keys themselves may stand where their variable should.
+  if (without_secrets(variable) != variable || variable.find_first_of(":=,\n") != std::string::npos)
+    throw error(errc::invalid_argument, "the keys are in an environment variable: give its name, not the keys", {.path = "keys"});
   const char* text = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets the environment here
   if (text == nullptr) throw error(errc::not_found, "the environment variable " + variable + " with the keys is not set");
   return from_text(text);

@@ -173,7 +173,8 @@ class Secrets(CommandTest):
         os.mkfifo(pipe)
         for url in (f"postgresql://app:{secret}@127.0.0.1:1/app", f"mysql://app:{secret}@127.0.0.1:1/app", f"redis://:{secret}@127.0.0.1:1",
                     f"postgresql://app:{secret}/@127.0.0.1:1/app", f"postgresql://app:a@{secret}@127.0.0.1:1/app",
-                    f"postgresql://app@127.0.0.1:1/app?password={secret}", f"odbc:Driver=none;Server=h;pwd = {{{secret}}}}};}};UID=x",
+                    f"postgresql://app@127.0.0.1:1/app?password={secret}", f"postgresql://127.0.0.1:1/app?%70%61ssword={secret}",
+                    f"redis://{secret}@127.0.0.1:1", f"odbc:Driver=none;Server=h;pwd = {{{secret}}}}};}};UID=x",
                     f"odbc:Driver=none;PASSWORD={secret}"):
             for words in (["--outbox", url], [f"--outbox={url}"]):
                 with self.subTest(words=words):
@@ -182,6 +183,38 @@ class Secrets(CommandTest):
                     process.kill()
                     self.finish(process)
         self.assert_clean(self.printed, "what was printed")
+
+    def test_arguments_are_not_repeated_with_their_secrets(self):
+        secret = self.secret("argument")
+        for url in (f"mysql://u:{secret}@127.0.0.1:1/db", f"postgresql://127.0.0.1:1/db?password={secret}", f"redis://:{secret}@127.0.0.1:1/0",
+                    f"postgresql://127.0.0.1:1/db?%70assword={secret}", f"redis://{secret}@127.0.0.1:1", f"redis://u:a@{secret}@127.0.0.1:1",
+                    f"odbc:Driver=none;PWD={secret}", f"http://u:{secret}@127.0.0.1:1/x"):
+            for words in (["store", "get", url], ["store", url], [url], ["demo", url], ["store", "get", "--stroe", url], ["store", "get", f"--stroe={url}"],
+                          ["redis", "doctor", url], ["outbox", "work", "--outbox", "memory:", "--http", url], ["bench", "store", "--seconds", url],
+                          ["store", "list", "--store", url, "--name", "n"], ["seq", "next", "--store", "memory:", "--name", "n", "--start", url],
+                          ["key", "batch", "--scheme", url], ["key", "batch", f"--scheme={url}"], ["key", "failover", "--name", "n", "--json-args", url],
+                          ["store", "put", "--store", "memory:", "--name", "n", "--key", "k", "--expire", url], ["outbox", "publish", "--outbox", "memory:", "--type", "t", "--header", url]):
+                with self.subTest(words=words):
+                    self.printed = b""
+                    code, _ = self.finish(self.start(*words))
+                    self.assertNotEqual(code, 0)
+                    self.assert_clean(self.printed, "what was printed")
+        key = "".join(secrets.choice("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for _ in range(42)) + "A="
+        self.planted = {"key": key, "hex": secrets.token_hex(32)}
+        for word in (key, "main:" + key, f"b:{key},a:{key}", self.planted["hex"]):
+            for words in (["--key-variable", word], [word]):
+                self.run_it("store", "rekey", "--store", "sqlite:nowhere.db", *words, code=2)
+        self.assert_clean(self.printed, "what was printed")
+
+    def test_variables_of_any_spelling_are_not_inherited(self):
+        variables = {name: self.secret(name) for name in ("HOLDFASTX", "holdfast_password", "Holdfast_Keys", "HOLDFAST_PASSWORD")}
+        outbox = ["--outbox", f"sqlite://{self.path('o.db')}"]
+        self.run_it("outbox", "publish", *outbox, "--create-schema", "--type", "t", "--payload", "{}")
+        self.run_it("outbox", "work", *outbox, "--until-empty", "--exec", f"env > {self.path('seen')}", env={**variables, "OTHER": "inherited"})
+        seen = read_bytes(self.path("seen"))
+        self.assert_clean(seen, "what a program inherits")
+        self.assertIn(b"OTHER=inherited", seen)
+        self.assertIn(b"HOLDFAST_EVENT_ID=", seen)
 
     def stopped_at_work(self, words, file):
         """The command, stopped after it began to write to the database and before it ended."""

@@ -57,6 +57,26 @@ TEST(Url, CanBeShown) {
   EXPECT_EQ(without_password("mysql://u:s:e@c@h/x?y=1"), "mysql://u:***@h/x?y=1");
   EXPECT_EQ(without_password("mysql://u@h:1/x"), "mysql://u@h:1/x");
   EXPECT_EQ(without_password("sqlite:a.db"), "sqlite:a.db");
+  EXPECT_EQ(without_password("mysql://u:a/b?c@h/x"), "mysql://u:***@h/x");
+  EXPECT_EQ(without_password("redis://secret@h"), "redis://***@h");
+  EXPECT_EQ(without_password("postgresql://h/x?password=a%26b&user=u"), "postgresql://h/x?password=***&user=u");
+  EXPECT_EQ(without_password("postgresql://h/x?user=u&%70ass%57ORD=secret"), "postgresql://h/x?user=u&%70ass%57ORD=***");
+  EXPECT_EQ(without_password("postgresql://h/x?sslpassword=s"), "postgresql://h/x?sslpassword=***");
+  EXPECT_EQ(without_password("https://h/x?token=s"), "https://h/x?token=***");
+  EXPECT_EQ(without_password("odbc:Driver=x;pwd = {a;}}b};UID=u"), "odbc:Driver=x;pwd =***;UID=u");
+  EXPECT_EQ(without_password("ODBC:Password=s"), "ODBC:Password=***");
+  EXPECT_EQ(without_password("a password=x in other words"), "a password=x in other words");
+}
+
+TEST(Url, SecretsAreMaskedInMessages) {
+  EXPECT_EQ(without_secrets("no command 'postgresql://u:pw@h/x?password=p w'; see 'holdfast --help'"),
+            "no command 'postgresql://u:***@h/x?password=***; see 'holdfast --help'");
+  EXPECT_EQ(without_secrets("the variable a:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8= is not set"), "the variable a:*** is not set");
+  EXPECT_EQ(without_secrets("'AAECAwQFBgcICQoLDA0ODw=='"), "'***'");
+  EXPECT_EQ(without_secrets("x 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"), "x ***");
+  for (const auto* text : {"cannot read '/var/lib/application/directory/with/a/long/name': No such file", "2024-01-31T12:00:00.000000Z",
+                           "fe378bef-459d-3ba5-bfb1-b6c2c8654d4c", "--payload-column=bytes"})
+    EXPECT_EQ(without_secrets(text), text);
 }
 
 }  // namespace

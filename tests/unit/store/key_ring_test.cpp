@@ -150,6 +150,12 @@ TEST(SealingRing, ComesFromAFileTheEnvironmentOrACallback) {
   EXPECT_EQ(sealing_ring::from_environment("HOLDFAST_TEST_KEYS").keys().size(), 2U);
   ::unsetenv("HOLDFAST_TEST_KEYS");
   EXPECT_EQ(failure_of([] { (void)sealing_ring::from_environment("HOLDFAST_TEST_KEYS"); }).code(), errc::not_found);
+  // The keys themselves, given for the name, are not repeated.
+  for (const auto& keys : {"main:" + ring_key_a, ring_key_a}) {
+    const auto e = failure_of([&] { (void)sealing_ring::from_environment(keys); });
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    EXPECT_EQ(std::string(e.what()).find(ring_key_a), std::string::npos) << e.what();
+  }
 
   EXPECT_EQ(ids(sealing_ring::from_callback([] { return "vault-7:" + ring_key_a; })), std::vector<std::string>{"vault-7"});
   EXPECT_THROW((void)sealing_ring::from_callback([]() -> std::string { throw std::runtime_error("the vault is shut"); }),
