@@ -152,7 +152,10 @@ class planning {
     const auto file = from_.text("failover.store.encryption.keys-file").value_or("");
     const int ways = static_cast<int>(!one.view().empty()) + static_cast<int>(!ring.view().empty()) + static_cast<int>(!file.empty());
     if (!on(enabled)) {
-      if (ways == 0) return;
+      if (ways == 0) {
+        if (!from_.has(enabled)) refuse_half_sealing();
+        return;
+      }
       // A warning in the log is easily missed, and the first payload is stored by then.
       const auto given = !one.view().empty()    ? "failover.store.encryption.key"
                          : !ring.view().empty() ? "failover.store.encryption.keys"
@@ -181,6 +184,17 @@ class planning {
       complain(key, e.message());  // no message of the ring repeats a key
     }
     result.sealed = std::move(to);
+  }
+
+  /// Settings of encryption without a key and without a word about `enabled`, as where the variable with the key is not set.
+  void refuse_half_sealing() {
+    for (const std::string_view name :
+         {"failover.store.encryption.key", "failover.store.encryption.keys", "failover.store.encryption.keys-file",
+          "failover.store.encryption.cipher", "failover.store.encryption.read-java", "failover.store.encryption.read-base64",
+          "failover.store.encryption.read-plaintext"}) {
+      if (from_.has(name))
+        complain(name, "payloads would be stored unencrypted; set failover.store.encryption.enabled = true and a key, or enabled = false");
+    }
   }
 
   void tiers() {

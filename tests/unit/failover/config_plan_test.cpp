@@ -114,8 +114,17 @@ TEST_F(config_test, sealing) {
       EXPECT_EQ(complaint.find(key), std::string::npos);
     }
   }
-  // A variable that is not set is not a key.
-  EXPECT_FALSE(planned(off + "encryption.key = \"${HOLDFAST_TEST_NOT_SET:}\"\n").sealed);
+  // Encryption was meant: a variable is not set, or the switch was forgotten.
+  for (const std::string setting : {"key = \"${HOLDFAST_TEST_NOT_SET:}\"", "keys = \"\"", "keys-file = \"\"", "cipher = \"aesgcm\"",
+                                    "read-java = true", "read-base64 = false", "read-plaintext = true"}) {
+    const auto name = setting.substr(0, setting.find(' '));
+    EXPECT_THAT(refused(off + "encryption." + setting + "\n"),
+                HasSubstr("failover.store.encryption." + name +
+                          ": payloads would be stored unencrypted; "
+                          "set failover.store.encryption.enabled = true and a key, or enabled = false"));
+    EXPECT_FALSE(planned(off + "encryption.enabled = false\nencryption." + setting + "\n").sealed);
+  }
+  EXPECT_THAT(refused(on + "encryption.key = \"${HOLDFAST_TEST_NOT_SET:}\"\n"), HasSubstr("say one of"));
   EXPECT_THAT(refused(on + "peer = \"java\"\nencryption.key = \"" + key + "\"\n[failover]\nkey-style = \"escaped\"\n"),
               HasSubstr("must be exact"));
 }
