@@ -1,5 +1,7 @@
 #include "batch_stream.hpp"
 
+#include "text.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,10 +12,18 @@ void run_batch(key::batch_options options, const input_file& from, output& to, s
   key::batch batch(std::move(options));
   line_reader lines(from, longest, [&to] { to.flush(); });
   std::string_view line;
+  const bool terminal = to.is_terminal();
+  std::string answer;
   for (;;) {
     switch (lines.next(line)) {
       case line_reader::found::line:
-        batch.run(line, to.buffer());
+        if (terminal) {
+          answer.clear();
+          batch.run(line, answer);
+          to << json_for_terminal(answer);
+        } else {
+          batch.run(line, to.buffer());
+        }
         break;
       case line_reader::found::overlong:
         // Its id is somewhere in what was skipped.

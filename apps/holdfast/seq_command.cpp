@@ -10,6 +10,7 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -175,11 +176,18 @@ void add_seq_schema(command group) {
   });
 }
 
+std::string json_list(const std::vector<std::string>& lines) {
+  std::string list = "[";
+  for (const auto& each : lines) list.append(list.size() == 1 ? "" : ",").append(json_string(each));
+  return list + "]";
+}
+
 void add_seq_doctor(command group) {
   command at = group.add("doctor", "Say whether a database keeps the ids it grants");
   at.about(
       "Looks at the settings that decide whether a granted block survives a crash, and changes nothing. Exit code 1 when ids could come\n"
-      "twice, with the reasons and what to do. On Redis that depends on the fence.");
+      "twice, with the reasons and what to do. On Redis that depends on the fence. Warns of connections to other machines that are not\n"
+      "encrypted.");
   at.examples(
       "holdfast seq doctor --store postgresql://localhost/app\n"
       "holdfast seq doctor --store redis://127.0.0.1 --fence none --json");
@@ -187,12 +195,13 @@ void add_seq_doctor(command group) {
   const option json = at.flag("--json", "Print one JSON object");
   at.run([=](console& io) {
     const auto reasons = place.open_database(io).block_store(place.store_options(io))->unsafe_settings();
+    const auto warnings = place.plaintext_warnings(io);
     if (json.given()) {
-      io.out << "{\"fit\":" << (reasons.empty() ? "true" : "false") << ",\"reasons\":[";
-      for (std::size_t i = 0; i < reasons.size(); ++i) io.out << (i == 0 ? "" : ",") << json_string(reasons[i]);
-      io.out << "]}\n";
+      io.out << "{\"fit\":" << (reasons.empty() ? "true" : "false") << ",\"reasons\":" << json_list(reasons)
+             << ",\"warnings\":" << json_list(warnings) << "}\n";
     } else {
       for (const auto& each : reasons) io.out << printable(each) << "\n";
+      for (const auto& each : warnings) io.out << "warning: " << printable(each) << "\n";
       io.out << (reasons.empty() ? "fit: it keeps what it grants\n" : "not fit: ids could come twice\n");
     }
     return reasons.empty() ? exit_fine : exit_no;

@@ -1,9 +1,31 @@
 #include "seq_place.hpp"
 
+#include "base/local_host.hpp"
+#include "redis/address.hpp"
+#include "sql/database.hpp"
+
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 namespace holdfast::cli {
+
+namespace {
+
+bool is_plaintext(const database& opened) {
+  const auto& shared = *opened.shared();
+  if (shared.pool) return shared.pool->reader()->transport() == sql::transport_kind::plaintext;
+#if HOLDFAST_HAS_REDIS
+  if (shared.redis) {
+    return std::ranges::any_of(shared.redis->probe(), [](const redis::server_report& report) {
+      return !report.encrypted && !is_local_host(redis::host_of(report.address));
+    });
+  }
+#endif
+  return false;
+}
+
+}  // namespace
 
 std::int64_t read_whole(std::string_view option, const std::string& text) {
   std::int64_t value = 0;
@@ -52,6 +74,17 @@ sequence_store_options sequence_place::store_options(console& io) const {
     made.fence = no_fence{};
   }
   return made;
+}
+
+std::vector<std::string> sequence_place::plaintext_warnings(console& io) const {
+  std::vector<std::string> warnings;
+  for (const auto& each : {url.text(), super_store.text()}) {
+    if (each.empty() || !is_plaintext(open_url(io, each))) continue;
+    warnings.emplace_back(
+        "the connection to another machine is not encrypted: the login and the ids can be read and changed on the way; "
+        "set up TLS, see docs/tls.md");
+  }
+  return warnings;
 }
 
 sequence_shape::sequence_shape(command& at)

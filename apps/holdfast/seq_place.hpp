@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -29,6 +30,8 @@ struct sequence_place : database_place {
   [[nodiscard]] database open_database(console& io) const { return open_url(io, url.text()); }
   /// On Redis a fence must be chosen. Throws errc::invalid_argument when none is, or when one is chosen elsewhere.
   [[nodiscard]] sequence_store_options store_options(console& io) const;
+  /// What is not encrypted on its way to another machine; one line for each server.
+  [[nodiscard]] std::vector<std::string> plaintext_warnings(console& io) const;
 
  private:
   /// What goes wrong is told once, by the command; what is allowed to be unsafe is warned of.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import subprocess
 import unittest
 
@@ -15,6 +16,24 @@ def run(*words, stdin=b"", env=None, **more):
         stdin = stdin.encode()
     environment = {**os.environ, **(env or {})}
     return subprocess.run([HOLDFAST.encode(), *words], input=stdin, capture_output=True, env=environment, timeout=60, **more)
+
+
+def on_a_terminal(*words, env):
+    """Runs the command on a pseudo-terminal; returns what it wrote and its exit code."""
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execve(HOLDFAST, [HOLDFAST, *words], env)
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(terminal)
+    return written.replace(b"\r\n", b"\n"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 class CommandTest(unittest.TestCase):

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 import uuid
 
-from holdfast_process import HOLDFAST, CommandTest
+from holdfast_process import HOLDFAST, CommandTest, on_a_terminal
 
 GOOD = {"id": "good", "namespace": "users", "operation": "get", "args": [{"t": "int", "v": "42"}]}
 GOOD_LINE = json.dumps(GOOD).encode()
@@ -114,6 +114,20 @@ class Batch(CommandTest):
             self.assertEqual(len(answers), len(lines))
             for answer in answers:
                 self.assert_bad(json.loads(answer.decode("utf-8", "strict")))
+
+    def test_a_key_cannot_drive_a_terminal(self):
+        text = "a\u009bC\u202eD\u2066E\x7fF\u2028G"
+        with tempfile.NamedTemporaryFile() as cases:
+            cases.write(json.dumps({"id": text, "name": "n", "args": [{"t": "str", "v": text}]}, ensure_ascii=False).encode() + b"\n")
+            cases.flush()
+            words = ["key", "batch", "--scheme", "failover", "--style", "exact", cases.name]
+            shown, code = on_a_terminal(*words, env=dict(os.environ))
+            self.assertEqual(code, 0)
+            for c in "\u009b\u202e\u2066\x7f\u2028":
+                self.assertNotIn(c.encode(), shown)
+            # A file or a program gets the same document.
+            self.assertEqual(json.loads(shown), json.loads(self.fine(*words)))
+            self.assertEqual(json.loads(shown)["raw_key"], text)
 
     def test_a_million_nested_lists(self):
         depth = 1_000_000

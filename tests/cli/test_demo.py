@@ -1,34 +1,15 @@
 """holdfast demo: plain when piped, coloured on a terminal, quick, and true: the commands it shows do what it says."""
 
 import os
-import pty
 import re
 import shlex
 import tempfile
 import time
 import unittest
 
-from holdfast_process import HOLDFAST, CommandTest, run
+from holdfast_process import CommandTest, on_a_terminal, run
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
-
-
-def on_a_terminal(*words, env):
-    """Runs the command on a pseudo-terminal; returns what it wrote and its exit code."""
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execve(HOLDFAST, [HOLDFAST, *words], env)
-    written = b""
-    while True:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:  # how Linux says that the other end is closed
-            break
-        if not piece:
-            break
-        written += piece
-    os.close(terminal)
-    return written.replace(b"\r\n", b"\n"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 class Demo(CommandTest):

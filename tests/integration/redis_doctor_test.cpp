@@ -4,6 +4,7 @@
 
 #include "output.hpp"
 #include "program.hpp"
+#include "support/postgres_server.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
@@ -75,6 +76,31 @@ TEST(RedisDoctor, FindsPlaintextToAnotherMachine) {
   EXPECT_TRUE(has(remote.out, "rediss://")) << remote.out;
   EXPECT_EQ(remote.code, 0) << "a warning: it is still fit";
   EXPECT_FALSE(has(run({"redis", "doctor", server.url()}).out, "not encrypted"));
+}
+
+TEST(SequenceDoctor, FindsPlaintextToAnotherMachine) {
+  const auto& redis = shared_server<redis_server>();
+  const auto port = std::to_string(redis.port());
+  const auto& postgres = shared_server<postgres_server>();
+  auto sql = postgres.url() + "?sslmode=disable";
+  const auto local_sql = sql;
+  sql.replace(sql.find("127.0.0.1"), 9, "127.1");
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"seq", "doctor", "--store", "redis://127.1:" + port, "--fence", "none"},
+                                             {"seq", "doctor", "--store", sql},
+                                             {"seq", "doctor", "--store", redis.url(), "--fence", "super", "--super-store", sql}}) {
+    const auto remote = run(words);
+    EXPECT_TRUE(has(remote.out, "warning: the connection to another machine is not encrypted")) << remote.out << remote.err;
+    EXPECT_TRUE(has(remote.out, "docs/tls.md")) << remote.out;
+    auto as_json = words;
+    as_json.emplace_back("--json");
+    const auto json = run(as_json);
+    EXPECT_TRUE(has(json.out, "\"warnings\":[\"the connection to another machine is not encrypted")) << json.out << json.err;
+  }
+  for (const auto& words : std::vector<std::vector<std::string>>{{"seq", "doctor", "--store", redis.url(), "--fence", "none"},
+                                                                 {"seq", "doctor", "--store", local_sql}}) {
+    EXPECT_FALSE(has(run(words).out, "not encrypted"));
+  }
 }
 
 TEST(RedisDoctor, FindsWhatWouldLoseData) {
