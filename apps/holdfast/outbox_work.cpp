@@ -198,6 +198,9 @@ void add_work_command(command group) {
   const option concurrency = at.value("--concurrency", "N", "Deliveries at the same time (default 4)").number(1, 1024);
   const option attempts =
       at.value("--max-attempts", "N", "Failures until an event is parked (default 12); 0: no limit").number(0, 1'000'000);
+  const option limit =
+      at.value("--inline-limit", "BYTES", "Payloads above it are parked: the inline_limit of whoever publishes (default 262144)")
+          .number(1, std::uint64_t{16} << 20U);
   const option policy = at.value("--parked", "", "What the key of a parked event does (default skip)").one_of({"skip", "block", "park"});
   const option compete = at.flag("--compete", "Share the lanes with other workers; otherwise one worker has a lane, the others wait");
   const option json = at.flag("--json", "Print what was done as one JSON object");
@@ -214,7 +217,9 @@ void add_work_command(command group) {
     how.log = keep_warnings(warnings);
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
     auto handler = target.chosen(io, place, reader_gone);
-    const auto from = place.open(io, {}, keep_warnings(warnings));
+    outbox_options options;
+    options.inline_limit = static_cast<std::size_t>(limit.count(options.inline_limit));
+    const auto from = place.open(io, std::move(options), keep_warnings(warnings));
     worker with(from, std::move(handler), std::move(how));
     const auto report = run_and_show(io, with, warnings, *reader_gone, until_empty.given());
     if (until_empty.given()) warn_if_paused(io, from);

@@ -1,5 +1,7 @@
 #include "text.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,21 +35,6 @@ std::size_t character_size(std::string_view text) noexcept {
     return 4;
   }
   return 0;
-}
-
-/// The code point of a well-formed character of 2 or 3 bytes; 0 for others, which are all harmless or handled as bytes.
-unsigned code_point(std::string_view character) noexcept {
-  const auto bits = [&](std::size_t i, unsigned mask) { return static_cast<unsigned char>(character[i]) & mask; };
-  if (character.size() == 2) return (bits(0, 0x1fU) << 6U) | bits(1, 0x3fU);
-  if (character.size() == 3) return (bits(0, 0x0fU) << 12U) | (bits(1, 0x3fU) << 6U) | bits(2, 0x3fU);
-  return 0;
-}
-
-/// Characters beyond ASCII that a terminal obeys (C1 controls), that end a line, or that show text in another order than it has: with
-/// U+202E, `txt.exe` is shown as `exe.txt`.
-bool drives_terminal(unsigned code) noexcept {
-  return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069);
 }
 
 void append_json_escape(std::string& out, unsigned code) {
@@ -87,7 +74,7 @@ std::string printable(std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = character_size(text);
     const auto first = static_cast<unsigned char>(text.front());
-    const bool control = first < 0x20 || first == 0x7f || drives_terminal(code_point(text.substr(0, size)));
+    const bool control = first < 0x20 || first == 0x7f || controls_display(short_code_point(text.substr(0, size)));
     const std::size_t take = size == 0 ? 1 : size;
     if (size == 0 || control) {
       for (const char c : text.substr(0, take)) append_escaped_byte(out, c);
@@ -111,7 +98,7 @@ std::string json_string(std::string_view text) {
       out += first;
     } else if (static_cast<unsigned char>(first) < 0x20 || first == 0x7f) {
       append_json_escape(out, static_cast<unsigned char>(first));
-    } else if (const unsigned code = code_point(text.substr(0, size)); drives_terminal(code)) {
+    } else if (const auto code = short_code_point(text.substr(0, size)); controls_display(code)) {
       append_json_escape(out, code);
     } else {
       out += text.substr(0, size);
@@ -127,8 +114,8 @@ std::string json_for_terminal(std::string_view json) {
   out.reserve(json.size());
   while (!json.empty()) {
     const std::size_t size = std::max<std::size_t>(1, character_size(json));
-    if (const unsigned code = code_point(json.substr(0, size)); json.front() == 0x7f) append_json_escape(out, 0x7f);
-    else if (drives_terminal(code)) append_json_escape(out, code);
+    if (const auto code = short_code_point(json.substr(0, size)); json.front() == 0x7f) append_json_escape(out, 0x7f);
+    else if (controls_display(code)) append_json_escape(out, code);
     else out += json.substr(0, size);
     json.remove_prefix(size);
   }

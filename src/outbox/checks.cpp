@@ -23,16 +23,54 @@ std::string shown(std::string_view text) { return std::string(text.substr(0, cod
 constexpr std::size_t most_headers = 64;
 constexpr std::size_t longest_header = 4096;
 
+/// Whether a well-formed text has a character that breaks a line, drives a terminal, ends a C string or hides the order of the others.
+bool has_control_character(std::string_view text, bool tab_allowed) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if ((byte < 0x20 && !(tab_allowed && byte == '\t')) || byte == 0x7f) return true;
+    if (byte >= 0xc0 && controls_display(short_code_point(text.substr(i)))) return true;
+  }
+  return false;
+}
+
+/// `application/json`, `text/json; charset=utf-8`, `application/cloudevents+json`.
+bool is_json_type(std::string_view content_type) {
+  content_type = content_type.substr(0, content_type.find(';'));
+  while (content_type.ends_with(' ')) content_type.remove_suffix(1);
+  std::string type(content_type);
+  std::ranges::transform(type, type.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return type.ends_with("/json") || type.ends_with("+json");
+}
+
 }  // namespace
+
+bool nests_too_deep(std::string_view json) {
+  const auto opens = [](char c) { return c == '{' || c == '['; };
+  if (static_cast<std::size_t>(std::ranges::count_if(json, opens)) <= deepest_json) return false;
+  std::size_t depth = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      else if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (opens(c)) {
+      if (++depth > deepest_json) return true;
+    } else if ((c == '}' || c == ']') && depth > 0) {
+      --depth;
+    }
+  }
+  return false;
+}
 
 void check_name(std::string_view what, std::string_view text, bool may_be_empty) {
   const std::string name(what);
   if (text.empty() && !may_be_empty) refuse("the " + name + " is empty: give it one");
   if (text.size() > longest_name) refuse("the " + name + " has " + std::to_string(text.size()) + " bytes; at most 256 are allowed");
   if (!is_utf8(text)) refuse("the " + name + " is not well-formed UTF-8");
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) refuse("the " + name + " has a control character; leave it out");
-  }
+  if (has_control_character(text, false)) refuse("the " + name + " has a control character; leave it out");
 }
 
 void check_duration(std::string_view what, std::chrono::milliseconds time, std::chrono::milliseconds least) {
@@ -58,8 +96,20 @@ void check_fields(const event& event) {
     check_name("name of a header", name, false);
     if (value.size() > longest_header) refuse("the header '" + name + "' is longer than 4096 bytes");
     if (!is_utf8(value)) refuse("the header '" + name + "' is not well-formed UTF-8");
+    if (has_control_character(value, true)) refuse("the header '" + name + "' has a control character; leave it out");
   }
   check_duration("time to live of an event", event.time_to_live, std::chrono::milliseconds(0));
+  if (is_json_type(event.content_type) && nests_too_deep(event.payload)) {
+    refuse("the payload of an event nests deeper than 1024; flatten it, or give it another content type than JSON");
+  }
+}
+
+std::optional<std::string> inline_size_problem(std::size_t size, const outbox_options& options) {
+  // With a claim check the limit may have been higher when the event was published, but never above 16 MiB.
+  const auto limit = options.claim_check ? largest_inline : options.inline_limit;
+  if (size <= limit) return std::nullopt;
+  return "a payload of " + std::to_string(size) + " bytes is larger than the limit of " + std::to_string(limit) +
+         ": raise inline_limit, or give outbox_options::claim_check a place for such payloads";
 }
 
 void check_event(const event& what, const outbox_options& options) {
@@ -69,11 +119,8 @@ void check_event(const event& what, const outbox_options& options) {
     refuse("payload_ref, payload_sha256 and payload_size are set by the outbox: put the bytes into payload");
   }
   check_duration("delay of an event", what.delay, std::chrono::milliseconds(0));
-  if (what.payload.size() > options.inline_limit && !options.claim_check) {
-    refuse("a payload of " + std::to_string(what.payload.size()) + " bytes is larger than the limit of " +
-               std::to_string(options.inline_limit) + ": give outbox_options::claim_check a place for such payloads",
-           errc::too_large);
-  }
+  if (options.claim_check) return;
+  if (const auto problem = inline_size_problem(what.payload.size(), options)) refuse(*problem, errc::too_large);
 }
 
 void check_options(const outbox_options& options) {
@@ -84,7 +131,7 @@ void check_options(const outbox_options& options) {
   check_duration("dedup window", options.dedup_window, std::chrono::milliseconds(0));
   check_duration("overdue quota", options.quota.overdue, std::chrono::milliseconds(0));
   check_duration("timeout of the durability", options.safe.timeout, std::chrono::milliseconds(1));
-  if (options.inline_limit > (std::size_t{16} << 20U)) refuse("an inline_limit above 16 MiB would stall the server; use a claim check");
+  if (options.inline_limit > largest_inline) refuse("an inline_limit above 16 MiB would stall the server; use a claim check");
   if (options.max_deliveries == 0) refuse("max_deliveries is 0: no event could ever be delivered");
 }
 

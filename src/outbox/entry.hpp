@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// An entry: the JSON text that is kept for an event. Written here, except for what only the store knows; scripts never parse it.
+/// An entry: the JSON text that is kept for an event. Written here, except for what only the store knows; scripts parse it only
+/// for the key of an event whose claim is damaged.
 ///
 ///     {"v":1,"id":"...",<body>,"createdAt":1700000000000,"seq":17}
 
@@ -34,8 +35,8 @@ struct entry_content {
   std::string problem{};  ///< of read_or_explain: why it cannot be read
 };
 /// Fields that are not known are passed over: a later version may have written them. Throws errc::malformed for what is no entry, and
-/// errc::unsupported_type for one of another version. Checks names and headers as `publish` does: NUL in a type, a line break in a content
-/// type or 200 KB of a name are malformed.
+/// errc::unsupported_type for one of another version. Checks names, headers and the depth of JSON as `publish` does: NUL in a type, a
+/// line break in a content type or 200 KB of a name are malformed. The size of the payload is checked by the outbox, which knows its limit.
 [[nodiscard]] HOLDFAST_API entry_content read_entry(std::string_view text);
 
 /// Why an event has neither type nor payload.

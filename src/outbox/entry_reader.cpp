@@ -49,6 +49,8 @@ std::string document_of(json::value& value) {
     refuse_entry("its payload is neither object nor list");
   }
   while (!raw.empty() && raw.back() != '}' && raw.back() != ']') raw.remove_suffix(1);
+  // Kept as text by `publish`, whatever its content type.
+  if (nests_too_deep(raw)) refuse_entry("the payload of an event nests deeper than 1024");
   return std::string(raw);
 }
 

@@ -170,6 +170,8 @@ claimed outbox::sift(claimed result) const {
       why = "handed out " + std::to_string(one.deliveries - one.attempts - 1) + " times without a word from its handler";
     } else if (one.replays == 0 && one.event.time_to_live.count() > 0 && one.created_at + one.event.time_to_live < result.now) {
       why = "too late: its time to live of " + std::to_string(one.event.time_to_live.count()) + " ms is over";
+    } else if (const auto problem = outboxes::inline_size_problem(one.event.payload.size(), own.options)) {
+      why = *problem;  // written to the store by another program
     } else {
       try {
         own.fetch(one.event);

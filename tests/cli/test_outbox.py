@@ -109,6 +109,8 @@ class Outbox(CommandTest):
             ("type of an event has 200000 bytes", {"type": "x" * 200_000}),
             ("content type of an event has a control character", {"contentType": "text/plain\r\nX-Admin: 1"}),
             ("name of a header has a control character", {"headers": {"a\r\nb": "c"}}),
+            ("header 'a' has a control character", {"headers": {"a": "b\r\nc"}}),
+            ("larger than the limit of 262144", {"payload": {"a": "x" * 3_000_000}}),
             ("another event", {"key": "other"}),
         ]:
             with self.subTest(reason=reason):
@@ -125,6 +127,9 @@ class Outbox(CommandTest):
                 parked = self.show(bad)
                 self.assertEqual(parked["state"], "parked")
                 self.assertIn(reason, parked["last_error"])
+                if "limit" in reason:
+                    self.fine("outbox", "replay", *self.at, bad)
+                    self.assertEqual(self.work("--exec", "cat > /dev/null", "--inline-limit", "4000000")["done"], 1)
 
     # A C1 control (CSI), an override of the direction of text, and a line separator.
     TRICKS = "\u009b31m \u202etxt.exe\u202c \u2066x\u2069 \u200f \u2028"
@@ -174,11 +179,15 @@ class Outbox(CommandTest):
         self.assertEqual(stat.S_IMODE(os.stat(self.path("old.db")).st_mode), 0o664)
 
     def test_stored_text_cannot_drive_a_terminal(self):
-        id = self.publish("--key", self.TRICKS, "--header", f"h={self.TRICKS}", type=self.TRICKS, payload=json.dumps({"a": self.TRICKS}, ensure_ascii=False))
+        for words in (["--key", self.TRICKS], ["--header", f"h={self.TRICKS}"]):
+            self.assertIn("control character", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", *words))
+        id = self.publish(payload=json.dumps({"a": self.TRICKS}, ensure_ascii=False))
+        with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
+            db.execute("UPDATE identity_outbox_OUTBOX SET LAST_ERROR = ? WHERE ID = ?", (self.TRICKS, id))
         shown = self.fine("outbox", "show", *self.at, id)
         self.assert_harmless(shown)
         record = json.loads(shown)
-        self.assertEqual((record["type"], record["key"], record["headers"]["h"]), (self.TRICKS,) * 3, "escaped, not lost")
+        self.assertEqual(record["last_error"], self.TRICKS, "escaped, not lost")
         self.assertEqual(json.loads(record["payload"]), {"a": self.TRICKS})
         for words in (["list"], ["list", "--json"], ["explain", id], ["explain", id, "--json"]):
             self.assert_harmless(self.fine("outbox", words[0], *self.at, *words[1:]))

@@ -16,12 +16,12 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// A promise: something that has to be delivered. Texts are UTF-8 without control characters and at most 256 bytes, except payload and
-/// headers.
+/// A promise: something that has to be delivered. Texts are UTF-8 of at most 256 bytes, values of headers of at most 4096; without control
+/// characters (values may have tabs), line separators and characters that change the direction of text. Not so the payload.
 struct event {
   std::string type{};     ///< what happened: `ticket.created`. Not empty
   std::string key{};      ///< events of one key are delivered in the order in which they were published; empty: in any order
-  std::string payload{};  ///< any bytes
+  std::string payload{};  ///< any bytes; JSON, by its content type, at most 1024 deep
   std::string id{};       ///< a UUID in lower case; publishing it twice is publishing it once. Empty: `publish` makes one (version 7)
   std::string content_type = "application/json";
   std::map<std::string, std::string, std::less<>> headers{};  ///< for the receiver: `traceparent`, `tenant`... At most 64

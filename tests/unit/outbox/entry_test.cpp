@@ -61,14 +61,14 @@ TEST(OutboxEntry, IsWrittenAsDocumented) {
   const event what{.type = "ticket.created",
                    .key = "ticket-7",
                    .payload = R"({"n":1})",
-                   .headers = {{"tenant", "a\"b\n"}},
+                   .headers = {{"tenant", "a\"b\t"}},
                    .time_to_live = std::chrono::seconds(1),
                    .schema = "v3",
                    .aggregate_type = "ticket",
                    .aggregate_id = "7"};
   EXPECT_EQ(entry_text(id, entry_body(what), 1700000000000, 17),
             R"({"v":1,"id":"0192f0c1-2345-7abc-8def-0123456789ab","type":"ticket.created","key":"ticket-7","aggregateType":"ticket",)"
-            R"("aggregateId":"7","schema":"v3","contentType":"application/json","timeToLive":1000,"headers":{"tenant":"a\"b\u000a"},)"
+            R"("aggregateId":"7","schema":"v3","contentType":"application/json","timeToLive":1000,"headers":{"tenant":"a\"b\u0009"},)"
             R"("payload":{"n":1},"createdAt":1700000000000,"seq":17})");
   const auto read = read_entry(entry_text(id, entry_body(what), 1700000000000, 17));
   auto expected = what;
@@ -104,6 +104,36 @@ TEST(OutboxEntry, RefusesWhatPublishWouldRefuse) {
     EXPECT_EQ(content.what.key, "k");
     EXPECT_EQ(content.what.type, "");
   }
+}
+
+TEST(OutboxPublish, RefusesWhatHandlersMustNotMeet) {
+  const outbox box(make_memory_outbox(), {});
+  const auto refused = [&](event what, std::string_view reason) {
+    try {
+      (void)box.publish(std::move(what));
+      ADD_FAILURE() << reason;
+    } catch (const error& problem) {
+      EXPECT_NE(std::string_view(problem.what()).find(reason), std::string_view::npos) << problem.what();
+    }
+  };
+  // C1, a line separator, and each kind of character that changes the direction of text.
+  for (const char* mark :
+       {"\xc2\x80", "\xc2\x9b", "\xc2\x9f", "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xd8\x9c"}) {
+    refused({.type = std::string("a") + mark}, "type of an event has a control character");
+    refused({.type = "t", .key = std::string("a") + mark}, "key of an event has a control character");
+    refused({.type = "t", .headers = {{"a", std::string("b") + mark}}}, "header 'a' has a control character");
+  }
+  for (const char mark : {'\r', '\n', '\0', '\x1b', '\x7f'})
+    refused({.type = "t", .headers = {{"a", std::string("b") + mark}}}, "header 'a' has a control character");
+  refused({.type = "t", .payload = std::string(1025, '[') + std::string(1025, ']')}, "nests deeper than 1024");
+  refused({.type = "t", .payload = std::string(1025, '['), .content_type = "application/problem+JSON; charset=utf-8"}, "nests deeper");
+  // Neighbours of those characters, brackets in a text, and what is not JSON.
+  for (auto& fine : std::vector<event>{{.type = "\xc2\xa0\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xaa\xf0\x9f\x98\x80"},
+                                       {.type = "t", .headers = {{"a", "b\tc"}}},
+                                       {.type = "t", .payload = std::string(1024, '[') + std::string(1024, ']')},
+                                       {.type = "t", .payload = "[\"" + std::string(2000, '[') + "\\\"" + std::string(2000, '{') + "\"]"},
+                                       {.type = "t", .payload = std::string(2000, '['), .content_type = "text/plain"}})
+    EXPECT_NO_THROW((void)box.publish(std::move(fine)));
 }
 
 TEST(OutboxLane, KeepsAKeyWhereItIs) {
