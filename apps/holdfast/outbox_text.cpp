@@ -79,7 +79,8 @@ numbers of_check(const check_report& report) {
           {"without_entry", number(report.without_entry)},
           {"without_place", number(report.without_place)},
           {"without_head", number(report.without_head)},
-          {"bytes_off", report.bytes_off}};
+          {"bytes_off", report.bytes_off},
+          {"bad_fields", number(report.bad_fields)}};
 }
 
 void add_text(std::string& to, std::string_view name, std::string_view value) {

@@ -16,8 +16,6 @@ using redis::reply;
 
 namespace {
 
-timestamp moment(const reply& ms) { return timestamp(std::chrono::milliseconds(number_in(ms))); }
-
 std::optional<std::chrono::milliseconds> perhaps(const reply& ms) {
   if (ms.is_text() && ms.text().empty()) return std::nullopt;
   return std::chrono::milliseconds(number_in(ms));
@@ -142,7 +140,7 @@ claimed redis_backend::read_claimed(std::size_t lane, reply::list parts, std::si
                  .lane = lane,
                  .fence = number_in(parts.at(from + 1)),
                  .next = perhaps(parts.at(from + 2)),
-                 .now = moment(parts.at(from + 3))};
+                 .now = moment_in(parts.at(from + 3).text())};
   for (auto i = from + 4; i + 2 < parts.size(); i += 3) {
     const std::string_view numbers = parts[i + 1].text();
     const auto first = numbers.find(':');
@@ -239,8 +237,8 @@ scheduled redis_backend::schedule(std::size_t lane, std::string_view ticket, std
   const auto answer = run_safely(std::move(what), terms.how);
   const auto& parts = answer.elements();
   if (parts.at(0).text() == "full") throw full(parts);
-  scheduled result{.expires_at = moment(parts.at(1))};
-  if (!parts.at(2).text().empty()) result.before = moment(parts.at(2));
+  scheduled result{.expires_at = moment_in(parts.at(1).text())};
+  if (!parts.at(2).text().empty()) result.before = moment_in(parts.at(2).text());
   return result;
 }
 

@@ -67,7 +67,9 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] redis::reply run_safely(redis::command what, const durability& how) const;
   [[nodiscard]] bool repair_one(const redis_lane& lane, bool repair, std::string_view what, std::string_view name, std::string_view key);
   [[nodiscard]] claimed read_claimed(std::size_t lane, std::vector<redis::reply> parts, std::size_t from) const;
-  [[nodiscard]] std::vector<outbox_record> look_at(std::size_t lane, const std::vector<found_entry>& entries);
+  /// `claims`: their claims as they are kept, too.
+  [[nodiscard]] std::vector<outbox_record> look_at(std::size_t lane, const std::vector<found_entry>& entries,
+                                                   std::vector<std::string>* claims = nullptr);
   void note_layout(std::string_view prefix);
   void check_slots() const;
 

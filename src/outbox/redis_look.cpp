@@ -1,13 +1,16 @@
 #include <holdfast/error.hpp>
 
+#include "outbox/checks.hpp"
 #include "outbox/entry.hpp"
 #include "outbox/redis_backend.hpp"
 #include "outbox/redis_words.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -17,31 +20,38 @@ using redis::command;
 
 namespace {
 
-/// The seven parts of a claim, as the scripts write it; the key is not needed here.
+/// The seven parts of a claim, in the form that the scripts read (`parse` in lua_places). Any other text is a claim of nothing.
 struct progress_text {
   fence token = 0;
   std::uint32_t deliveries = 0, attempts = 0, replays = 0;
   std::string key{};
+  bool well_formed = false;
 
   explicit progress_text(std::string_view text) {
-    const auto part = [&] {
+    constexpr std::size_t number_count = 6;
+    constexpr std::array<std::int64_t, number_count> limits{9'000'000'000'000'000, 1'000'000'000,         1'000'000'000,
+                                                            1'000'000'000,         9'000'000'000'000'000, 9'000'000'000'000'000};
+    std::array<std::int64_t, number_count> numbers{};  // token, deliveries, attempts, replays, first failure, run
+    for (std::size_t i = 0; i < number_count; ++i) {
       const auto end = text.find(':');
-      const auto number = number_in(text.substr(0, end));
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      return number;
-    };
-    if (text.empty()) return;
-    token = part();
-    deliveries = static_cast<std::uint32_t>(part());
-    attempts = static_cast<std::uint32_t>(part());
-    replays = static_cast<std::uint32_t>(part());
-    (void)part();  // first failure
-    (void)part();  // run
+      if (end == std::string_view::npos || text.front() == '-') return;
+      const auto digits = text.substr(0, end);
+      const auto [read, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), numbers.at(i));
+      if (problem != std::errc{} || read != digits.data() + digits.size() || numbers.at(i) >= limits.at(i)) return;
+      text.remove_prefix(end + 1);
+    }
+    token = numbers[0];
+    deliveries = static_cast<std::uint32_t>(numbers[1]);
+    attempts = static_cast<std::uint32_t>(numbers[2]);
+    replays = static_cast<std::uint32_t>(numbers[3]);
     key = text;
+    well_formed = true;
   }
 };
 
-timestamp moment(std::string_view ms) { return timestamp(std::chrono::milliseconds(number_in(ms))); }
+/// The numbers in `:meta`.
+constexpr std::array<std::string_view, 13> meta_numbers{"seq",   "token",   "fence",    "bytes", "published", "duplicates", "claims",
+                                                        "acked", "retried", "parkings", "stale", "fired",     "orphans"};
 
 /// One step of HSCAN or ZSCAN: pairs of name and value.
 struct step {
@@ -103,7 +113,8 @@ outbox_stats redis_backend::stats(std::size_t lane) {
   return result;
 }
 
-std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::vector<found_entry>& entries) {
+std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::vector<found_entry>& entries,
+                                                  std::vector<std::string>* claims) {
   if (entries.empty()) return {};
   auto what = on(at(lane), scripts_.look);
   std::vector<outbox_record> result;
@@ -122,10 +133,11 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
   what.idempotent();
   const auto answer = client_->call(what);
   const auto& parts = answer.elements();
-  const auto now = moment(parts.at(0).text());
+  const auto now = moment_in(parts.at(0).text());
   for (std::size_t i = 0; i < result.size(); ++i) {
     auto& record = result[i];
     const progress_text progress(parts.at(1 + 5 * i).text());
+    if (claims != nullptr) claims->push_back(parts.at(1 + 5 * i).text());
     const auto& score = parts.at(2 + 5 * i).text();
     const auto& since = parts.at(3 + 5 * i).text();
     const auto& head = parts.at(4 + 5 * i).text();
@@ -137,11 +149,11 @@ std::vector<outbox_record> redis_backend::look_at(std::size_t lane, const std::v
     record.fence = progress.token;
     if (!since.empty()) {
       record.state = head == record.what.event.id ? event_state::blocking : event_state::parked;
-      record.until = moment(since);
+      record.until = moment_in(since);
     } else if (!score.empty()) {
-      if (moment(score) > now) {
+      if (moment_in(score) > now) {
         record.state = record.fence != 0 ? event_state::claimed : event_state::waiting;
-        record.until = moment(score);
+        record.until = moment_in(score);
       }
     } else {
       record.state = event_state::following;
@@ -199,7 +211,7 @@ scan_page redis_backend::scan(std::size_t lane, scan_what what, std::string_view
     record.what.lane = lane;
     record.what.deliveries = 0;
     record.state = event_state::waiting;
-    record.until = moment(part.pairs[i].second);
+    record.until = moment_in(part.pairs[i].second);
     page.records.push_back(std::move(record));
   }
   if (!tickets) page.records = look_at(lane, found);
@@ -215,6 +227,9 @@ bool redis_backend::repair_one(const redis_lane& lane, bool repair, std::string_
 check_report redis_backend::check(std::size_t lane, bool repair) {
   const auto& own = at(lane);
   check_report report;
+  for (const auto name : meta_numbers) {
+    if (repair_one(own, repair, "meta", name, {})) ++report.bad_fields;
+  }
   const auto marks = client_->call(command("HMGET").key(own[redis_lane::meta]).arg("seq").arg("acked").idempotent()).elements();
   // What leads to nothing.
   for (const auto place : {redis_lane::pending, redis_lane::parked}) {
@@ -236,10 +251,11 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
     std::vector<command> questions;
     questions.reserve(pairs.size());
     for (const auto& [member, score] : pairs) {
-      if (member.size() < follower_tail) throw error(errc::malformed, "'" + own[redis_lane::followers] + "' holds what no outbox wrote");
-      keys.insert(member.substr(0, member.size() - follower_tail));
-      following.insert(member.substr(member.size() - id_length));
-      questions.push_back(command("HEXISTS").key(own[redis_lane::entries]).arg(member.substr(member.size() - id_length)).idempotent());
+      // One that is shorter, which no outbox wrote, leads to no entry.
+      const auto id = member.substr(member.size() - std::min(member.size(), id_length));
+      if (member.size() >= follower_tail) keys.insert(member.substr(0, member.size() - follower_tail));
+      following.insert(id);
+      questions.push_back(command("HEXISTS").key(own[redis_lane::entries]).arg(id).idempotent());
     }
     if (questions.empty()) return;
     const auto answers = client_->pipeline(questions);
@@ -247,8 +263,12 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
       if (answers.at(i).integer() == 0 && repair_one(own, repair, "follower", pairs[i].first, {})) ++report.without_entry;
     }
   });
+  std::unordered_map<std::string, std::string> keys_of_heads;
   scan_all(*client_, "HSCAN", own[redis_lane::heads], [&](const auto& pairs) {
-    for (const auto& [key, id] : pairs) keys.insert(key);
+    for (const auto& [key, id] : pairs) {
+      keys.insert(key);
+      keys_of_heads.emplace(id, key);
+    }
   });
   for (const auto& key : keys) {
     if (repair_one(own, repair, "key", key, {})) ++report.without_head;
@@ -264,10 +284,21 @@ check_report redis_backend::check(std::size_t lane, bool repair) {
       bytes += text.size();
       found.push_back({.id = id, .text = text});
     }
-    const auto records = look_at(lane, found);
-    for (const auto& one : records) {
-      if (one.state != event_state::following || following.contains(one.what.event.id)) continue;
-      if (repair_one(own, repair, "entry", one.what.event.id, one.what.event.key)) ++report.without_place;
+    std::vector<std::string> claims;
+    const auto records = look_at(lane, found, &claims);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const auto& one = records[i];
+      const auto& id = one.what.event.id;
+      const progress_text progress(claims.at(i));
+      std::string key = one.what.event.key;
+      // Neither its entry nor its claim say which one.
+      if (const auto head = keys_of_heads.find(id); one.what.event.type.empty() && !progress.well_formed && head != keys_of_heads.end())
+        key = head->second;
+      const bool suspect = !progress.well_formed ? !claims[i].empty() || !key.empty() : progress.key != key;
+      const bool in_its_lane = key.empty() || lane_of(key, lanes_.size()) == lane;
+      if (suspect && in_its_lane && repair_one(own, repair, "claim", id, key)) ++report.bad_fields;
+      if (one.state != event_state::following || following.contains(id)) continue;
+      if (repair_one(own, repair, "entry", id, key)) ++report.without_place;
     }
   });
   report.events = seen.size();

@@ -16,7 +16,7 @@ local function over_quota(quota, fresh, bytes)
     if used + fresh > events then return {'full', 'events', F(used), F(events)} end
   end
   if size > 0 then
-    local used = tonumber(call('HGET', META, 'bytes') or 0)
+    local used = meta_number('bytes')
     if used + bytes > size then return {'full', 'bytes', F(used), F(size)} end
   end
   if overdue > 0 then
@@ -51,7 +51,7 @@ local function add_all(items, known)
     local found = call('HMGET', HEADS, unpack(keys))
     for i, key in ipairs(keys) do heads[key] = found[i] end
   end
-  local sequence = tonumber(call('HGET', META, 'seq') or 0)
+  local sequence = last_sequence()
   local before = first_score(PENDING)
   local earliest
   local entries, pending, claims, new_heads, followers, done = {}, {}, {}, {}, {}, {}
@@ -285,7 +285,7 @@ local values = call('HMGET', META, unpack(names))
 local first = math.min(first_score(PENDING) or now, first_score(EXPIRY) or now)
 local reply = {call('HLEN', ENTRIES), call('ZCARD', PENDING), call('ZCARD', FOLLOWERS), call('ZCARD', PARKED), call('HLEN', TICKETS),
   call('ZCARD', DONE), F(math.max(now - first, 0))}
-for i = 1, #names do reply[#reply + 1] = values[i] or '0' end
+for i = 1, #names do reply[#reply + 1] = F(whole(values[i]) or 0) end
 return reply
 )lua";
 
@@ -305,7 +305,8 @@ end
 return reply
 )lua";
 
-/// ARGV: what, then its arguments. One repair at a time, checked again here: what was found may have been in motion.
+/// ARGV: what, then its arguments. One repair at a time, checked again here: what was found may have been in motion. The form of a claim is
+/// that of `parse` in lua_places.
 inline constexpr std::string_view lua_repair = R"lua(
 local what = ARGV[1]
 if what == 'pending' or what == 'parked' then
@@ -337,7 +338,7 @@ elseif what == 'entry' then
   if ARGV[3] == '1' then
     local head = key ~= '' and call('HGET', HEADS, key)
     if head and head ~= id then
-      local sequence = call('HINCRBY', META, 'seq', 1)
+      local sequence = next_sequence()
       call('ZADD', FOLLOWERS, 0, key .. '\0' .. string.format('%016.0f%015.0f', sequence, now) .. id)
     else
       if key ~= '' then
@@ -367,11 +368,44 @@ elseif what == 'key' then
     mark()
   end
   return 1
+elseif what == 'claim' then
+  local id, key = ARGV[2], ARGV[4]
+  if call('HEXISTS', ENTRIES, id) == 0 then return 0 end
+  local claim = call('HGET', CLAIMS, id)
+  local t, d, a, r, f, n, k = string.match(claim or '', '^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(.*)$')
+  local good = t and whole(t) and #d <= 9 and #a <= 9 and #r <= 9 and whole(f) and whole(n)
+  local pending = call('ZSCORE', PENDING, id)
+  local head = key ~= '' and call('HGET', HEADS, key)
+  -- A claim agrees with its entry, or with the head of its key: then the entry is wrong, and whoever claims it parks it.
+  if good and (k == key or call('HGET', HEADS, k) == id or not (pending or head == id)) then return 0 end
+  -- Those behind another one, and those without a key, have a claim when they were handed out.
+  if not claim and (key == '' or not (pending or call('ZSCORE', PARKED, id))) then return 0 end
+  if ARGV[3] == '1' then
+    local numbers = good and table.concat({t, d, a, r, f, n}, ':') or '0:0:0:0:0:0'
+    call('HSET', CLAIMS, id, numbers .. ':' .. key)
+    if pending and head and head ~= id then
+      call('ZREM', PENDING, id)
+      call('ZADD', FOLLOWERS, 0, key .. '\0' .. string.format('%016.0f%015.0f', next_sequence(), now) .. id)
+    elseif pending and key ~= '' then
+      call('HSET', HEADS, key, id)
+    end
+  end
+  return 1
+elseif what == 'meta' then
+  local name = ARGV[2]
+  local text = call('HGET', META, name)
+  if not text or whole(text) then return 0 end
+  if ARGV[3] == '1' then
+    if name == 'token' or name == 'fence' then next_number(name)
+    elseif name == 'seq' then next_sequence()
+    else call('HSET', META, name, '0') end
+  end
+  return 1
 end
 -- bytes: how far the count is off, known only when nothing changed meanwhile
 if call('HGET', META, 'seq') ~= ARGV[4] or call('HGET', META, 'acked') ~= (ARGV[5] ~= '' and ARGV[5]) then return 0 end
 if call('HLEN', ENTRIES) ~= tonumber(ARGV[6]) then return 0 end
-local off = tonumber(call('HGET', META, 'bytes') or 0) - tonumber(ARGV[2])
+local off = meta_number('bytes') - tonumber(ARGV[2])
 if ARGV[3] == '1' and off ~= 0 then call('HSET', META, 'bytes', ARGV[2]) end
 return off
 )lua";

@@ -28,8 +28,14 @@ do
   if plain and tonumber(ARGV[4]) > 0 then
     for _, mark in ipairs(call('ZMSCORE', KEYS[9], unpack(ids))) do if mark then plain = false end end
   end
+  local facts = plain and call('HMGET', meta, 'seq', 'bytes', 'published')
   if plain then
-    local facts = call('HMGET', meta, 'seq', 'bytes', 'published')
+    -- Digits, as scripts write them: what follows begins again where they are not.
+    for _, fact in ipairs(facts) do
+      if fact and (not string.find(fact, '^%d+$') or tonumber(fact) >= 9e15) then plain = false end
+    end
+  end
+  if plain then
     local before = tonumber(call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
     local sequence, bytes, published = tonumber(facts[1] or 0), tonumber(facts[2] or 0), tonumber(facts[3] or 0)
     local at = format('%d', now)
@@ -63,6 +69,10 @@ do
   local now = format('%d', math.floor(us / 1000))
   local facts = call('HMGET', meta, 'paused', 'token', 'claims')
   local plain = facts[1] ~= '1' and call('EXISTS', KEYS[6]) == 0
+  for i = 2, 3 do
+    local fact = facts[i]
+    if fact and (not string.find(fact, '^%d+$') or tonumber(fact) >= 9e15) then plain = false end
+  end
   if plain and owner ~= '' then plain = string.sub(call('GET', KEYS[4]) or '', 1, #owner + 1) == owner .. '|' end
   local due = plain and call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[1])
   local out = {'empty', '0', '', now}
@@ -97,7 +107,7 @@ do
   end
   if plain then
     local next = call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]
-    if next then out[3] = format('%d', math.max(next - now, 0)) end
+    if next then out[3] = format('%d', math.min(math.max(next - now, 0), 3.2e11)) end
     return out
   end
 end
@@ -141,8 +151,10 @@ do
     if window > 0 then call('ZADD', KEYS[9], unpack(remember)) end
     local old = math.max(call('ZCOUNT', KEYS[9], '-inf', format('%d', now - window)), call('ZCARD', KEYS[9]) - ARGV[3])
     if old > 0 then call('ZREMRANGEBYRANK', KEYS[9], 0, math.min(old, 1000) - 1) end
-    if bytes > 0 then call('HINCRBY', KEYS[12], 'bytes', -bytes) end
-    call('HINCRBY', KEYS[12], 'acked', #ids)
+    -- What is no number begins again, as in write_counts.
+    local sum = bytes > 0 and redis.pcall('HINCRBY', KEYS[12], 'bytes', -bytes)
+    if sum and (type(sum) == 'table' or sum < 0) then call('HSET', KEYS[12], 'bytes', '0') end
+    if type(redis.pcall('HINCRBY', KEYS[12], 'acked', #ids)) == 'table' then call('HSET', KEYS[12], 'acked', format('%d', #ids)) end
     return {table.concat(done), 0, 'empty', '0', '', at}
   end
 end

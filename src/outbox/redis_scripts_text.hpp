@@ -17,8 +17,21 @@ local now = math.floor(us / 1000)
 local function F(x) return string.format('%d', x) end
 local counts = {}
 local function count(name, by) counts[name] = (counts[name] or 0) + by end
+-- A number that a script wrote, or nil: other programs can write to the store. Below 9e15 each whole number has a next one.
+local function whole(text)
+  if not text or #text > 16 or not string.match(text, '^%d+$') then return nil end
+  local n = tonumber(text)
+  return n < 9e15 and n or nil
+end
+local function meta_number(name) return whole(call('HGET', META, name)) or 0 end
 local function write_counts()
-  for name, by in pairs(counts) do if by ~= 0 then call('HINCRBY', META, name, F(by)) end end
+  for name, by in pairs(counts) do
+    if by ~= 0 then
+      local sum = redis.pcall('HINCRBY', META, name, F(by))
+      -- What is no number begins again, and fsck counts what can be counted.
+      if type(sum) == 'table' or sum < 0 then call('HSET', META, name, F(math.max(by, 0))) end
+    end
+  end
 end
 local function first_score(key)
   local first = call('ZRANGE', key, 0, 0, 'WITHSCORES')
@@ -29,14 +42,39 @@ local function mark_if_earlier(before)
   local first = first_score(PENDING)
   if first and (not before or first < before) then mark() end
 end
+-- The largest token or fence that is noted anywhere. Of a claim it is the first number.
+local function largest_noted()
+  local largest = math.max(meta_number('token'), meta_number('fence'))
+  local cursor = '0'
+  repeat
+    local part = call('HSCAN', CLAIMS, cursor, 'COUNT', 1000)
+    cursor = part[1]
+    for i = 2, #part[2], 2 do largest = math.max(largest, whole(string.match(part[2][i], '^(%d+):')) or 0) end
+  until cursor == '0'
+  return largest
+end
+-- Tokens and fences never go back: where the last one cannot be read, the next one is larger than all that are noted, and than the clock.
 local function next_number(name)
-  local n = math.max(tonumber(call('HGET', META, name) or 0) + 1, us)
+  local text = call('HGET', META, name)
+  local last = text and (whole(text) or largest_noted()) or 0
+  local n = math.max(last + 1, us)
   call('HSET', META, name, F(n))
   return n
 end
+-- Sequences count from 1. Where the last one cannot be read they go on from the clock, which is larger than all before.
+local function last_sequence()
+  local text = call('HGET', META, 'seq')
+  return text and (whole(text) or us) or 0
+end
+local function next_sequence()
+  local n = last_sequence() + 1
+  call('HSET', META, 'seq', F(n))
+  return n
+end
+-- At most ten years: a time that no script wrote may be infinite.
 local function until_first(key)
   local first = first_score(key)
-  return first and F(math.max(first - now, 0)) or ''
+  return first and F(math.min(math.max(first - now, 0), 3.2e11)) or ''
 end
 local function holds_lock(owner)
   local value = call('GET', LOCK)
@@ -55,21 +93,27 @@ end
 /// A claim is `token:deliveries:attempts:replays:first failure:run:key`; of an event that was parked and whose followers are to be parked,
 /// too, `run` is the token of whoever parked it, who may say so again when the answer was lost. Until they are, it stays in `pending`: whoever
 /// claims next goes on with it. A follower is its key, NUL, 16 digits of its sequence, 15 of its time, its id; all with score 0, so that they
-/// are in the order of their bytes.
+/// are in the order of their bytes. A claim that no script wrote is taken for none, with the key of its entry: the one place where a script
+/// reads an entry.
 inline constexpr std::string_view lua_places = R"lua(
 local states, scores, heads, queues = {}, {}, {}, {}
 local touched, touched_ids, changed_keys, changed_key_list = {}, {}, {}, {}
 local dead, dead_ids, gone = {}, {}, {}
 local chunk = 1
 local function fresh(key) return {t = '0', d = 0, a = 0, r = 0, f = '0', n = 0, k = key} end
-local function parse(text)
+local function key_of_entry(id)
+  local read, entry = pcall(cjson.decode, call('HGET', ENTRIES, id) or '')
+  return read and type(entry) == 'table' and type(entry.key) == 'string' and entry.key or ''
+end
+local function parse(text, id)
   if not text then return false end
   local t, d, a, r, f, n, k = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(.*)$')
+  if not t or not whole(t) or #d > 9 or #a > 9 or #r > 9 or not whole(f) or not whole(n) then return fresh(key_of_entry(id)) end
   return {t = t, d = tonumber(d), a = tonumber(a), r = tonumber(r), f = f, n = tonumber(n), k = k}
 end
 local function state(id)
   local s = states[id]
-  if s == nil then s = parse(call('HGET', CLAIMS, id)); states[id] = s end
+  if s == nil then s = parse(call('HGET', CLAIMS, id), id); states[id] = s end
   return s
 end
 local function score(id)
@@ -82,7 +126,7 @@ local function preload(ids)
   local claims = call('HMGET', CLAIMS, unpack(ids))
   local places = call('ZMSCORE', PENDING, unpack(ids))
   for i, id in ipairs(ids) do
-    if states[id] == nil then states[id] = parse(claims[i]) end
+    if states[id] == nil then states[id] = parse(claims[i], id) end
     if scores[id] == nil then scores[id] = tonumber(places[i]) or false end
   end
 end
@@ -125,7 +169,7 @@ local function advance(key, left, token, deadline)
   if left > 0 then
     s.t = token; s.n = left; s.d = s.d + 1; scores[id] = deadline
   else
-    s.t = '0'; s.n = 0; scores[id] = tonumber(string.sub(m, -51, -37))
+    s.t = '0'; s.n = 0; scores[id] = whole(string.sub(m, -51, -37)) or now
   end
   states[id] = s
   touch(id)
@@ -240,6 +284,13 @@ local function take(id, entry, token, lease, run, left, out)
     return
   end
   local s = state(id) or fresh('')
+  -- Of a key only the first event is pending. Otherwise another program wrote this claim: settling it failed the first time.
+  if s.k ~= '' and s.d > 0 and head(s.k) ~= id then
+    s.k = key_of_entry(id)
+    if s.k ~= '' and head(s.k) ~= id then
+      if head(s.k) then s.k = '' else set_head(s.k, id) end
+    end
+  end
   local first_time = s.d == 0
   s.d = s.d + 1; s.t = token; s.n = 1
   states[id] = s
@@ -254,7 +305,7 @@ local function take(id, entry, token, lease, run, left, out)
       local m = peek(s.k, s.n + #ids)
       if not m then break end
       ids[#ids + 1] = string.sub(m, -36)
-      times[#times + 1] = tonumber(string.sub(m, -51, -37))
+      times[#times + 1] = whole(string.sub(m, -51, -37)) or now
     end
     if #ids == 0 then return end
     local texts = call('HMGET', ENTRIES, unpack(ids))
@@ -262,7 +313,8 @@ local function take(id, entry, token, lease, run, left, out)
     for i, follower in ipairs(ids) do
       local text = texts[i]
       if times[i] > now or not text or #text > left.bytes then stop = true; break end
-      local f = parse(claims[i]) or fresh(s.k)
+      local f = parse(claims[i], follower) or fresh(s.k)
+      f.k = s.k
       f.d = f.d + 1
       give(out, left, follower, text, f)
       s.n = s.n + 1
@@ -294,12 +346,16 @@ for from = 1, #due, 100 do
   local claims = call('HMGET', CLAIMS, unpack(ids))
   for i, id in ipairs(ids) do
     if left.events == 0 then stop = true; break end
-    if states[id] == nil then states[id] = parse(claims[i]) end
+    if states[id] == nil then states[id] = parse(claims[i], id) end
     local s = states[id]
-    if s and s.t == '0' and s.n ~= 0 then
+    if s and s.t == '0' and s.n ~= 0 and call('ZSCORE', PARKED, id) then
       -- Parked, and whoever did it did not come to those behind it.
-      local _, parked = park_behind(s.k, to_park)
-      to_park = to_park - parked
+      if head(s.k) == id then
+        local _, parked = park_behind(s.k, to_park)
+        to_park = to_park - parked
+      else
+        call('ZREM', PENDING, id)
+      end
     elseif #out > 4 and texts[i] and #texts[i] > left.bytes then
       stop = true; break
     else
@@ -413,7 +469,8 @@ if continue then
     local fence
     for _, key in ipairs(finished) do
       local id = head(key)
-      if id and left.events > 0 and (score(id) or now + 1) <= now and state(id).t == '0' then
+      local s = id and state(id)
+      if s and left.events > 0 and (score(id) or now + 1) <= now and s.t == '0' then
         local text = call('HGET', ENTRIES, id)
         if #out == 4 or not text or #text <= left.bytes then
           if not fence then fence = F(next_number('token')) end
@@ -450,7 +507,7 @@ for i, id in ipairs(ARGV) do
     call('HDEL', ERRORS, id)
     local at = s.k ~= '' and head(s.k)
     if at and at ~= id then
-      local sequence = call('HINCRBY', META, 'seq', 1)
+      local sequence = next_sequence()
       call('ZADD', FOLLOWERS, 0, s.k .. '\0' .. string.format('%016.0f%015.0f', sequence, now) .. id)
       scores[id] = nil
     else

@@ -72,6 +72,7 @@ check_report& check_report::operator+=(const check_report& other) noexcept {
   without_place += other.without_place;
   without_head += other.without_head;
   bytes_off += other.bytes_off;
+  bad_fields += other.bad_fields;
   return *this;
 }
 

@@ -611,6 +611,150 @@ TEST(OutboxOnRedis, ParksWhatPublishWouldRefuse) {
   }
 }
 
+/// An outbox of its own, in which another program writes.
+struct written_by_others {
+  const redis_server::endpoint& server = shared_server<redis_server>();
+  std::string prefix = "{" + server.unique_prefix("others") + "}";
+  outbox box = open(server.url()).outbox({.prefix = prefix});
+  redis::client direct{server.url()};
+
+  void set(const std::string& hash, const std::string& field, const std::string& text) const {
+    (void)direct.call(redis::command("HSET").key(prefix + ":" + hash).arg(field).arg(text));
+  }
+  /// The ids of what comes and is acknowledged. Leases are short: what cannot be settled comes again.
+  [[nodiscard]] std::vector<std::string> deliver_all() const {
+    std::vector<std::string> delivered;
+    for (int round = 0; round < 6; ++round) {
+      const auto claimed = box.claim({.lease = std::chrono::milliseconds(20)});
+      for (const auto& one : claimed.events) {
+        if (box.ack(claimed.fence, one)) delivered.push_back(one.event.id);
+      }
+      if (claimed.events.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    }
+    return delivered;
+  }
+};
+
+TEST(OutboxOnRedis, GoesOnWithAClaimThatNoScriptWrote) {
+  const std::vector<std::string> claims{"",
+                                        "x",
+                                        "0:0",
+                                        "-1:-1:-1:-1:-1:-1:k",
+                                        "nan:inf:0:0:0:0:k",
+                                        "99999999999999999999:9:9:9:9:9:k",
+                                        "1:99999999999:0:0:0:0:k",
+                                        "0:0:0:0:0:999999999:k",
+                                        "0:0:0:0:0:0:\r\nEvil"};
+  for (const auto& claim : claims) {
+    for (const char* key : {"", "k"}) {
+      for (const bool repair : {false, true}) {
+        SCOPED_TRACE("'" + claim + "' of key '" + key + (repair ? "', repaired" : "'"));
+        const written_by_others store;
+        const auto bad = store.box.publish({.type = "t", .key = key}).id;
+        const auto behind = store.box.publish({.type = "t", .key = "k"}).id;
+        const auto other = store.box.publish({.type = "t", .key = "other"}).id;
+        store.set("claims", bad, claim);
+        EXPECT_EQ(store.box.scan(scan_what::all).records.size(), 3U);
+        // A claim that a script could have written for this key, and one that says as much as none.
+        const bool harmless = *key == '\0' ? claim.empty() : claim == "0:0:0:0:0:999999999:k";
+        EXPECT_EQ(store.box.check().bad_fields, harmless ? 0U : 1U);
+        if (repair) {
+          (void)store.box.check(true);
+          EXPECT_TRUE(store.box.check().well());
+        }
+        auto delivered = store.deliver_all();
+        EXPECT_EQ(std::count(delivered.begin(), delivered.end(), bad), 1);
+        EXPECT_EQ(std::count(delivered.begin(), delivered.end(), behind), 1);
+        EXPECT_EQ(std::count(delivered.begin(), delivered.end(), other), 1);
+        if (*key != '\0') {
+          EXPECT_LT(std::find(delivered.begin(), delivered.end(), bad), std::find(delivered.begin(), delivered.end(), behind));
+        }
+        EXPECT_TRUE(store.box.check().well());
+      }
+    }
+  }
+}
+
+TEST(OutboxOnRedis, FindsAClaimThatLostItsKey) {
+  for (const bool gone : {false, true}) {
+    const written_by_others store;
+    const auto bad = store.box.publish({.type = "t", .key = "k"}).id;
+    const auto behind = store.box.publish({.type = "t", .key = "k"}).id;
+    if (gone) (void)store.server.run({"HDEL", store.prefix + ":claims", bad});
+    else store.set("claims", bad, "0:0:0:0:0:0:");
+    EXPECT_EQ(store.box.check(true).bad_fields, 1U);
+    EXPECT_TRUE(store.box.check().well());
+    EXPECT_EQ(store.deliver_all(), (std::vector<std::string>{bad, behind}));
+  }
+}
+
+TEST(OutboxOnRedis, GoesOnWithNumbersThatNoScriptWrote) {
+  for (const std::string name : {"token", "fence", "seq", "bytes", "published", "claims", "acked", "parkings"}) {
+    for (const std::string text : {"abc", "", "-5", "nan", "inf", "1e308", "99999999999999999999"}) {
+      for (const bool repair : {false, true}) {
+        SCOPED_TRACE(name + " '" + text + (repair ? "', repaired" : "'"));
+        const written_by_others store;
+        // Ahead of the clock, as after it went back.
+        constexpr fence ahead = 5'000'000'000'000'000;
+        for (const char* number : {"token", "fence"}) store.set("meta", number, std::to_string(ahead));
+        (void)store.box.publish({.type = "t", .key = "k"});
+        const auto first = store.box.claim({.lease = std::chrono::hours(1)});
+        const auto held = store.box.lock(0, "a", std::chrono::hours(1));
+        EXPECT_GT(first.fence, ahead);
+        EXPECT_GT(held.fence, ahead);
+        EXPECT_TRUE(store.box.unlock(0, "a"));
+        store.set("meta", name, text);
+        EXPECT_EQ(store.box.check().bad_fields, 1U);
+        if (repair) {
+          (void)store.box.check(true);
+          EXPECT_TRUE(store.box.check().well());
+        }
+        for (const char* key : {"", "k", ""}) (void)store.box.publish({.type = "t", .key = key});
+        EXPECT_TRUE(store.box.ack(first.fence, first.events.at(0)));
+        const auto second = store.box.claim();
+        EXPECT_GT(second.fence, first.fence) << "a token never goes back";
+        EXPECT_EQ(second.events.size(), 3U);
+        for (const auto& one : second.events) EXPECT_TRUE(store.box.ack(second.fence, one));
+        EXPECT_GT(store.box.lock(0, "b", std::chrono::hours(1)).fence, held.fence) << "a fence never goes back";
+        const auto stats = store.box.stats();
+        EXPECT_EQ(stats.events, 0U);
+        for (const auto number : {stats.bytes, stats.published, stats.claims, stats.acked, stats.parkings}) EXPECT_LT(number, 1000U);
+      }
+    }
+  }
+}
+
+TEST(OutboxOnRedis, GoesOnWithFollowersAndTimesThatNoScriptWrote) {
+  const written_by_others store;
+  const auto first = store.box.publish({.type = "t", .key = "k"}).id;
+  const auto second = store.box.publish({.type = "t", .key = "k"}).id;
+  const auto endless = store.box.publish({.type = "t"}).id;
+  (void)store.server.run({"ZADD", store.prefix + ":pending", "inf", endless});
+  for (const std::string_view member : {std::string_view("k\0junk", 6), std::string_view("short")})
+    (void)store.direct.call(redis::command("ZADD").key(store.prefix + ":followers").arg("0").arg(member));
+  EXPECT_EQ(store.box.scan(scan_what::all).records.size(), 3U);
+  EXPECT_EQ(store.deliver_all(), (std::vector<std::string>{first, second}));
+  EXPECT_EQ(store.box.check(true).without_entry, 1U) << "of the one that is behind no key";
+  EXPECT_TRUE(store.box.check().well());
+}
+
+/// The limit is that of the outbox: what was published with a higher one is delivered where that is given.
+TEST(OutboxOnRedis, ParksAPayloadAboveTheLimit) {
+  const written_by_others store;
+  const auto bad = store.box.publish({.type = "t", .key = "k"}).id;
+  const auto good = store.box.publish({.type = "t", .key = "k"}).id;
+  store.set("entries", bad, entry_of_size(bad, 262'145));
+  store.set("entries", good, entry_of_size(good, 262'144));
+  EXPECT_EQ(store.deliver_all(), std::vector<std::string>{good});
+  EXPECT_EQ(store.box.find(bad)->state, event_state::parked);
+  EXPECT_NE(store.box.find(bad)->what.last_error.find("larger than the limit of 262144"), std::string::npos);
+  EXPECT_EQ(store.box.replay(std::vector<std::string>{bad}), 1U);
+  const auto roomy = open(store.server.url()).outbox({.prefix = store.prefix, .inline_limit = std::size_t{1} << 20U});
+  const auto claimed = roomy.claim();
+  ASSERT_EQ(claimed.events.size(), 1U);
+  EXPECT_EQ(claimed.events[0].event.payload.size(), 262'145U);
+}
+
 TEST(OutboxOnRedis, ATicketThatCannotBeReadBecomesAParkedEvent) {
   const auto& server = shared_server<redis_server>();
   const auto prefix = "{" + server.unique_prefix("ticket") + "}";

@@ -234,7 +234,13 @@ struct check_report {
   std::uint64_t without_head = 0;   ///< keys whose events wait behind nothing. Repair makes the first one due
   std::int64_t bytes_off = 0;       ///< the count of bytes differs from what is there by this. Repair sets it
 
-  [[nodiscard]] bool well() const noexcept { return without_entry == 0 && without_place == 0 && without_head == 0 && bytes_off == 0; }
+  /// Claims and counters that hold what no outbox writes there, and counts of events and tickets that are off. Repair derives them from
+  /// what is there; a token or fence never goes back.
+  std::uint64_t bad_fields = 0;
+
+  [[nodiscard]] bool well() const noexcept {
+    return without_entry == 0 && without_place == 0 && without_head == 0 && bytes_off == 0 && bad_fields == 0;
+  }
   check_report& operator+=(const check_report& other) noexcept;
 };
 
