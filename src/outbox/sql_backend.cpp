@@ -7,6 +7,7 @@
 #include "sql/unfilled_column.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -59,6 +60,10 @@ std::string text_in(const sql::rows& from, std::size_t row, std::size_t column) 
 
 sql_row read_row(const sql::rows& from, std::size_t row) {
   const auto number = [&](std::size_t column) { return number_in(from, row, column); };
+  // Other programs can write to the table: a negative size would be added to what is kept.
+  const auto count = [&](std::size_t column) {
+    return std::clamp<std::int64_t>(number(column), 0, std::numeric_limits<std::int32_t>::max());
+  };
   sql_row made{.seq = number(0), .id = text_in(from, row, 1), .key = text_in(from, row, 2)};
   if (const auto* queue = std::get_if<std::string>(&from.at(row, 3))) made.queue = *queue;
   if (const auto* due = std::get_if<std::int64_t>(&from.at(row, 4))) made.due = *due;
@@ -66,10 +71,10 @@ sql_row read_row(const sql::rows& from, std::size_t row) {
   made.at = number(6);
   made.token = number(7);
   made.run = number(8);
-  made.deliveries = number(9);
-  made.attempts = number(10);
-  made.replays = number(11);
-  made.bytes = number(12);
+  made.deliveries = count(9);
+  made.attempts = count(10);
+  made.replays = count(11);
+  made.bytes = count(12);
   made.created = number(13);
   made.number = number(14);
   made.last_error = text_in(from, row, 15);

@@ -187,12 +187,20 @@ check_report sql_backend::check(std::size_t lane, bool repair) {
     const auto found = ask(in, say_.count, {number, number, number});
     report.events = static_cast<std::uint64_t>(number_in(found, 0, 0));
     report.bytes_off = number_in(found, 0, 4) - number_in(found, 0, 1);
-    if (repair) {
-      counts.events = number_in(found, 0, 0) - number_in(found, 0, 3);
-      counts.bytes = -report.bytes_off;
-      counts.tickets = number_in(found, 0, 2) - number_in(found, 0, 5);
-      write_tally(in, lane, counts);
+    counts.events = number_in(found, 0, 0) - number_in(found, 0, 3);
+    counts.bytes = -report.bytes_off;
+    counts.tickets = number_in(found, 0, 2) - number_in(found, 0, 5);
+    report.bad_fields = (counts.events != 0 ? 1U : 0U) + (counts.tickets != 0 ? 1U : 0U);
+    // Those cannot be counted again. They only grow, so a negative one was written by another program.
+    const auto sums = read_tallies(in, lane);
+    for (const auto counter :
+         {&tally_sheet::published, &tally_sheet::duplicates, &tally_sheet::claims, &tally_sheet::acked, &tally_sheet::retried,
+          &tally_sheet::parkings, &tally_sheet::stale, &tally_sheet::fired, &tally_sheet::orphans}) {
+      if (sums.*counter >= 0) continue;
+      counts.*counter = -(sums.*counter);
+      ++report.bad_fields;
     }
+    if (repair) write_tally(in, lane, counts);
     return report;
   });
 }

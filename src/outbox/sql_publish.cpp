@@ -60,7 +60,8 @@ void sql_backend::check_quota(join::transaction& in, std::size_t lane, std::size
   const auto& quota = terms.quota;
   if (!any(quota)) return;
   const auto has = read_tallies(in, lane);
-  const auto held = static_cast<std::uint64_t>(std::max<std::int64_t>(0, has.events + has.tickets));
+  // Rows that another program inserted were never counted: what is below 0 counts as 0, until fsck counts again.
+  const auto held = static_cast<std::uint64_t>(std::max<std::int64_t>(0, has.events) + std::max<std::int64_t>(0, has.tickets));
   const auto size = static_cast<std::uint64_t>(std::max<std::int64_t>(0, has.bytes));
   if (quota.events != 0 && held + events > quota.events)
     throw full("the outbox is full: " + std::to_string(held) + " events of " + std::to_string(quota.events));

@@ -155,6 +155,65 @@ TYPED_TEST(OutboxSqlTables, AnEntryThatPublishWouldRefuseIsParked) {
   EXPECT_TRUE(box.check().well());
 }
 
+/// They were never counted when they came, and are when they go: fsck counts again.
+TYPED_TEST(OutboxSqlTables, RowsThatWereInsertedByHandLeaveNoWrongCounters) {
+  const auto box = open(this->url).outbox({.prefix = prefix, .quota = {.events = 3}, .create_schema = true});
+  typename TestFixture::handle mine(this->url);
+  for (int i = 0; i < 3; ++i) {
+    const auto id = new_event_id();
+    mine.run("INSERT INTO fault_OUTBOX (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED, DELIVERIES) VALUES (0, '" + id +
+             "', 'k', 'k', 1, 1, 0, 1, -7)");
+    mine.run("INSERT INTO fault_OUTBOX_ENTRY (ID, ENTRY) VALUES ('" + id + "', '" + entry_of_size(id, 10) + "')");
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto got = box.claim({.run = 1});
+    ASSERT_EQ(got.events.size(), 1U);
+    EXPECT_EQ(got.events[0].deliveries, 1U);
+    EXPECT_TRUE(box.ack(got.fence, got.events[0]));
+  }
+  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_EQ(box.check().bad_fields, 1U) << "the count of events is -3";
+  EXPECT_FALSE(box.check().well());
+  mine.run(
+      "INSERT INTO fault_OUTBOX_TALLY (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, DUPLICATES, CLAIMS, ACKED, RETRIED, PARKINGS, STALE, "
+      "FIRED, ORPHANS) VALUES (0, 0, 0, -5, -9, 0, 0, 0, 0, 0, 0, 0, 0)");
+  EXPECT_EQ(box.check(true).bad_fields, 3U);
+  EXPECT_TRUE(box.check().well());
+  for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t"});
+  EXPECT_EQ(box.stats().events, 3U);
+  EXPECT_EQ(box.stats().published, 3U);
+  EXPECT_THROW((void)box.publish({.type = "t"}), error) << "the quota counts right";
+}
+
+/// The limit is that of the outbox: what was published with a higher one is delivered where that is given.
+TYPED_TEST(OutboxSqlTables, APayloadAboveTheLimitIsParked) {
+  const auto box = box_of(this->url, true);
+  typename TestFixture::handle mine(this->url);
+  const auto write = [&](const std::string& id, std::size_t size) {
+    mine.run("UPDATE fault_OUTBOX_ENTRY SET ENTRY = '" + entry_of_size(id, size) + "' WHERE ID = '" + id + "'");
+  };
+  const auto bad = box.publish({.type = "t", .key = "k"}).id;
+  const auto good = box.publish({.type = "t", .key = "k"}).id;
+  write(bad, 262'145);
+  write(good, 262'144);
+  std::vector<std::string> delivered;
+  for (int round = 0; round < 4; ++round) {
+    const auto claimed = box.claim({.run = 5});
+    for (const auto& one : claimed.events) {
+      if (box.ack(claimed.fence, one)) delivered.push_back(one.event.id);
+    }
+  }
+  EXPECT_EQ(delivered, std::vector<std::string>{good});
+  EXPECT_EQ(box.find(bad)->state, event_state::parked);
+  EXPECT_NE(box.find(bad)->what.last_error.find("larger than the limit of 262144"), std::string::npos);
+  EXPECT_EQ(box.replay(std::vector<std::string>{bad}), 1U);
+  const auto roomy = open(this->url).outbox({.prefix = prefix, .inline_limit = std::size_t{1} << 20U});
+  const auto claimed = roomy.claim();
+  ASSERT_EQ(claimed.events.size(), 1U);
+  EXPECT_EQ(claimed.events[0].event.payload.size(), 262'145U);
+  EXPECT_TRUE(roomy.ack(claimed.fence, claimed.events[0]));
+}
+
 /// The first event of a key has nothing to deliver, and those behind it are found by the same claim.
 TYPED_TEST(OutboxSqlTables, AMissingEntryHoldsUpNoKey) {
   const auto box = box_of(this->url, true);
