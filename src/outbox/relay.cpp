@@ -33,24 +33,35 @@ std::string iso_text(timestamp at) {
   return room.data();
 }
 
-std::string lower_case(std::string_view header) {
+/// The name as receivers compare it: in lower case, and with `-` for `_`, since CGI, WSGI and others take both for the same.
+std::string compared_name(std::string_view header) {
   std::string name(header);
-  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  std::ranges::transform(name, name.begin(), [](char c) {
+    if (c == '_') return '-';
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
   return name;
 }
 
-bool is_credential(std::string_view header) {
-  constexpr std::array<std::string_view, 4> credentials{"authorization", "cookie", "proxy-authorization", "set-cookie"};
-  return std::ranges::find(credentials, lower_case(header)) != credentials.end();
+bool is_credential(std::string_view name) {
+  constexpr std::array<std::string_view, 8> credentials{"authorization", "cookie",      "cookie2",   "proxy-authorization",
+                                                        "set-cookie",    "set-cookie2", "x-api-key", "x-auth-token"};
+  return std::ranges::find(credentials, name) != credentials.end();
 }
 
-/// Headers that are ours to say, or the connection's: one of an event could cut its request, or smuggle in another.
-bool is_reserved(std::string_view header) {
-  const auto name = lower_case(header);
-  constexpr std::array<std::string_view, 13> reserved{"connection", "content-encoding",  "content-length", "content-type",     "expect",
-                                                      "host",       "idempotency-key",   "keep-alive",     "proxy-connection", "te",
-                                                      "trailer",    "transfer-encoding", "upgrade"};
-  return name.starts_with("ce-") || std::ranges::find(reserved, name) != reserved.end();
+/// Headers that are not an event's to say. Ours: it would forge another event. The connection's: it would cut its request, or smuggle in
+/// another. The proxies': it would choose the sender, method or path that the receiver believes in (CGI reads `Proxy` as HTTP_PROXY).
+bool is_reserved(std::string_view name) {
+  constexpr std::array<std::string_view, 3> ours{"content-encoding", "content-type", "idempotency-key"};
+  constexpr std::array<std::string_view, 11> of_the_connection{"connection",     "content-length",    "expect", "host",
+                                                               "http2-settings", "keep-alive",        "te",     "trailer",
+                                                               "trailers",       "transfer-encoding", "upgrade"};
+  constexpr std::array<std::string_view, 9> of_proxies{
+      "forwarded",         "proxy",          "via",       "x-http-method", "x-http-method-override",
+      "x-method-override", "x-original-url", "x-real-ip", "x-rewrite-url"};
+  const auto has = [&](const auto& names) { return std::ranges::find(names, name) != names.end(); };
+  return name.starts_with("ce-") || name.starts_with("x-forwarded-") || (name.starts_with("proxy-") && !is_credential(name)) || has(ours) ||
+         has(of_the_connection) || has(of_proxies);
 }
 
 /// As the HTTP binding of CloudEvents wants the values of its headers.
@@ -133,7 +144,8 @@ std::map<std::string, std::string> cloud_event_headers(const delivery& what, std
   const auto& about = what.event();
   std::map<std::string, std::string> made;
   for (const auto& [name, value] : about.headers) {
-    if (!is_reserved(name) && (options.credentials || !is_credential(name))) made.emplace(name, value);
+    const auto compared = compared_name(name);
+    if (!is_reserved(compared) && (options.credentials || !is_credential(compared))) made.emplace(name, value);
   }
   made["ce-specversion"] = "1.0";
   made["ce-id"] = about.id;

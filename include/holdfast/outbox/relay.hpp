@@ -32,13 +32,19 @@ struct json_lines_options {
 [[nodiscard]] HOLDFAST_API event_handler redis_stream(redis::client to, std::string stream, std::size_t limit = 0);
 
 struct cloud_event_options {
-  /// Whether the event's own Authorization, Proxy-Authorization, Cookie and Set-Cookie headers are passed on. For relays whose publishers and
-  /// receiver trust each other: a publisher chooses the credentials of the request, and the receiver gets those of the publisher.
+  /// Whether the event's own credentials are passed on: Authorization, Proxy-Authorization, Cookie, Cookie2, Set-Cookie, Set-Cookie2, X-Api-Key
+  /// and X-Auth-Token. For relays whose publishers and receiver trust each other: a publisher chooses the credentials of the request, and the
+  /// receiver gets those of the publisher.
   bool credentials = false;
 };
 /// The headers of a CloudEvent 1.0 in binary mode, whose body is the payload: `ce-id`, `ce-type`, `ce-source`, `ce-time`..., the event's own
 /// (`traceparent`), the fence as `ce-fence`, and `Idempotency-Key`, the event's id: a receiver that keeps it applies an event once. Values of
 /// `ce-` headers are percent-encoded, as the HTTP binding of CloudEvents says.
+///
+/// Not taken from the event, in whatever case and with `_` for `-`: what describes the event or its body (`ce-`..., Content-Type,
+/// Content-Encoding, Idempotency-Key); what belongs to the connection (Host, Connection, Content-Length, Transfer-Encoding, TE, Trailer,
+/// Upgrade, Expect, Keep-Alive, Proxy-...); what proxies say (Forwarded, X-Forwarded-..., X-Real-IP, Via, Proxy, X-HTTP-Method-Override and
+/// its kin, X-Original-URL, X-Rewrite-URL); and credentials.
 [[nodiscard]] HOLDFAST_API std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source,
                                                                                   cloud_event_options options = {});
 

@@ -674,24 +674,54 @@ TEST_F(Worker, DropsThePayloadOfWhatIsDone) {
 TEST_F(Worker, AnEventSaysNothingAboutItsRequest) {
   holdfast::claimed_event what;
   what.event = {.type = "t", .id = "018f2b6e-5c1e-7000-8000-000000000001"};
-  for (const char* each : {"CE-Id", "ce-extra", "idempotency-KEY", "Content-Length", "transfer-encoding", "HOST", "Connection", "Expect",
-                           "TE", "Trailer", "Upgrade", "Keep-Alive", "Content-Type"}) {
+  for (const char* each : {"CE-Id",
+                           "ce-extra",
+                           "idempotency-KEY",
+                           "Content-Length",
+                           "transfer-encoding",
+                           "HOST",
+                           "Connection",
+                           "Expect",
+                           "TE",
+                           "Trailer",
+                           "Upgrade",
+                           "Keep-Alive",
+                           "Content-Type",
+                           "content_length",
+                           "Transfer_Encoding",
+                           "ce_id",
+                           "Proxy",
+                           "Proxy-Connection",
+                           "proxy_authenticate",
+                           "X-Forwarded-For",
+                           "x_forwarded_host",
+                           "Forwarded",
+                           "Via",
+                           "X-Real-IP",
+                           "X-HTTP-Method-Override",
+                           "X-Method-Override",
+                           "X-HTTP-Method",
+                           "x_http_method",
+                           "X-Original-URL",
+                           "X-Rewrite-URL"}) {
     what.event.headers.emplace(each, "1");
   }
   what.event.headers.emplace("traceparent", "00-1-2-01");
+  what.event.headers.emplace("tenant_id", "acme");
   std::vector<std::string> names;
   for (const auto& [name, value] : holdfast::relay::cloud_event_headers(delivery(outbox_, what, 7, {}), "/here")) {
     names.push_back(name);
     EXPECT_NE(value, "1") << name;
   }
   EXPECT_THAT(names, ElementsAre("Idempotency-Key", "ce-fence", "ce-id", "ce-sequence", "ce-source", "ce-specversion", "ce-time", "ce-type",
-                                 "traceparent"));
+                                 "tenant_id", "traceparent"));
 }
 
 TEST_F(Worker, CredentialsOfAnEventAreNotPassedOnUnlessAsked) {
   holdfast::claimed_event what;
   what.event = {.type = "t", .id = "018f2b6e-5c1e-7000-8000-000000000001"};
-  for (const char* each : {"Authorization", "COOKIE", "proxy-authorization", "Set-Cookie", "x-authorization"})
+  for (const char* each : {"Authorization", "COOKIE", "proxy-authorization", "Set-Cookie", "x-authorization", "Proxy_Authorization",
+                           "Cookie2", "Set-Cookie2", "X-Api-Key", "X_AUTH_TOKEN"})
     what.event.headers.emplace(each, "Bearer secret");
   const delivery delivered(outbox_, what, 7, {});
   std::vector<std::string> names;
@@ -702,7 +732,9 @@ TEST_F(Worker, CredentialsOfAnEventAreNotPassedOnUnlessAsked) {
     return names;
   };
   EXPECT_THAT(pass({}), ElementsAre("x-authorization"));
-  EXPECT_THAT(pass({.credentials = true}), ElementsAre("Authorization", "COOKIE", "Set-Cookie", "proxy-authorization", "x-authorization"));
+  EXPECT_THAT(pass({.credentials = true}),
+              ElementsAre("Authorization", "COOKIE", "Cookie2", "Proxy_Authorization", "Set-Cookie", "Set-Cookie2", "X-Api-Key",
+                          "X_AUTH_TOKEN", "proxy-authorization", "x-authorization"));
 }
 
 TEST_F(Worker, OptionsThatCannotHold) {
