@@ -4,6 +4,12 @@
 //   header      the stream below the client counts bytes: at most 64 KiB until the body begins, and 8 KiB in a line (the client matches
 //               the status line with std::regex, which recurses)
 //   body        at most 64 KiB are read, and nothing is decompressed; only the status and Retry-After matter
+//
+// And with what its client does not do:
+//
+//   1xx         102 and 103 come before the answer, as 100 does; they are passed over
+//   keep-alive  a connection on which the server said something while it was idle (that it closes it, mostly) gets no other request; when
+//               nothing of a request could be sent on a kept connection, it is sent on a new one
 #include "http_target.hpp"
 
 #include <holdfast/error.hpp>
@@ -13,6 +19,7 @@
 
 #include <fcntl.h>
 #include <httplib.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,6 +83,12 @@ class deadline_watch {
     const std::scoped_lock lock(mutex_);
     close(socket);
   }
+  /// Whether nothing came from the server: neither bytes nor the end of the connection.
+  [[nodiscard]] bool is_quiet(const watched_socket& socket) {
+    const std::scoped_lock lock(mutex_);
+    pollfd asked{socket.descriptor, POLLIN, 0};
+    return socket.descriptor >= 0 && ::poll(&asked, 1, 0) == 0;
+  }
 
  private:
   static void close(watched_socket& socket) {
@@ -124,10 +137,18 @@ struct read_limits {
   }
 };
 
+/// `HTTP/1.1 103 Early Hints`. 101 is an answer: nothing follows it.
+bool is_informational(std::string_view status_line) {
+  constexpr std::string_view version = "HTTP/1.x ";
+  const auto status = status_line.substr(std::min(version.size(), status_line.size()), 3);
+  return status_line.starts_with("HTTP/1.") && status.size() == 3 && status.front() == '1' && status != "101";
+}
+
 /// Reads within limits. Blocks: deadline_watch ends every call.
 class limited_stream : public httplib::Stream {
  public:
-  limited_stream(int socket, SSL* tls, read_limits& limits) : socket_(socket), tls_(tls), limits_(limits) {}
+  /// Sets `sent` unless it is certain that the kernel took no part of the request.
+  limited_stream(int socket, SSL* tls, read_limits& limits, bool& sent) : socket_(socket), tls_(tls), limits_(limits), sent_(sent) {}
   limited_stream(const limited_stream&) = delete;
   limited_stream& operator=(const limited_stream&) = delete;
   ~limited_stream() override { limits_.unread = begin_ != end_; }
@@ -135,6 +156,43 @@ class limited_stream : public httplib::Stream {
   [[nodiscard]] bool is_readable() const override { return true; }
   [[nodiscard]] bool is_writable() const override { return true; }
   ssize_t read(char* to, std::size_t size) override {
+    if (!answer_began_) {
+      if (const auto problem = begin_answer(); problem <= 0) return problem;
+      answer_began_ = true;
+    }
+    if (status_line_.empty()) return read_counted(to, size);
+    const auto count = std::min(size, status_line_.size());
+    std::copy_n(status_line_.data(), count, to);
+    status_line_.erase(0, count);
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* from, std::size_t size) override {
+    const auto count = send(from, size);
+    // A write with TLS that failed may have sent records before.
+    sent_ = sent_ || count > 0 || tls_ != nullptr;
+    return count;
+  }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
+  void get_local_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
+  [[nodiscard]] socket_t socket() const override { return socket_; }
+
+ private:
+  /// Passes over informational answers, up to the status line of the answer. What `read` returns if that fails, otherwise 1.
+  ssize_t begin_answer() {
+    bool in_informational = false;
+    while (true) {
+      status_line_.clear();
+      while (!status_line_.ends_with('\n')) {
+        char byte = 0;
+        if (const auto count = read_counted(&byte, 1); count <= 0) return count;
+        status_line_ += byte;
+      }
+      if (in_informational) in_informational = status_line_ != "\r\n" && status_line_ != "\n";
+      else if (is_informational(status_line_)) in_informational = true;
+      else return 1;
+    }
+  }
+  ssize_t read_counted(char* to, std::size_t size) {
     if (limits_.exceeded()) return -1;
     // The client reads the header byte by byte.
     if (begin_ == end_) {
@@ -149,18 +207,13 @@ class limited_stream : public httplib::Stream {
     limits_.count({to, count});
     return static_cast<ssize_t>(count);
   }
-  ssize_t write(const char* from, std::size_t size) override {
+  ssize_t send(const char* from, std::size_t size) {
     if (tls_ != nullptr) return ::SSL_write(tls_, from, static_cast<int>(std::min(size, max_write)));
     ssize_t sent = 0;
     do sent = ::send(socket_, from, size, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent;
   }
-  void get_remote_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
-  void get_local_ip_and_port(std::string& ip, int& port) const override { unknown(ip, port); }
-  [[nodiscard]] socket_t socket() const override { return socket_; }
-
- private:
   ssize_t receive(char* to, std::size_t size) {
     if (tls_ != nullptr) return ::SSL_read(tls_, to, static_cast<int>(size));
     ssize_t received = 0;
@@ -177,6 +230,9 @@ class limited_stream : public httplib::Stream {
   int socket_;
   SSL* tls_;
   read_limits& limits_;
+  bool& sent_;
+  bool answer_began_ = false;
+  std::string status_line_{};  ///< the part of it that the client did not read yet
   std::array<char, 4096> buffer_{};
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
@@ -192,6 +248,7 @@ struct exchange_result {
   bool header_limit = false;  ///< the header is too long
   bool body_limit = false;    ///< the rest of the body was not read
   bool reusable = false;      ///< the connection may have another request
+  bool sent = false;          ///< a part of the request may have reached the server
 };
 
 /// One connection to the server, plain or with TLS.
@@ -202,6 +259,8 @@ class connection {
   connection& operator=(const connection&) = delete;
   virtual ~connection() = default;
   [[nodiscard]] virtual exchange_result post(httplib::Request request, clock::time_point deadline) = 0;
+  /// Whether the server left it alone since the last answer.
+  [[nodiscard]] virtual bool is_quiet() const = 0;
 };
 
 template <class Client>
@@ -223,6 +282,7 @@ class client_connection final : public connection, private Client {
     httplib::Response response;
     std::size_t body_bytes = 0;
     limits_ = {};
+    sent_ = false;
     const auto read_header = [&](const httplib::Response& header) {
       result.status = header.status;
       result.retry_after = header.get_header_value("Retry-After");
@@ -249,18 +309,21 @@ class client_connection final : public connection, private Client {
     result.header_limit = result.status == 0 && limits_.exceeded();
     result.body_limit = result.status != 0 && (body_bytes > max_body_bytes || limits_.exceeded());
     result.reusable = result.complete && !limits_.unread;
+    result.sent = sent_;
     return result;
   }
+  [[nodiscard]] bool is_quiet() const override { return watch_.is_quiet(watched_); }
 
  private:
   bool process_socket(const typename Client::Socket& socket, std::function<bool(httplib::Stream&)> callback) override {
-    limited_stream stream(socket.sock, socket.ssl, limits_);
+    limited_stream stream(socket.sock, socket.ssl, limits_, sent_);
     return callback(stream);
   }
 
   deadline_watch& watch_;
   watched_socket watched_{};
   read_limits limits_{};
+  bool sent_ = false;
 };
 
 bool has_control_character(std::string_view text) {
@@ -280,15 +343,17 @@ struct http_target::state {
   std::mutex mutex{};
   std::vector<std::unique_ptr<connection>> idle{};
 
-  std::unique_ptr<connection> acquire() {
-    {
-      const std::scoped_lock lock(mutex);
-      if (!idle.empty()) {
-        auto reused = std::move(idle.back());
-        idle.pop_back();
-        return reused;
-      }
+  /// A kept connection that can have another request, or null.
+  std::unique_ptr<connection> take_idle() {
+    const std::scoped_lock lock(mutex);
+    while (!idle.empty()) {
+      auto kept = std::move(idle.back());
+      idle.pop_back();
+      if (kept->is_quiet()) return kept;
     }
+    return nullptr;
+  }
+  std::unique_ptr<connection> connect() {
     if (tls) return std::make_unique<client_connection<httplib::SSLClient>>(host, port, timeout, watch);
     return std::make_unique<client_connection<httplib::ClientImpl>>(host, port, timeout, watch);
   }
@@ -328,8 +393,15 @@ outcome http_target::post(const std::map<std::string, std::string>& headers, con
   if (!content_type.empty()) request.headers.emplace("Content-Type", content_type);
   request.body = body;
 
-  auto link = state_->acquire();
-  const auto result = link->post(std::move(request), clock::now() + state_->timeout);
+  const auto deadline = clock::now() + state_->timeout;
+  auto link = state_->take_idle();
+  exchange_result result;
+  if (link) result = link->post(request, deadline);
+  // A server may close a kept connection whenever it likes. The request is sent again only if nothing of it was sent.
+  if (!link || (!result.complete && !result.sent && !result.expired)) {
+    link = state_->connect();
+    result = link->post(std::move(request), deadline);
+  }
   // Another connection is opened after an incomplete answer.
   if (result.reusable) state_->release(std::move(link));
   if (result.complete || result.body_limit) return relay::outcome_of_status(result.status, result.retry_after);
@@ -338,6 +410,7 @@ outcome http_target::post(const std::map<std::string, std::string>& headers, con
   if (result.header_limit) return outcome::ambiguous("the header of the answer from " + server + " is too long");
   const std::string reason =
       result.expired ? "not complete within " + std::to_string(state_->timeout.count()) + " ms" : httplib::to_string(result.error);
+  if (!result.sent) return outcome::retry("cannot reach " + server + ": " + reason);
   switch (result.error) {
     case httplib::Error::Read:
     case httplib::Error::Write:

@@ -149,6 +149,63 @@ class HostileHttp(CommandTest):
                 self.assertLess(took, 20)
                 self.assertIn("HTTP status 500" if answer is chunk else "the header of the answer", self.last_error(id))
 
+    def test_informational_answers_come_before_the_answer(self):
+        def answer(connection):
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n")
+            time.sleep(0.1)
+            connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\nLink: </x>\r\n\r\nHTTP/1.1 201 Created\r\n"
+                               b"Content-Length: 0\r\n\r\n")
+
+        self.publish()
+        did, _, _ = self.work(self.server(answer))
+        self.assertEqual((did["done"], did["retried"]), (1, 0))
+
+        def endless(connection):
+            while True:
+                connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 100)
+
+        id = self.publish()
+        did, _, took = self.work(self.server(endless))
+        self.assertEqual(did["parked"], 1)
+        self.assertLess(took, 20)
+        self.assertIn("too long", self.last_error(id))
+
+        def switching(connection):
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+        id = self.publish()
+        did, _, _ = self.work(self.server(switching))
+        self.assertEqual(did["parked"], 1)
+        self.assertIn("101", self.last_error(id))
+
+    def test_a_connection_that_the_server_closed_while_it_was_idle(self):
+        goodbyes = {"silent": b"", "says why": b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"}
+        for name, goodbye in goodbyes.items():
+            with self.subTest(name):
+                idle = threading.Event()
+
+                def answer(connection, goodbye=goodbye, idle=idle):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                    time.sleep(0.3)
+                    connection.sendall(goodbye)
+                    idle.set()
+
+                server = self.server(answer)
+                worker = subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--json", "--max-attempts", "1", "--http",
+                                           f"http://localhost:{server.port}/events"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                try:
+                    for _ in range(3):
+                        idle.clear()
+                        self.publish()
+                        self.assertTrue(idle.wait(20))
+                        time.sleep(0.2)  # the end of the connection is on its way
+                finally:
+                    worker.terminate()
+                    out, complaint = worker.communicate(timeout=20)
+                did = json.loads(out)
+                self.assertEqual((did["done"], did["retried"], did["parked"]), (3, 0, 0), complaint)
+                self.assertEqual(len(server.requests), 3)
+
     def test_a_trickle_does_not_outlive_the_timeout(self):
         def header(connection):
             send_slowly(server, connection, b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000)
