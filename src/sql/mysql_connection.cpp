@@ -1,6 +1,5 @@
 #include "sql/mysql_connection.hpp"
 
-#include "base/local_host.hpp"
 #include "sql/checked_limit.hpp"
 #include "sql/mysql_batch.hpp"
 #include "sql/mysql_errors.hpp"
@@ -51,7 +50,7 @@ mysql_options completed(mysql_options options) {
 
 /// The link refuses to connect with less than the options ask for.
 transport_kind transport_of(const mysql_options& options) {
-  if (!options.socket.empty() || is_local_host(options.host)) return transport_kind::local;
+  if (mysql::is_local(options)) return transport_kind::local;
   if (!options.tls) return transport_kind::plaintext;
   return options.tls_verify ? transport_kind::verified : transport_kind::encrypted;
 }

@@ -24,8 +24,8 @@ struct mysql_options {
   std::string tls_ca{};                                 ///< PEM file; empty: the system's authorities
   std::string tls_cert{};                               ///< PEM file, for servers that ask who we are
   std::string tls_key{};                                ///< PEM file
-  /// Whether a server may ask for the password in clear text although its certificate was not verified. For accounts that log in through
-  /// PAM or LDAP (`dialog`, `mysql_clear_password`) over a private network.
+  /// Whether a server may ask for the password itself although its certificate was not verified. For accounts that log in through PAM or
+  /// LDAP (`dialog`, `mysql_clear_password`), or with `caching_sha2_password` or `sha256_password`, over a private network.
   bool allow_cleartext_password = false;
 };
 
@@ -38,7 +38,10 @@ struct mysql_options {
 /// In doubt: only what may change data, had been sent, and was not inside an open transaction (which the server rolls back when it loses us;
 /// tables whose engine knows no transactions are not covered by this).
 ///
-/// With verified TLS every login method of the client library is used. Otherwise only those that do not tell the password in clear text.
+/// With verified TLS every login method of the client library is used. Otherwise only those that do not tell the server the password;
+/// on this machine also those that do so encrypted (docs/tls.md).
+///
+/// An answer that needs more than 512 MiB of memory is errc::too_large and breaks the connection.
 ///
 /// Threads: none; with TLS one, which watches the limits. Fork: the child must neither use nor destroy it.
 /// Throws errc::unavailable, timeout, permission, missing_object (no such database), invalid_argument.

@@ -52,8 +52,9 @@ constexpr std::string_view no_privilege = "the user lacks a privilege; grant it"
 constexpr std::string_view no_login = "the server refuses the login; check user, password and host";
 constexpr std::string_view no_plugin = "the server asks for a login method that this client does not have";
 constexpr std::string_view no_cleartext =
-    "the server asks for a login method that may tell it the password in clear text, and it was not verified; connect with verified TLS "
-    "(tls=1, and tls_ca for a private authority), or add allow_cleartext_password=1 to the URL";
+    "the server asks for a login method that may tell it the password, such as caching_sha2_password, and it was not verified; connect "
+    "with "
+    "verified TLS (tls=1, and tls_ca for a private authority), or add allow_cleartext_password=1 to the URL if the network is trusted";
 constexpr std::string_view ended = "the server ended the statement at its own limit";
 constexpr std::string_view killed = "the server killed the connection";
 constexpr std::string_view only_statements =
@@ -175,7 +176,7 @@ constexpr std::array table{
     known{3988, errc::ill_formed_text, never, text::dropped, bad_text},
     known{4031, errc::unavailable, again, text::blanked, "the server closed the idle connection"},
     known{4151, errc::permission, never, text::shown, "the account is locked"},
-    known{5010, errc::permission, never, text::shown, no_cleartext},
+    known{5010, errc::permission, never, text::dropped, no_cleartext},  // libmariadb 3.3 reads the name from a buffer that it used again
 };
 
 static_assert(std::ranges::is_sorted(table, {}, &known::number));
@@ -300,6 +301,13 @@ error out_of_time(std::chrono::milliseconds limit, bool sent_change) {
   return {errc::timeout, message, {.path = {}, .backend_code = {}, .transient = true, .in_doubt = sent_change}};
 }
 
+error answer_too_large(std::size_t most, bool sent_change) {
+  auto message =
+      "the answer of the server needs more than " + std::to_string(most >> 20U) + " MiB of memory; ask for fewer or smaller rows at once";
+  if (sent_change) message += doubt;
+  return {errc::too_large, message, {.path = {}, .backend_code = {}, .transient = false, .in_doubt = sent_change}};
+}
+
 error hung_up() {
   return {errc::unavailable,
           "the server closed the connection while it was idle; nothing was sent",
@@ -329,6 +337,14 @@ error without_tls(const std::string& where) {
               ": the server offers no TLS, and the connection must be encrypted; set up TLS on the server, or write tls=0 in the URL to "
               "connect without encryption (docs/tls.md)",
           {.path = {}, .backend_code = "2026", .transient = false, .in_doubt = false}};
+}
+
+error not_a_server(const std::string& where) {
+  return {errc::unavailable,
+          "cannot connect to " + where +
+              ": what it sends first is neither a greeting in version 10 of MySQL's protocol nor an error; check host and port, and that "
+              "nothing between here and the server changes what they say",
+          {.path = {}, .backend_code = {}, .transient = false, .in_doubt = false}};
 }
 
 error could_not_connect_in_time(const std::string& where, std::chrono::milliseconds limit) {

@@ -4,6 +4,7 @@
 #include <holdfast/version.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,9 @@ struct server_message {
 /// Nobody answered in time.
 [[nodiscard]] error out_of_time(std::chrono::milliseconds limit, bool sent_change);
 
+/// The server sent more than `most` bytes of memory can hold.
+[[nodiscard]] error answer_too_large(std::size_t most, bool sent_change);
+
 /// The server hung up while the connection was idle: nothing was sent.
 [[nodiscard]] error hung_up();
 /// An earlier failure broke the connection: nothing was sent.
@@ -40,6 +44,8 @@ struct server_message {
 [[nodiscard]] error could_not_connect(const std::string& where, const server_message& from, std::string_view secret);
 /// TLS was required and the server offers none.
 [[nodiscard]] error without_tls(const std::string& where);
+/// What listens there does not speak the protocol.
+[[nodiscard]] error not_a_server(const std::string& where);
 [[nodiscard]] error could_not_connect_in_time(const std::string& where, std::chrono::milliseconds limit);
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

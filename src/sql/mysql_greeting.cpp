@@ -4,20 +4,43 @@
 
 namespace HOLDFAST_NAMESPACE::sql::mysql {
 
-greeting read_greeting(std::span<const std::byte> bytes) noexcept {
-  // Header (length 3, sequence 1), protocol 1, version text with its NUL, thread id 4, challenge 8, filler 1, capabilities 2, ...
-  constexpr std::size_t header = 4;
+namespace {
+
+constexpr std::size_t header = 4;  // length 3, sequence 1
+
+/// An error number that says how far a statement came. A server that greets has no statement.
+greeting read_failure(std::span<const std::byte> payload) noexcept {
+  constexpr std::byte progress{0xff};
+  if (payload.size() < 3) return greeting::incomplete;
+  return payload[1] == progress && payload[2] == progress ? greeting::not_a_greeting : greeting::failure;
+}
+
+greeting read_protocol_10(std::span<const std::byte> payload) noexcept {
+  // Protocol 1, version text with its NUL, thread id 4, challenge 8, filler 1, capabilities 2, ...
   constexpr std::size_t after_version = 4 + 8 + 1;
-  constexpr std::byte protocol_10{10};
   constexpr std::byte tls_in_second_byte{0x08};  // CLIENT_SSL is 0x0800
-  if (bytes.size() <= header) return greeting::incomplete;
-  if (bytes[header] != protocol_10) return greeting::other;
-  const auto version = bytes.subspan(header + 1);
+  const auto version = payload.subspan(1);
   const auto end = std::find(version.begin(), version.end(), std::byte{0});
   const auto capabilities = static_cast<std::size_t>(end - version.begin()) + 1 + after_version;
-  if (end == version.end() || version.size() < capabilities + 2)
-    return bytes.size() >= longest_greeting ? greeting::without_tls : greeting::incomplete;
+  if (end == version.end() || version.size() < capabilities + 2) return greeting::incomplete;
   return (version[capabilities + 1] & tls_in_second_byte) != std::byte{0} ? greeting::offers_tls : greeting::without_tls;
+}
+
+}  // namespace
+
+greeting read_greeting(std::span<const std::byte> bytes) noexcept {
+  constexpr std::byte failed{0xff};
+  constexpr std::byte protocol_10{10};
+  if (bytes.size() < header) return greeting::incomplete;
+  const auto length =
+      std::to_integer<std::size_t>(bytes[0]) | std::to_integer<std::size_t>(bytes[1]) << 8U | std::to_integer<std::size_t>(bytes[2]) << 16U;
+  if (length == 0 || length > longest_greeting) return greeting::not_a_greeting;
+  const auto payload = bytes.subspan(header, std::min(length, bytes.size() - header));
+  if (payload.empty()) return greeting::incomplete;
+  if (payload[0] != failed && payload[0] != protocol_10) return greeting::not_a_greeting;
+  const auto kind = payload[0] == failed ? read_failure(payload) : read_protocol_10(payload);
+  const bool whole = payload.size() == length;
+  return whole && kind == greeting::incomplete ? greeting::not_a_greeting : kind;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

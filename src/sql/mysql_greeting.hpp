@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The first packet of a MySQL or MariaDB server, as far as it must be known before anything is answered.
+/// The first packet of a MySQL or MariaDB server, as far as it must be known before the client library reads it.
 
 #include <holdfast/version.hpp>
 
@@ -11,17 +11,18 @@
 
 namespace HOLDFAST_NAMESPACE::sql::mysql {
 
-/// Bytes of the greeting that are looked at. The version of a server is shorter by far.
-inline constexpr std::size_t longest_greeting = 512;
+/// Bytes of the longest first packet that is accepted. Greetings have about 100, errors at most 521.
+inline constexpr std::size_t longest_greeting = 1024;
 
 enum class greeting : std::uint8_t {
-  incomplete,   ///< more bytes must arrive
-  offers_tls,   ///< the server can encrypt
-  without_tls,  ///< the server cannot, or its greeting is too long to be one
-  other         ///< not a greeting: an error packet, or another protocol. The client library answers neither
+  incomplete,     ///< more bytes must arrive
+  offers_tls,     ///< the server can encrypt
+  without_tls,    ///< the server cannot
+  failure,        ///< an error packet, for the client library to explain
+  not_a_greeting  ///< the client library must not see it: it takes other versions of the protocol for plaintext, and progress crashes it
 };
 
-/// Reads the beginning of what a server sent.
+/// Reads the beginning of what a server sent. Looks at nothing behind the first packet, as the client library does.
 [[nodiscard]] HOLDFAST_API greeting read_greeting(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

@@ -5,7 +5,12 @@
 #include <mysql.h>
 
 #include <ctime>
+#include <limits>
 #include <mutex>
+
+/// libmariadb exports it and declares it in none of its installed headers. `mode` is 0 for what was read; a failed read has the length -1.
+extern "C" int ma_pvio_register_callback(my_bool add,
+                                         void (*callback)(int mode, MYSQL* handle, const unsigned char* bytes, std::size_t length));
 
 namespace HOLDFAST_NAMESPACE::sql::mysql {
 
@@ -17,6 +22,15 @@ struct thread_use {
   thread_use& operator=(const thread_use&) = delete;
   ~thread_use() { mysql_thread_end(); }
 };
+
+thread_local receiver* receiver_of_thread = nullptr;
+
+/// Called for all connections of the process, also those that are not ours.
+void on_transfer(int mode, MYSQL* /*handle*/, const unsigned char* bytes, std::size_t length) noexcept {
+  constexpr int was_read = 0;
+  if (receiver_of_thread == nullptr || mode != was_read || length > std::numeric_limits<std::size_t>::max() / 2) return;
+  receiver_of_thread->on_received(std::as_bytes(std::span(bytes, length)));
+}
 
 sigset_t only_pipe() noexcept {
   sigset_t made;
@@ -43,9 +57,14 @@ void use_library() {
     const int failed = mysql_library_init(0, nullptr, nullptr);
     if (known) sigaction(SIGPIPE, &before, nullptr);
     if (failed != 0) throw error(errc::internal, "libmariadb cannot be initialised");
+    if (ma_pvio_register_callback(1, &on_transfer) != 0) throw error(errc::internal, "libmariadb does not show what it receives");
   });
   static thread_local const thread_use use;
 }
+
+shown_bytes::shown_bytes(receiver& to) noexcept { receiver_of_thread = &to; }
+
+shown_bytes::~shown_bytes() { receiver_of_thread = nullptr; }
 
 quiet_pipe::quiet_pipe(bool wanted) noexcept {
   // One that waits already belongs to the application, which then blocks the signal itself.

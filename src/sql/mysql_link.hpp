@@ -2,16 +2,23 @@
 
 #include <holdfast/version.hpp>
 
+#include "sql/answer_limits.hpp"
+#include "sql/mysql_answer_size.hpp"
 #include "sql/mysql_connection.hpp"
+#include "sql/mysql_greeting.hpp"
+#include "sql/mysql_library.hpp"
 #include "sql/mysql_watchdog.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 struct st_mysql;
+struct st_mysql_res;
 struct st_mysql_stmt;
 
 namespace HOLDFAST_NAMESPACE::sql::mysql {
@@ -21,6 +28,9 @@ struct statement_closer {
   void operator()(st_mysql_stmt* statement) const noexcept;
 };
 using statement_handle = std::unique_ptr<st_mysql_stmt, statement_closer>;
+
+/// Whether the server is on this machine.
+[[nodiscard]] bool is_local(const mysql_options& options) noexcept;
 
 /// When one call has to be over, and how long it had: all round trips of a call share it.
 struct time_limit {
@@ -33,10 +43,12 @@ struct time_limit {
 
 /// The wire: every function is one round trip that ends at its limit, whatever the server does. The client library counts in seconds and
 /// starts anew with each packet, so we use its non-blocking calls and wait ourselves. With TLS those calls block all the same, and a
-/// watchdog ends them.
+/// watchdog ends them. The calls do not wait while the server sends without a pause, so limits are checked as the bytes arrive, too.
+///
+/// An answer that needs too much memory breaks the connection: largest_result for rows, largest_answer for anything else.
 ///
 /// `sent_change` says that what is sent may change data outside a transaction: a loss is then in doubt.
-class link {
+class link final : private receiver {
  public:
   /// Connects and logs in; the session has the server's settings.
   explicit link(const mysql_options& options, time_limit limit);
@@ -70,13 +82,18 @@ class link {
 
  private:
   template <class Start, class Continue>
-  void drive(time_limit limit, Start start, Continue go_on);
+  void drive(time_limit limit, Start start, Continue go_on, std::size_t most = largest_answer);
+  void on_received(std::span<const std::byte> bytes) noexcept override;
   [[nodiscard]] int wait(int wanted, time_limit limit);
-  /// Whether the client library may read the server's first packet: it logs in without TLS where the server offers none.
+  /// Whether the client library may read the server's first packet: it logs in without TLS where the server offers none, and does not
+  /// survive each packet that is not a greeting.
   [[nodiscard]] bool may_answer_greeting(int socket, time_limit limit);
+  [[nodiscard]] bool accepts(greeting kind) noexcept;
   void shut_down() noexcept;
   void check_alive(time_limit limit);
   void drop_rows(time_limit limit, bool sent_change);
+  /// The next row of a result, null after the last. Rows that came before are gone: they never need memory all at once.
+  [[nodiscard]] char** fetch(st_mysql_res& rows, time_limit limit, bool sent_change);
   [[noreturn]] void fail(time_limit limit, bool sent_change);
   [[noreturn]] void fail(st_mysql_stmt& statement, time_limit limit, bool sent_change);
   [[noreturn]] void fail(unsigned number, const char* state, const char* text, time_limit limit, bool sent_change);
@@ -85,9 +102,14 @@ class link {
   std::string secret_;
   std::unique_ptr<watchdog> watchdog_{};  ///< only with TLS
   bool needs_tls_;
-  bool greeted_ = false;        ///< the server's first packet was looked at
-  bool offers_no_tls_ = false;  ///< and says that the server cannot encrypt
+  bool greeted_ = false;         ///< the server's first packet was looked at
+  bool offers_no_tls_ = false;   ///< TLS is needed, and the packet says that the server cannot encrypt
+  bool not_a_greeting_ = false;  ///< the packet is not for the client library
   bool connected_ = false;
+  answer_size answer_{};
+  std::size_t largest_answer_ = 0;               ///< of the call that runs
+  std::chrono::steady_clock::time_point end_{};  ///< when the call that runs must be over
+  bool answer_too_large_ = false;
   bool broken_ = false;
   bool timed_out_ = false;
   unsigned last_failure_ = 0;

@@ -2,7 +2,9 @@
 
 #include <holdfast/error.hpp>
 
+#include "sql/answer_limits.hpp"
 #include "sql/civil_time.hpp"
+#include "sql/mysql_errors.hpp"
 
 #include <mysql.h>
 
@@ -227,7 +229,10 @@ void read_rows(st_mysql_stmt& statement, std::span<const type> columns, rows& in
   std::vector<MYSQL_BIND> binds(bound.size());
   for (std::size_t i = 0; i < bound.size(); ++i) bound[i].bind(binds[i]);
   if (mysql_stmt_bind_result(&statement, binds.data()) != 0) refuse("libmariadb refuses the columns");
-  into.reserve(into.size() + mysql_stmt_num_rows(&statement));
+  const auto count = mysql_stmt_num_rows(&statement);
+  // A row of NULLs has a bit for each column on the wire, and a whole value here.
+  if (count > largest_result / (columns.size() * sizeof(value))) throw answer_too_large(largest_result, false);
+  into.reserve(into.size() + count);
   for (;;) {
     const int state = mysql_stmt_fetch(&statement);
     if (state == MYSQL_NO_DATA) return;

@@ -40,7 +40,7 @@ class bound_parameters {
 [[nodiscard]] std::size_t wire_size(const parameter& value) noexcept;
 
 /// Appends the stored rows of an executed statement. Throws errc::invalid_argument when it has other columns than announced,
-/// errc::out_of_range for a number beyond 64 bits, errc::malformed for a date that is none.
+/// errc::out_of_range for a number beyond 64 bits, errc::malformed for a date that is none, errc::too_large for more than largest_result.
 void read_rows(st_mysql_stmt& statement, std::span<const type> columns, rows& into);
 
 }  // namespace HOLDFAST_NAMESPACE::sql::mysql

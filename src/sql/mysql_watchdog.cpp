@@ -2,6 +2,7 @@
 
 #include "base/thread.hpp"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ watchdog::~watchdog() {
 }
 
 void watchdog::watch(int socket) {
-  const int mine = ::dup(socket);
+  const int mine = ::fcntl(socket, F_DUPFD_CLOEXEC, 0);
   const std::lock_guard lock(mutex_);
   if (socket_ >= 0) ::close(socket_);
   socket_ = mine;

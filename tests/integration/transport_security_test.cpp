@@ -4,6 +4,7 @@
 #include <holdfast/redis.hpp>
 #include <holdfast/store/probe.hpp>
 
+#include "integration/mysql_wire.hpp"
 #include "support/certificate.hpp"
 #include "support/failure_of.hpp"
 #include "support/mariadb_server.hpp"
@@ -31,6 +32,7 @@ using namespace std::string_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
+using namespace mysql_wire;
 
 const std::string password = "correct-horse-battery";
 
@@ -43,35 +45,6 @@ error failure_at(const std::string& url) {
 }
 
 // ---- MySQL and MariaDB
-
-constexpr std::uint32_t long_password = 0x1;
-constexpr std::uint32_t with_database = 0x8;
-constexpr std::uint32_t protocol_41 = 0x200;
-constexpr std::uint32_t secure_connection = 0x8000;
-constexpr std::uint32_t plugin_auth = 0x80000;
-
-std::string packet(std::uint8_t sequence, const std::string& payload) {
-  std::string bytes;
-  for (unsigned shift = 0; shift < 24; shift += 8) bytes += static_cast<char>((payload.size() >> shift) & 0xFFU);
-  return bytes + static_cast<char>(sequence) + payload;
-}
-
-std::string read_packet(recording_server::client& from) {
-  const auto header = from.receive(4);
-  if (header.size() < 4) return {};
-  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(header[i])); };
-  return from.receive(byte(0) | byte(1) << 8U | byte(2) << 16U);
-}
-
-/// For `dialog` the challenge is a question: 4 asks for the password.
-std::string greeting(const std::string& plugin) {
-  const std::uint32_t capabilities = long_password | with_database | protocol_41 | secure_connection | plugin_auth;
-  const auto byte = [&](unsigned shift) { return std::string(1, static_cast<char>((capabilities >> shift) & 0xFFU)); };
-  return packet(0, "\x0a"s + "10.11.0-MariaDB\0"s + "\1\0\0\0"s + (plugin == "dialog" ? "\4"s : "a"s) + "bcdefgh\0"s + byte(0) + byte(8) +
-                       "\x2d\2\0"s + byte(16) + byte(24) + "\x15"s + std::string(10, '\0') + "ijklmnopqrst\0"s + plugin + "\0"s);
-}
-
-const std::string refused = "\xff\x15\x04#28000Access denied"s;
 
 /// A server without TLS that wants the password in clear text: in its greeting, or in its answer to the login.
 recording_server::script asks_for_clear_text(const std::string& plugin, bool at_once) {

@@ -29,7 +29,10 @@ class recording_server {
    public:
     client(recording_server& server, int socket) : server_(server), socket_(socket) {}
 
-    void send(const std::string& bytes) const { (void)::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+    /// Returns whether all of it left.
+    bool send(const std::string& bytes) const {
+      return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+    }
     /// Reads exactly so many bytes; fewer when the client hangs up.
     std::string receive(std::size_t count) {
       std::string bytes;
@@ -42,6 +45,9 @@ class recording_server {
       server_.record(bytes);
       return bytes;
     }
+    /// For what is neither: another protocol on top, a reset instead of an end.
+    [[nodiscard]] int socket() const noexcept { return socket_; }
+    void record(const std::string& bytes) { server_.record(bytes); }
 
    private:
     recording_server& server_;
