@@ -1,5 +1,6 @@
 #include "sql/postgres_connection.hpp"
 
+#include "sql/answer_limits.hpp"
 #include "sql/checked_limit.hpp"
 #include "sql/postgres_binary.hpp"
 #include "sql/postgres_conninfo.hpp"
@@ -62,6 +63,8 @@ outcome read_binary_rows(const PGresult* done, const std::vector<type>& wanted) 
   for (std::size_t i = 0; i < columns; ++i)
     readers.emplace_back(wanted[i], PQftype(done, static_cast<int>(i)), PQfname(done, static_cast<int>(i)));
   const int count = PQntuples(done);
+  // A NULL has four bytes on the wire, and is a whole value here.
+  if (static_cast<std::size_t>(count) > largest_result / (columns * sizeof(value))) throw postgres::answer_too_large(largest_result, false);
   result.rows.reserve(static_cast<std::size_t>(count));
   for (int row = 0; row < count; ++row) {
     for (int column = 0; column < static_cast<int>(columns); ++column) {

@@ -140,6 +140,13 @@ error out_of_time(std::chrono::milliseconds limit, bool in_doubt, std::string_vi
           {.transient = true, .in_doubt = in_doubt}};
 }
 
+error answer_too_large(std::size_t most, bool in_doubt, std::string_view server) {
+  return {errc::too_large,
+          "the answer of " + std::string(server) + " needs more than " + std::to_string(most >> 20U) +
+              " MiB of memory; ask for fewer or smaller rows at once" + (in_doubt ? "; the statement may have taken effect" : ""),
+          {.in_doubt = in_doubt}};
+}
+
 error could_not_connect(const std::string& where, std::string_view account, std::string_view secret, std::string_view server) {
   // With several addresses the last one's answer counts, and an answer counts more than silence; so does any reason more than nobody there:
   // `localhost` is tried as ::1, too, where a server often does not listen.

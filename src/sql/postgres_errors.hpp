@@ -4,6 +4,7 @@
 #include <holdfast/version.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ struct server_message {
 /// Nobody answered. `sqlstate` is what the server said when it hung up, if it said anything.
 [[nodiscard]] error connection_lost(bool in_doubt, std::string_view sqlstate, std::string_view server = "PostgreSQL");
 [[nodiscard]] error out_of_time(std::chrono::milliseconds limit, bool in_doubt, std::string_view server = "PostgreSQL");
+/// The server sent more than `most` bytes of memory can hold.
+[[nodiscard]] error answer_too_large(std::size_t most, bool in_doubt, std::string_view server = "PostgreSQL");
 
 /// From libpq's account of the attempts, one or more lines each, with SQLSTATEs where a server answered (verbose errors).
 /// `where` is host and port; no text with `secret` in it is passed on.

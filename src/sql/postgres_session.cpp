@@ -1,12 +1,13 @@
 #include "sql/postgres_session.hpp"
 
+#include "sql/answer_limits.hpp"
 #include "sql/postgres_conninfo.hpp"
 #include "sql/postgres_errors.hpp"
 
 #include <fcntl.h>
 #include <libpq-fe.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -86,7 +87,9 @@ void session::connect(const postgres_options& options) {
     const int ready = poll(&socket, 1, milliseconds_until(until.when));
     if (ready < 0 && errno != EINTR) next = PGRES_POLLING_FAILED;
     else if (ready > 0) next = PQconnectPoll(handle_);
-    else if (std::chrono::steady_clock::now() >= until.when)
+    // libpq keeps all settings that a server reports, and a server can report without end.
+    if (next == PGRES_POLLING_READING && received() > largest_answer) throw answer_too_large(largest_answer, false, kind_.name);
+    if (next != PGRES_POLLING_OK && next != PGRES_POLLING_FAILED && std::chrono::steady_clock::now() >= until.when)
       throw error(errc::timeout,
                   std::string(kind_.name) + " at " + where() + " did not answer within " + std::to_string(until.limit.count()) +
                       " ms of connecting",
@@ -149,6 +152,13 @@ std::string session::server_setting(const char* name) const {
   return found == nullptr ? std::string{} : std::string{found};
 }
 
+std::uint64_t session::received() const noexcept {
+  tcp_info facts{};
+  socklen_t size = sizeof facts;
+  const bool known = getsockopt(PQsocket(handle_), IPPROTO_TCP, TCP_INFO, &facts, &size) == 0;
+  return known ? facts.tcpi_bytes_received : 0;
+}
+
 void session::wait(short events, const deadline& until, bool in_doubt) {
   const auto end = [&] {
     abandon();
@@ -156,6 +166,10 @@ void session::wait(short events, const deadline& until, bool in_doubt) {
   };
   // An answer that is there already is taken even if this thread came late to read it, but one that does not end is not.
   if (std::chrono::steady_clock::now() >= until.when + std::chrono::milliseconds(100)) end();
+  if (received() - received_before_ > largest_result) {
+    abandon();
+    throw answer_too_large(largest_result, in_doubt, kind_.name);
+  }
   for (;;) {
     int longest = milliseconds_until(until.when);
     // Under TLS, bytes can wait in the library when the socket has none, so look again now and then.
@@ -181,6 +195,7 @@ void session::prepare_to_send() {
     throw connection_lost(false, last_words_, kind_.name);
   }
   if (getpid() != owner_) throw error(errc::invalid_argument, "the connection was opened by the parent process; open one in this process");
+  received_before_ = received();
   for (int looks = 0; looks < 64; ++looks) {  // a talkative server must not keep us here
     pollfd socket{PQsocket(handle_), POLLIN, 0};
     if (poll(&socket, 1, 0) <= 0) return;

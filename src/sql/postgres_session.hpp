@@ -78,6 +78,8 @@ class session {
 
  private:
   void wait(short events, const deadline& until, bool in_doubt);
+  /// Bytes that arrived since the connection was made; 0 on a Unix socket, whose server is this machine's own.
+  [[nodiscard]] std::uint64_t received() const noexcept;
   void prepare_to_send();
   void send(int accepted, const deadline& until);
   result receive(effect e, const deadline& until);
@@ -89,7 +91,8 @@ class session {
   transport_kind transport_ = transport_kind::unknown;
   server_kind kind_;
   pid_t owner_;
-  std::string last_words_{};  // the SQLSTATE with which the server hung up while nobody was asking
+  std::uint64_t received_before_ = 0;  // the statement that runs
+  std::string last_words_{};           // the SQLSTATE with which the server hung up while nobody was asking
 };
 
 }  // namespace HOLDFAST_NAMESPACE::sql::postgres

@@ -2,6 +2,7 @@
 
 #include "integration/postgres_testing.hpp"
 #include "sql/postgres_connection.hpp"
+#include "support/recording_server.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -191,6 +192,25 @@ TEST(PostgresWire, AnAnswerMayComeByteByByte) {
 TEST(PostgresWire, WhatIsNoAnswerBreaksTheConnection) {
   EXPECT_TRUE(failure_with({{.answer = prepared + ready}, {.answer = std::string(100, 'z'), .hang_up = true}}).in_doubt());
   EXPECT_FALSE(failure_with({{.answer = "HTTP/1.1 400 Bad Request\r\n\r\n", .hang_up = true}}).in_doubt());
+}
+
+TEST(PostgresWire, SettingsThatNeverEndAreCutOff) {
+  std::atomic<std::size_t> sent = 0;
+  recording_server server([&](recording_server::client& client) {
+    (void)client.receive(8);
+    client.send(message('R', word(0)));
+    for (int i = 0;; ++i) {
+      const auto setting = message('S', "k" + std::to_string(i) + "\0"s + std::string(20'000, 'v') + "\0"s);
+      if (!client.send(setting)) return;
+      sent += setting.size();
+    }
+  });
+  const auto e = failure_of([&] {
+    (void)connect_postgres(
+        {.connection_string = "host=127.0.0.1 user=u sslmode=disable gssencmode=disable port=" + std::to_string(server.port())});
+  });
+  expect_kind(e, errc::too_large, false, false);
+  EXPECT_LT(sent, std::size_t{64} << 20U);
 }
 
 TEST(PostgresWire, H2SaysWhoItIs) {
