@@ -183,7 +183,10 @@ std::vector<text_range> passwords_in(std::string_view text) {
   std::size_t name = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '?' || text[i] == '&' || text[i] == ';') name = i + 1;
-    if (text[i] != '=' || !names_a_secret(parameter_name(text.substr(name, i - name)))) continue;
+    if (text[i] != '=') continue;
+    const bool secret = names_a_secret(parameter_name(text.substr(name, i - name)));
+    name = i + 1;  // each character is read once, however many `=` there are
+    if (!secret) continue;
     const auto end = end_of_value(text, i + 1);
     found.push_back({i + 1, end});
     i = end - 1;
