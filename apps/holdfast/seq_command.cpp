@@ -10,7 +10,6 @@
 #include <chrono>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace holdfast::cli {
 
@@ -174,12 +173,6 @@ void add_seq_schema(command group) {
     }
     return exit_fine;
   });
-}
-
-std::string json_list(const std::vector<std::string>& lines) {
-  std::string list = "[";
-  for (const auto& each : lines) list.append(list.size() == 1 ? "" : ",").append(json_string(each));
-  return list + "]";
 }
 
 void add_seq_doctor(command group) {

@@ -39,22 +39,16 @@ void print_text(output& to, const probe_report& report) {
   else to << "\n" << (report.usable() ? "usable\n" : "not usable as it is\n");
 }
 
-std::string list_json(const std::vector<std::string>& words) {
-  std::string text = "[";
-  for (const auto& each : words) text.append(text.size() == 1 ? "" : ",").append(json_string(each));
-  return text + "]";
-}
-
 void print_json(output& to, const probe_report& report) {
   to << "{\"dialect\":" << json_string(to_string(report.dialect)) << ",\"server\":" << json_string(report.server)
-     << ",\"tables\":" << list_json(report.tables);
+     << ",\"tables\":" << json_list(report.tables);
   to << ",\"skew_us\":" << (report.skew ? std::to_string(report.skew->count()) : "null")
      << ",\"skew_within_us\":" << (report.skew ? std::to_string(report.skew_within.count()) : "null")
      << ",\"usable\":" << (report.usable() ? "true" : "false") << ",\"findings\":[";
   bool first = true;
   for (const auto& each : report.findings) {
     to << (first ? "" : ",") << "{\"severity\":" << json_string(to_string(each.severity)) << ",\"code\":" << json_string(each.code)
-       << ",\"problem\":" << json_string(each.problem) << ",\"sql\":" << list_json(each.sql) << ",\"advice\":" << json_string(each.advice)
+       << ",\"problem\":" << json_string(each.problem) << ",\"sql\":" << json_list(each.sql) << ",\"advice\":" << json_string(each.advice)
        << "}";
     first = false;
   }

@@ -109,6 +109,12 @@ std::string json_string(std::string_view text) {
   return out;
 }
 
+std::string json_list(std::span<const std::string> texts) {
+  std::string list = "[";
+  for (const auto& each : texts) list.append(list.size() == 1 ? "" : ",").append(json_string(each));
+  return list + "]";
+}
+
 std::string json_for_terminal(std::string_view json) {
   std::string out;
   out.reserve(json.size());

@@ -17,6 +17,9 @@ namespace holdfast::cli {
 /// A JSON string with its quotes; the same characters are escaped. Ill-formed bytes become U+FFFD: use `is_utf8` (base/utf8.hpp) where that would lose something.
 [[nodiscard]] std::string json_string(std::string_view text);
 
+/// A JSON array of strings.
+[[nodiscard]] std::string json_list(std::span<const std::string> texts);
+
 /// The same JSON document, for a terminal: such characters can only stand in its strings, and become escapes.
 [[nodiscard]] std::string json_for_terminal(std::string_view json);
 
