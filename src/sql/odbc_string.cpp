@@ -41,10 +41,11 @@ std::string upper_case(std::string_view text) {
 // Drivers act on attributes of their own, and no list of drivers is complete. Attributes that are known to load code or to write files are
 // refused whatever their value is; any other attribute may have a slash only if it is known to name data, a server or a credential.
 
-/// Load a library or name the directory of libraries, hand settings to such a library, or write a file.
-constexpr std::array<std::string_view, 16> loading_or_writing{
-    "LOADEXT", "PLUGIN_DIR", "PLUGINDIR", "CLIENT",    "GSSCLIENT", "TRANSLATIONDLL", "TRANSLATIONNAME", "SETUP",
-    "PQOPT",   "SAVEFILE",   "DUMPFILE",  "TRACEFILE", "LOGFILE",   "LOGDIR",         "LOGPATH",         "LOG_QUERY"};
+/// Load a library or name the directory of libraries, hand settings to such a library, or write a file. CX and OPTION are numbers whose bits
+/// are settings of psqlODBC and MariaDB; one of them is a log, with the password in it.
+constexpr std::array<std::string_view, 18> loading_or_writing{
+    "LOADEXT",  "PLUGIN_DIR", "PLUGINDIR", "CLIENT",  "GSSCLIENT", "TRANSLATIONDLL", "TRANSLATIONNAME", "SETUP", "PQOPT",
+    "SAVEFILE", "DUMPFILE",   "TRACEFILE", "LOGFILE", "LOGDIR",    "LOGPATH",        "LOG_QUERY",       "CX",    "OPTION"};
 
 /// Switch on a log at a path of the driver's own, with statements and values in it. 0 and nothing are off. B2 and B3 are psqlODBC's short
 /// names for the first two.

@@ -75,6 +75,8 @@ void session::connect(const postgres_options& options) {
   handle_ = PQconnectStartParams(conninfo.keywords(), conninfo.values(), 1);
   if (handle_ == nullptr) throw std::bad_alloc();
   PQsetNoticeReceiver(handle_, &session::keep_last_words, this);
+  // Or libpq would wait, and read without end, while a server that does not read asks for the password again and again.
+  if (PQstatus(handle_) != CONNECTION_BAD && PQsetnonblocking(handle_, 1) != 0) throw connection_lost(false, {}, kind_.name);
   PQsetErrorVerbosity(handle_, PQERRORS_VERBOSE);  // with SQLSTATEs: a failed connection gives them in no other way
 
   const auto where = [this] { return std::string(PQhost(handle_)) + ":" + PQport(handle_); };
@@ -110,7 +112,6 @@ void session::connect(const postgres_options& options) {
   }
   transport_ = transport_of(handle_);
   PQsetErrorVerbosity(handle_, PQERRORS_DEFAULT);
-  if (PQsetnonblocking(handle_, 1) != 0) throw connection_lost(false, {}, kind_.name);
 }
 
 // Notices would go to the standard error of the application. Of interest is only why a server hung up while nobody was asking.

@@ -213,6 +213,22 @@ TEST(PostgresWire, SettingsThatNeverEndAreCutOff) {
   EXPECT_LT(sent, std::size_t{64} << 20U);
 }
 
+TEST(PostgresWire, AServerThatAsksForThePasswordWithoutEndIsCutOff) {
+  std::atomic<std::size_t> sent = 0;
+  recording_server server([&](recording_server::client& client) {
+    (void)client.receive(8);
+    std::string requests;
+    for (int i = 0; i < 1000; ++i) requests += message('R', word(5) + "salt");
+    while (client.send(requests)) sent += requests.size();  // and reads nothing
+  });
+  const auto e = failure_of([&] {
+    (void)connect_postgres({.connection_string = "host=127.0.0.1 user=u password=secret sslmode=disable gssencmode=disable port=" +
+                                                 std::to_string(server.port())});
+  });
+  EXPECT_FALSE(e.in_doubt()) << e.what();
+  EXPECT_LT(sent, std::size_t{64} << 20U);
+}
+
 TEST(PostgresWire, H2SaysWhoItIs) {
   const auto says = [](const std::string& text) {
     const auto column = "version\0"s + word(0) + "\0\0"s + word(25) + "\xFF\xFF"s + word(0xFFFFFFFF) + "\0\0"s;

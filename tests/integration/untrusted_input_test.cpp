@@ -96,6 +96,8 @@ TEST_F(OdbcDriverFile, IsNotLoadedThroughAnAttributeOfADriver) {
                            std::string("CommLog={1}"),
                            std::string("B3=1"),
                            std::string("Trace=Yes"),
+                           std::string("CX=1fffffff"),
+                           std::string("option={4}"),
                            "Description={a;b};LoadExt=" + driver_,
                            "Description={a;LoadExt=" + driver_,
                            "Unheard_Of=" + driver_,
