@@ -277,7 +277,7 @@ TEST(SqliteFile, AViewInItCannotTakeAllMemory) {
     std::filesystem::remove(file);
     prepare_file(
         file,
-        "CREATE VIEW FAILOVER_STORE AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) SELECT 'n' AS "
+        "CREATE VIEW FAILOVER_STORE AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'n' AS "
         "FAILOVER_NAME, 'k' || i AS FAILOVER_KEY, 1 AS AS_OF, 9000000000000000 AS EXPIRE_ON, " +
             payload + " AS PAYLOAD, 'c' AS PAYLOAD_CLASS FROM n");
   };
