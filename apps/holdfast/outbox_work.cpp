@@ -199,7 +199,7 @@ void add_work_command(command group) {
   const option attempts =
       at.value("--max-attempts", "N", "Failures until an event is parked (default 12); 0: no limit").number(0, 1'000'000);
   const option limit =
-      at.value("--inline-limit", "BYTES", "Payloads above it are parked: the inline_limit of whoever publishes (default 262144)")
+      at.value("--inline-limit", "BYTES", "Park events with a larger payload (default 262144); the inline_limit of the publishers")
           .number(1, std::uint64_t{16} << 20U);
   const option policy = at.value("--parked", "", "What the key of a parked event does (default skip)").one_of({"skip", "block", "park"});
   const option compete = at.flag("--compete", "Share the lanes with other workers; otherwise one worker has a lane, the others wait");

@@ -376,7 +376,7 @@ elseif what == 'claim' then
   local good = t and whole(t) and #d <= 9 and #a <= 9 and #r <= 9 and whole(f) and whole(n)
   local pending = call('ZSCORE', PENDING, id)
   local head = key ~= '' and call('HGET', HEADS, key)
-  -- A claim agrees with its entry, or with the head of its key: then the entry is wrong, and whoever claims it parks it.
+  -- A claim agrees with its entry, or with the head of its key. In the second case the entry is wrong, and a worker parks it.
   if good and (k == key or call('HGET', HEADS, k) == id or not (pending or head == id)) then return 0 end
   -- Those behind another one, and those without a key, have a claim when they were handed out.
   if not claim and (key == '' or not (pending or call('ZSCORE', PARKED, id))) then return 0 end

@@ -2,7 +2,7 @@
 
 /// \file
 /// The seed of a randomised test. The same one each time, so that a run says something of the change and not of the dice; fresh ones are tried
-/// by `scripts/seeds`. HOLDFAST_SEED=n in the environment repeats one run, HOLDFAST_SEED=fresh takes one that nobody has tried.
+/// by `scripts/seeds`. HOLDFAST_SEED=n in the environment repeats one run, HOLDFAST_SEED=fresh takes a random one.
 
 #include <cstdint>
 #include <cstdlib>

@@ -38,7 +38,7 @@ struct outbox_options {
   std::size_t lanes = 1;  ///< a power of two up to 256; fixed when the outbox is made, refused when it differs later
   durability safe{};      ///< unless a call says otherwise; a server that cannot keep it is refused
   outbox_quota quota{};
-  /// Bytes of a payload. A larger one needs a claim check; without one it is refused, and parked by whoever claims it.
+  /// Bytes of a payload. A larger one needs a claim check. Without one `publish` refuses it, and a worker parks it.
   std::size_t inline_limit = std::size_t{256} << 10U;
   std::shared_ptr<payload_store> claim_check{};                      ///< for larger ones; null: they are refused (errc::too_large)
   std::chrono::milliseconds dedup_window = std::chrono::minutes(5);  ///< how long delivered ids are remembered; 0: not
