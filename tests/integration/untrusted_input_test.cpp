@@ -275,11 +275,10 @@ TEST(SqliteFile, AViewInItCannotTakeAllMemory) {
   const auto url = "sqlite://" + file.string();
   const auto view_of = [&](const std::string& payload) {
     std::filesystem::remove(file);
-    prepare_file(
-        file,
-        "CREATE VIEW FAILOVER_STORE AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'n' AS "
-        "FAILOVER_NAME, 'k' || i AS FAILOVER_KEY, 1 AS AS_OF, 9000000000000000 AS EXPIRE_ON, " +
-            payload + " AS PAYLOAD, 'c' AS PAYLOAD_CLASS FROM n");
+    prepare_file(file,
+                 "CREATE VIEW FAILOVER_STORE AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT 'n' AS "
+                 "FAILOVER_NAME, 'k' || i AS FAILOVER_KEY, 1 AS AS_OF, 9000000000000000 AS EXPIRE_ON, " +
+                     payload + " AS PAYLOAD, 'c' AS PAYLOAD_CLASS FROM n");
   };
   view_of("randomblob(900000000)");
   const auto one = failure_of([&] { (void)open(url).store({.probe = start_probe::off})->find("n", "k1"); });
