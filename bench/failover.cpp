@@ -1,4 +1,4 @@
-#include "failover.hpp"
+#include "bench/failover.hpp"
 
 #include <holdfast/codec.hpp>
 #include <holdfast/failover.hpp>
@@ -7,7 +7,6 @@
 #include <holdfast/store/memory.hpp>
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +22,7 @@ namespace holdfast::bench {
 
 namespace {
 
-/// What the calls answer: a small document.
+/// The answer of the calls: a small document.
 struct quote {
   std::string symbol;
   double price = 0;
@@ -31,36 +30,43 @@ struct quote {
   std::string market;
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(quote, symbol, price, volume, market)
 };
-quote quote_of(const std::string& symbol) { return {.symbol = symbol, .price = 101.25, .volume = 1'234'567, .market = "Euronext Paris"}; }
+quote quote_of(const std::string& symbol) {
+  return {.symbol = symbol, .price = 101.25, .volume = 1'234'567, .market = "Euronext Paris"};
+}
 
 /// An answer whose codec does nothing.
 struct nothing {};
 std::string holdfast_encode(const nothing&) { return {}; }
 nothing holdfast_decode(std::string_view, std::type_identity<nothing>) { return {}; }
+nothing nothing_of(const std::string&) { return {}; }
 
-constexpr std::size_t keys = 1024;
-std::string symbol(std::uint64_t i) { return "SYM" + std::to_string(i % keys); }
-const std::array<std::string, keys>& symbols() {
-  static const auto all = [] {
-    std::array<std::string, keys> made;
-    for (std::size_t i = 0; i < keys; ++i) made[i] = symbol(i);
-    return made;
-  }();
-  return all;
+/// The arguments of the calls.
+constexpr std::size_t symbol_count = 1024;
+const auto symbols = [] {
+  std::array<std::string, symbol_count> names;
+  for (std::size_t i = 0; i < symbol_count; ++i) names[i] = "SYM" + std::to_string(i);
+  return names;
+}();
+const std::string& symbol_at(std::uint64_t index) { return symbols[index % symbol_count]; }
+
+constexpr std::string_view effective_name = "quote";
+constexpr auto answer_lifetime = std::chrono::hours(24);
+key::failover_keys quote_keys() {
+  return key::failover_keys({.name = "quote-by-symbol", .domain = effective_name});
 }
 
-/// The floor's store: what anybody would write first, one hash map of entries by key, with a lock.
-class plain_map {
+/// The store of the floor: one hash map with a lock.
+class locked_map {
  public:
-  void put(entry&& one) {
+  void put(entry&& added) {
     const std::scoped_lock lock(mutex_);
-    auto& at = entries_[one.key];
-    if (one.as_of >= at.as_of) at = std::move(one);
+    auto& current = entries_[added.key];
+    if (added.as_of >= current.as_of) current = std::move(added);
   }
   std::optional<entry> find(const std::string& key) {
     const std::scoped_lock lock(mutex_);
-    const auto found = entries_.find(key);
-    return found == entries_.end() ? std::nullopt : std::optional(found->second);
+    const auto position = entries_.find(key);
+    return position == entries_.end() ? std::nullopt : std::optional(position->second);
   }
 
  private:
@@ -68,110 +74,108 @@ class plain_map {
   std::unordered_map<std::string, entry> entries_;
 };
 
-/// An engine on the memory store, and one point of it.
+/// An engine on a memory store, and one point of it.
 template <class T>
 struct protected_call {
-  engine on;
+  engine protecting_engine;
   point<T(const std::string&)> call;
 
-  template <class F>
-  explicit protected_call(F upstream)
-      : on(make_memory_store()), call(on.protect("quote-by-symbol", {.domain = "quote", .expiry = std::chrono::hours(24)}, upstream)) {}
+  explicit protected_call(T (*upstream)(const std::string&))
+      : protecting_engine(make_memory_store()),
+        call(protecting_engine.protect(
+            "quote-by-symbol", {.domain = std::string(effective_name), .expiry = answer_lifetime},
+            upstream)) {}
 };
 
-/// Key, encode, insert: what keeping an answer costs at least.
+/// The floor of a successful call: make the key, encode the answer, insert it.
 template <class T>
-std::function<void(std::uint64_t)> keep_floor(T (*make)(const std::string&)) {
-  const auto map = std::make_shared<plain_map>();
-  const key::failover_keys made({.name = "quote-by-symbol", .domain = "quote"});
-  return [=](std::uint64_t times) {
-    const auto& all = symbols();
+workload call_and_insert(T (*upstream)(const std::string&)) {
+  return [upstream, keys = quote_keys(),
+          map = std::make_shared<locked_map>()](std::uint64_t iterations) {
     const auto clock = holdfast::system_clock();
-    for (std::uint64_t i = 0; i < times; ++i) {
-      const auto& name = all[i % keys];
-      const T value = make(name);
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      const auto& symbol = symbol_at(i);
+      const T answer = upstream(symbol);
       const auto now = clock->now();
-      map->put({.name = "quote",
-                .key = made(name),
+      map->put({.name = std::string(effective_name),
+                .key = keys(symbol),
                 .as_of = now,
-                .expire_on = now + std::chrono::hours(24),
-                .payload = encode_payload(value),
+                .expire_on = now + answer_lifetime,
+                .payload = encode_payload(answer),
                 .payload_class = "holdfast.bench.quote",
                 .realm = {}});
-      bench::keep(value);
+      do_not_optimize(answer);
     }
   };
 }
-
-nothing nothing_of(const std::string&) { return {}; }
 
 template <class T>
-contest success(std::string name, T (*make)(const std::string&)) {
-  contest made;
-  made.name = std::move(name);
-  made.bar = 1.5;
-  const auto ours = std::make_shared<protected_call<T>>(make);
-  made.ours = [ours](std::uint64_t times) {
-    const auto& all = symbols();
-    for (std::uint64_t i = 0; i < times; ++i) bench::keep(ours->call(all[i % keys]));
-  };
-  made.floor = keep_floor<T>(make);
-  return made;
+comparison successful_call(std::string name, T (*upstream)(const std::string&)) {
+  return {.name = std::move(name),
+          .bar = 1.5,
+          .ours =
+              [ours = std::make_shared<protected_call<T>>(upstream)](std::uint64_t iterations) {
+                for (std::uint64_t i = 0; i < iterations; ++i)
+                  do_not_optimize(ours->call(symbol_at(i)));
+              },
+          .floor = call_and_insert(upstream)};
 }
 
-/// A recovery alone: what it costs to throw is the upstream's business, so the exception is there already.
-contest recovery() {
-  contest made;
-  made.name = "recover.memory";
-  made.bar = 1.5;
+/// A recovery without the cost of throwing: the exception exists before the measurement.
+comparison recovery() {
   const auto ours = std::make_shared<protected_call<quote>>(quote_of);
-  const auto map = std::make_shared<plain_map>();
-  const key::failover_keys keyed({.name = "quote-by-symbol", .domain = "quote"});
-  for (const auto& each : symbols()) {
-    (void)ours->call(each);
-    map->put({.name = "quote", .key = keyed(each), .payload = encode_payload(quote_of(each)), .payload_class = "holdfast.bench.quote"});
+  const auto map = std::make_shared<locked_map>();
+  const key::failover_keys keys = quote_keys();
+  for (const auto& symbol : symbols) {
+    (void)ours->call(symbol);
+    map->put({.name = std::string(effective_name),
+              .key = keys(symbol),
+              .payload = encode_payload(quote_of(symbol)),
+              .payload_class = "holdfast.bench.quote"});
   }
-  made.ours = [ours, down = std::make_exception_ptr(std::runtime_error("down"))](std::uint64_t times) {
-    const auto& all = symbols();
-    for (std::uint64_t i = 0; i < times; ++i) bench::keep(ours->call.begin(all[i % keys]).fail(down));
-  };
-  made.floor = [map, keyed](std::uint64_t times) {
-    const auto& all = symbols();
-    for (std::uint64_t i = 0; i < times; ++i) {
-      const auto row = map->find(keyed(all[i % keys]));
-      bench::keep(decode_payload<quote>(row.value().payload.value()));
-    }
-  };
-  return made;
+  const auto failure = std::make_exception_ptr(std::runtime_error("down"));
+  return {.name = "recover.memory",
+          .bar = 1.5,
+          .ours =
+              [ours, failure](std::uint64_t iterations) {
+                for (std::uint64_t i = 0; i < iterations; ++i)
+                  do_not_optimize(ours->call.begin(symbol_at(i)).fail(failure));
+              },
+          .floor =
+              [map, keys](std::uint64_t iterations) {
+                for (std::uint64_t i = 0; i < iterations; ++i) {
+                  const auto stored = map->find(keys(symbol_at(i)));
+                  do_not_optimize(decode_payload<quote>(stored.value().payload.value()));
+                }
+              }};
 }
 
-/// The same calls by one thread and by two: the ratio is the time that one needs by the time that two need.
-contest two_threads() {
-  contest made;
-  made.name = "threads.one_by_two";
-  made.bar = 1.6;
-  made.side = bar_is::at_least;
-  // So many calls are one, so that starting a thread does not count.
+/// The same calls on one thread and on two. The ratio is the speed-up.
+comparison two_threads() {
+  // One iteration is many calls, so that starting a thread is not measured.
   constexpr std::uint64_t calls = 16384;
   const auto ours = std::make_shared<protected_call<quote>>(quote_of);
-  const auto work = [ours](std::uint64_t times, std::uint64_t from) {
-    const auto& all = symbols();
-    for (std::uint64_t i = 0; i < times; ++i) bench::keep(ours->call(all[(from + i) % keys]));
+  const auto call_many = [ours](std::uint64_t count, std::uint64_t first_symbol) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      do_not_optimize(ours->call(symbol_at(first_symbol + i)));
   };
-  made.ours = [work](std::uint64_t times) { work(times * calls, 0); };
-  made.floor = [work](std::uint64_t times) {
-    std::jthread other([&] { work(times * calls / 2, keys / 2); });
-    work(times * calls / 2, 0);
-  };
-  return made;
+  return {.name = "threads.one_by_two",
+          .bar = 1.6,
+          .bar_bound = bound::at_least,
+          .ours = [call_many](std::uint64_t iterations) { call_many(iterations * calls, 0); },
+          .floor =
+              [call_many](std::uint64_t iterations) {
+                std::jthread second([&] { call_many(iterations * calls / 2, symbol_count / 2); });
+                call_many(iterations * calls / 2, 0);
+              }};
 }
 
 }  // namespace
 
-std::vector<contest> failover_contests() {
-  std::vector<contest> all;
-  all.push_back(success<quote>("success.json", quote_of));
-  all.push_back(success<nothing>("success.null_codec", nothing_of));
+std::vector<comparison> failover_comparisons() {
+  std::vector<comparison> all;
+  all.push_back(successful_call<quote>("success.json", quote_of));
+  all.push_back(successful_call<nothing>("success.null_codec", nothing_of));
   all.push_back(recovery());
   all.push_back(two_threads());
   return all;

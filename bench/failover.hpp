@@ -1,15 +1,15 @@
 #pragma once
 
 /// \file
-/// What `holdfast bench failover` measures.
+/// `holdfast_bench failover`: protected calls compared with the least that could do the same: a
+/// key, a codec, and a hash map with a lock.
 
-#include "ratio.hpp"
+#include "bench/ratio.hpp"
 
 #include <vector>
 
 namespace holdfast::bench {
 
-/// A protected call beside the least that could do the same: the key, the codec, and one hash map behind locks. The names are stable.
-[[nodiscard]] std::vector<contest> failover_contests();
+[[nodiscard]] std::vector<comparison> failover_comparisons();
 
 }  // namespace holdfast::bench

@@ -1,19 +1,17 @@
-/// \file
-/// The same cases under Google Benchmark, for those who want its options: filters, repetitions, counters, comparisons of two builds.
-/// It judges nothing: bars are checked by `holdfast bench keys`.
+// The comparisons of keys.cpp under Google Benchmark, for its options: filters, repetitions,
+// counters, comparisons of two builds. It does not check bars; `holdfast_bench keys` does.
 
-#include "keys.hpp"
+#include "bench/keys.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace {
 
-void add(const std::string& name, const std::function<void(std::uint64_t)>& work) {
-  // In batches, so that the call through std::function does not count.
+void add(const std::string& name, const holdfast::bench::workload& work) {
+  // In batches, so that the call through std::function is not measured.
   benchmark::RegisterBenchmark(name.c_str(), [work](benchmark::State& state) {
     constexpr std::uint64_t batch = 64;
     while (state.KeepRunningBatch(batch)) work(batch);
@@ -25,9 +23,9 @@ void add(const std::string& name, const std::function<void(std::uint64_t)>& work
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  for (const holdfast::bench::contest& each : holdfast::bench::key_contests()) {
-    add(each.name + "/ours", each.ours);
-    if (each.floor) add(each.name + "/floor", each.floor);
+  for (const auto& compared : holdfast::bench::key_comparisons()) {
+    add(compared.name + "/ours", compared.ours);
+    if (compared.floor) add(compared.name + "/floor", compared.floor);
   }
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();

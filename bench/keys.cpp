@@ -1,4 +1,4 @@
-#include "keys.hpp"
+#include "bench/keys.hpp"
 
 #include <holdfast/error.hpp>
 #include <holdfast/key/batch.hpp>
@@ -22,97 +22,98 @@ namespace holdfast::bench {
 
 namespace {
 
-using work = std::function<void(std::uint64_t)>;
-
-/// The least that CacheKit's hash can cost: libsodium's BLAKE2b-256 over bytes that are already there.
-work raw_blake2b(std::string bytes) {
-  if (sodium_init() < 0) throw error(errc::unavailable, "libsodium does not start; reinstall it");
-  return [bytes = std::move(bytes)](std::uint64_t times) {
+/// The floor of a CacheKit key: libsodium's BLAKE2b-256 over prepared bytes.
+workload raw_blake2b(std::string bytes) {
+  if (sodium_init() < 0)
+    throw error(errc::unavailable, "libsodium cannot be initialised; reinstall it");
+  return [bytes = std::move(bytes)](std::uint64_t iterations) {
     std::array<unsigned char, 32> digest{};
-    for (std::uint64_t i = 0; i < times; ++i) {
-      crypto_generichash(digest.data(), digest.size(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
-      keep(digest);
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      crypto_generichash(digest.data(), digest.size(),
+                         reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+                         nullptr, 0);
+      do_not_optimize(digest);
     }
   };
 }
 
-/// The least that a failover key can cost: a context and an algorithm that are kept, over bytes that are already there.
-work raw_md5(std::string bytes) {
+/// The floor of a failover key: MD5 over prepared bytes, with one context for all digests.
+workload raw_md5(std::string bytes) {
   const std::shared_ptr<EVP_MD> md5(EVP_MD_fetch(nullptr, "MD5", nullptr), EVP_MD_free);
   const std::shared_ptr<EVP_MD_CTX> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   if (md5 == nullptr || context == nullptr) {
     throw error(errc::unavailable, "this OpenSSL has no MD5; enable its default provider");
   }
-  return [bytes = std::move(bytes), md5, context](std::uint64_t times) {
+  return [bytes = std::move(bytes), md5, context](std::uint64_t iterations) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;
-    for (std::uint64_t i = 0; i < times; ++i) {
+    for (std::uint64_t i = 0; i < iterations; ++i) {
       EVP_DigestInit_ex2(context.get(), md5.get(), nullptr);
       EVP_DigestUpdate(context.get(), bytes.data(), bytes.size());
       EVP_DigestFinal_ex(context.get(), digest.data(), &size);
-      keep(digest);
+      do_not_optimize(digest);
     }
   };
 }
 
-/// The same call, over and over.
+/// Makes the key of the same arguments in every iteration.
 template <class Keys, class... A>
-work repeated(Keys keys, A... args) {
-  return [keys = std::move(keys), args = std::tuple(std::move(args)...)](std::uint64_t times) {
-    for (std::uint64_t i = 0; i < times; ++i) {
-      keep(args);
-      std::apply([&](const auto&... each) { keep(keys(each...)); }, args);
+workload repeated(Keys keys, A... arguments) {
+  return [keys = std::move(keys),
+          arguments = std::tuple(std::move(arguments)...)](std::uint64_t iterations) {
+    for (std::uint64_t i = 0; i < iterations; ++i) {
+      do_not_optimize(arguments);
+      std::apply([&](const auto&... values) { do_not_optimize(keys(values...)); }, arguments);
     }
   };
 }
 
-/// A cachekit or interop key against its hash.
+/// A CacheKit or interop key compared with its hash.
 template <class Keys, class... A>
-contest hashed(std::string name, double bar, const Keys& keys, const A&... args) {
-  const std::vector<key::value> values{key::to_value(args)...};
-  contest made;
-  made.name = std::move(name);
-  made.bar = bar;
-  made.ours = repeated(keys, args...);
-  made.floor = raw_blake2b(keys.explain(values).message_pack);
-  return made;
+comparison compare_with_blake2b(std::string name, double bar, const Keys& keys,
+                                const A&... arguments) {
+  const std::vector<key::value> values{key::to_value(arguments)...};
+  return {.name = std::move(name),
+          .bar = bar,
+          .ours = repeated(keys, arguments...),
+          .floor = raw_blake2b(keys.explain(values).message_pack)};
 }
 
+/// A failover key compared with its hash.
 template <class... A>
-contest failover(std::string name, const key::point_info& point, const A&... args) {
+comparison compare_with_md5(std::string name, const key::point_info& point, const A&... arguments) {
   const key::failover_keys keys(point);
-  contest made;
-  made.name = std::move(name);
-  made.bar = 1.2;
-  made.ours = repeated(keys, args...);
-  made.floor = raw_md5(std::string(keys.effective_name()) + ":" + keys.raw(args...));
-  return made;
+  return {.name = std::move(name),
+          .bar = 1.2,
+          .ours = repeated(keys, arguments...),
+          .floor = raw_md5(std::string(keys.effective_name()) + ":" + keys.raw(arguments...))};
 }
 
-/// Small cases through the batch: text in, text out.
-contest batch_rate() {
+/// Small cases through `key::batch`: JSON Lines in, JSON Lines out.
+comparison batch_rate() {
   constexpr int cases = 64;
   std::vector<std::string> lines;
   for (int i = 0; i < cases; ++i) {
-    const std::string n = std::to_string(i);
-    lines.push_back(R"({"id":"case-)" + n + R"(","namespace":"users","operation":"get_user","args":[{"t":"int","v":")" + n +
-                    R"("},{"t":"str","v":"alice"},{"t":"bool","v":true}]})");
+    const std::string number = std::to_string(i);
+    lines.push_back(R"({"id":"case-)" + number +
+                    R"(","namespace":"users","operation":"get_user","args":[{"t":"int","v":")" +
+                    number + R"("},{"t":"str","v":"alice"},{"t":"bool","v":true}]})");
   }
-  contest made;
-  made.name = "batch.small";
-  made.bar = 1;
-  made.side = bar_is::at_least;
-  made.fixed_floor = 200'000;
-  made.unit = "cases/s";
-  const auto batch = std::make_shared<key::batch>(key::batch_options{.scheme = key::scheme::interop});
-  made.ours = [lines = std::move(lines), batch, out = std::string()](std::uint64_t times) mutable {
-    for (std::uint64_t i = 0; i < times; ++i) {
-      if (out.size() > (std::size_t{256} << 10)) out.clear();
-      batch->run(lines[i % cases], out);
-    }
-    keep(out);
-  };
-  return made;
+  const auto batch =
+      std::make_shared<key::batch>(key::batch_options{.scheme = key::scheme::interop});
+  return {.name = "batch.small",
+          .bar_bound = bound::at_least,
+          .ours =
+              [lines = std::move(lines), batch,
+               output = std::string()](std::uint64_t iterations) mutable {
+                for (std::uint64_t i = 0; i < iterations; ++i) {
+                  if (output.size() > (std::size_t{256} << 10)) output.clear();
+                  batch->run(lines[i % cases], output);
+                }
+                do_not_optimize(output);
+              },
+          .fixed_rate = 200'000,
+          .unit = "cases/s"};
 }
 
 std::map<std::string, int> map_of_ten() {
@@ -123,22 +124,24 @@ std::map<std::string, int> map_of_ten() {
 
 }  // namespace
 
-std::vector<contest> key_contests() {
+std::vector<comparison> key_comparisons() {
   using namespace std::string_view_literals;
   const key::cachekit_keys cachekit({.ns = "users", .module = "app.users", .qualname = "get_user"});
   const key::interop_keys interop("users", "get_user");
   const std::string text_10kb(std::size_t{10} << 10, 'x');
   const std::string text_64kb(std::size_t{64} << 10, 'x');
 
-  std::vector<contest> all;
-  all.push_back(hashed("cachekit.small", 1.35, cachekit, 42, "alice"sv, true));
-  all.push_back(hashed("cachekit.one_int", 1.35, cachekit, 42));
-  all.push_back(hashed("cachekit.map10", 4, cachekit, map_of_ten()));
-  all.push_back(hashed("cachekit.10kb", 1.1, cachekit, text_10kb));
-  all.push_back(hashed("cachekit.64kb", 1.1, cachekit, text_64kb));
-  all.push_back(hashed("interop.small", 1.35, interop, 42, "alice"sv, true));
-  all.push_back(failover("failover.text", {.name = "country-by-code"}, "FR"sv));
-  all.push_back(failover("failover.three_args", {.name = "country-by-code", .domain = "country"}, "active"sv, 42, "EU"sv));
+  std::vector<comparison> all;
+  all.push_back(compare_with_blake2b("cachekit.small", 1.35, cachekit, 42, "alice"sv, true));
+  all.push_back(compare_with_blake2b("cachekit.one_int", 1.35, cachekit, 42));
+  all.push_back(compare_with_blake2b("cachekit.map10", 4, cachekit, map_of_ten()));
+  all.push_back(compare_with_blake2b("cachekit.10kb", 1.1, cachekit, text_10kb));
+  all.push_back(compare_with_blake2b("cachekit.64kb", 1.1, cachekit, text_64kb));
+  all.push_back(compare_with_blake2b("interop.small", 1.35, interop, 42, "alice"sv, true));
+  all.push_back(compare_with_md5("failover.text", {.name = "country-by-code"}, "FR"sv));
+  all.push_back(compare_with_md5("failover.three_args",
+                                 {.name = "country-by-code", .domain = "country"}, "active"sv, 42,
+                                 "EU"sv));
   all.push_back(batch_rate());
   return all;
 }

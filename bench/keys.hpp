@@ -1,15 +1,14 @@
 #pragma once
 
 /// \file
-/// What `holdfast bench keys` measures.
+/// `holdfast_bench keys`: keys compared with the raw hash of the same bytes.
 
-#include "ratio.hpp"
+#include "bench/ratio.hpp"
 
 #include <vector>
 
 namespace holdfast::bench {
 
-/// Each key beside the raw hash of the very same bytes. The names are stable.
-[[nodiscard]] std::vector<contest> key_contests();
+[[nodiscard]] std::vector<comparison> key_comparisons();
 
 }  // namespace holdfast::bench

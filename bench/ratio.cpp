@@ -1,9 +1,8 @@
-#include "ratio.hpp"
+#include "bench/ratio.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -11,25 +10,123 @@ namespace holdfast::bench {
 
 namespace {
 
-using work = std::function<void(std::uint64_t)>;
-
-double seconds_of(const work& what, std::uint64_t times) {
-  const auto begin = std::chrono::steady_clock::now();
-  what(times);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// How often the work fits into a round. It also warms caches, branch predictors and the clock of the processor.
-std::uint64_t calibrate(const work& what, double round_seconds) {
-  std::uint64_t times = 1;
+/// Returns how many iterations fill a round. Also warms up caches, branch predictors and the clock
+/// frequency of the processor.
+std::uint64_t calibrate(const workload& work, double round_seconds) {
+  std::uint64_t iterations = 1;
   for (;;) {
     // The best of three: one interruption must not make the rounds short.
-    const double took = std::min({seconds_of(what, times), seconds_of(what, times), seconds_of(what, times)});
-    if (took >= round_seconds / 2) {
-      return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(times) * round_seconds / took));
+    const double seconds = std::min(
+        {seconds_of(work, iterations), seconds_of(work, iterations), seconds_of(work, iterations)});
+    if (seconds >= round_seconds / 2) {
+      return std::max<std::uint64_t>(
+          1, static_cast<std::uint64_t>(static_cast<double>(iterations) * round_seconds / seconds));
     }
-    times *= took < round_seconds / 16 ? 8 : 2;
+    iterations *= seconds < round_seconds / 16 ? 8 : 2;
   }
+}
+
+template <class... A>
+std::string formatted(const char* format, A... values) {
+  std::array<char, 160> buffer{};
+  const int length = std::snprintf(buffer.data(), buffer.size(), format, values...);
+  return {buffer.data(), static_cast<std::size_t>(std::clamp<int>(length, 0, buffer.size() - 1))};
+}
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+std::string padded(const std::string& text, std::size_t width, bool align_right) {
+  const std::string spaces(width > text.size() ? width - text.size() : 0, ' ');
+  return align_right ? spaces + text : text + spaces;
+}
+
+/// `812345.7` as `812,346`; nanoseconds below 10,000 keep one digit after the point.
+std::string figure(double number, const std::string& unit) {
+  std::string text = formatted("%.*f", unit == "ns" && number < 10000 ? 1 : 0, number);
+  std::size_t position = std::min(text.find('.'), text.size());
+  while (position > 3) {
+    position -= 3;
+    text.insert(position, 1, ',');
+  }
+  return text;
+}
+
+row measure_once(const comparison& compared, const measure_options& options) {
+  const std::uint64_t our_iterations = calibrate(compared.ours, options.round_seconds);
+  const std::uint64_t floor_iterations =
+      compared.floor ? calibrate(compared.floor, options.round_seconds) : 0;
+  std::vector<double> our_seconds;
+  std::vector<double> floor_seconds;
+  const auto run_ours = [&] {
+    our_seconds.push_back(seconds_of(compared.ours, our_iterations) /
+                          static_cast<double>(our_iterations));
+  };
+  const auto run_floor = [&] {
+    if (compared.floor)
+      floor_seconds.push_back(seconds_of(compared.floor, floor_iterations) /
+                              static_cast<double>(floor_iterations));
+  };
+  for (std::size_t round = 0; round < std::max<std::size_t>(1, options.rounds); ++round) {
+    // The second side runs with the caches that the first one filled, so the order alternates.
+    if (round % 2 == 0) {
+      run_ours();
+      run_floor();
+    } else {
+      run_floor();
+      run_ours();
+    }
+  }
+  const double ours = median(std::move(our_seconds));
+  if (!compared.floor)
+    return make_row(compared.name, 1 / ours, compared.fixed_rate, compared.unit, compared.bar,
+                    compared.bar_bound);
+  constexpr double nanoseconds = 1e9;
+  return make_row(compared.name, ours * nanoseconds, median(std::move(floor_seconds)) * nanoseconds,
+                  compared.unit, compared.bar, compared.bar_bound);
+}
+
+}  // namespace
+
+row make_row(std::string name, double ours, double floor, std::string unit, double bar,
+             bound bar_bound) {
+  const double ratio = floor > 0 ? ours / floor : 0;
+  return {.name = std::move(name),
+          .ours = ours,
+          .floor = floor,
+          .unit = std::move(unit),
+          .ratio = ratio,
+          .bar = bar,
+          .bar_bound = bar_bound,
+          .holds = bar_bound == bound::at_most ? ratio <= bar : ratio >= bar};
+}
+
+row best_of_three(const std::function<row()>& measurement) {
+  row best = measurement();
+  for (int repeated = 0; repeated < 2 && !best.holds; ++repeated) {
+    row next = measurement();
+    const bool better =
+        best.bar_bound == bound::at_most ? next.ratio < best.ratio : next.ratio > best.ratio;
+    if (better) best = std::move(next);
+  }
+  return best;
+}
+
+row measure(const comparison& compared, const measure_options& options) {
+  return best_of_three([&] { return measure_once(compared, options); });
+}
+
+double seconds_of(const workload& work, std::uint64_t iterations) {
+  const auto start = std::chrono::steady_clock::now();
+  work(iterations);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double quantile(std::vector<double> figures, double part) {
+  const auto index = std::min(figures.size() - 1,
+                              static_cast<std::size_t>(static_cast<double>(figures.size()) * part));
+  const auto position = figures.begin() + static_cast<std::ptrdiff_t>(index);
+  std::ranges::nth_element(figures, position);
+  return *position;
 }
 
 double median(std::vector<double> figures) {
@@ -39,113 +136,45 @@ double median(std::vector<double> figures) {
   return (*middle + *std::max_element(figures.begin(), middle)) / 2;
 }
 
-template <class... A>
-std::string formatted(const char* format, A... values) {
-  std::array<char, 160> room{};
-  const int length = std::snprintf(room.data(), room.size(), format, values...);
-  return {room.data(), static_cast<std::size_t>(std::clamp<int>(length, 0, room.size() - 1))};
-}
-
-std::string quoted(const std::string& plain) { return "\"" + plain + "\""; }
-
-std::string padded(const std::string& text, std::size_t width, bool right) {
-  const std::string spaces(width > text.size() ? width - text.size() : 0, ' ');
-  return right ? spaces + text : text + spaces;
-}
-
-/// `812345.7` as `812,346`; times keep one digit after the point.
-std::string figure(double number, const std::string& unit) {
-  std::string out = formatted("%.*f", unit == "ns" && number < 10000 ? 1 : 0, number);
-  std::size_t at = std::min(out.find('.'), out.size());
-  while (at > 3) {
-    at -= 3;
-    out.insert(at, 1, ',');
-  }
-  return out;
-}
-
-row measure_once(const contest& what, const settings& how) {
-  const std::uint64_t our_times = calibrate(what.ours, how.round_seconds);
-  const std::uint64_t floor_times = what.floor ? calibrate(what.floor, how.round_seconds) : 0;
-  std::vector<double> ours;
-  std::vector<double> floor;
-  for (std::size_t round = 0; round < std::max<std::size_t>(1, how.rounds); ++round) {
-    const auto run_ours = [&] { ours.push_back(seconds_of(what.ours, our_times) / static_cast<double>(our_times)); };
-    const auto run_floor = [&] {
-      if (what.floor) floor.push_back(seconds_of(what.floor, floor_times) / static_cast<double>(floor_times));
-    };
-    // Whoever runs second finds what the first left in the caches; so they take turns.
-    if (round % 2 == 0) {
-      run_ours();
-      run_floor();
-    } else {
-      run_floor();
-      run_ours();
-    }
-  }
-
-  row result;
-  result.name = what.name;
-  result.unit = what.unit;
-  result.bar = what.bar;
-  result.side = what.side;
-  if (what.floor) {
-    constexpr double nanoseconds = 1e9;
-    result.ours = median(std::move(ours)) * nanoseconds;
-    result.floor = median(std::move(floor)) * nanoseconds;
-  } else {
-    result.ours = 1 / median(std::move(ours));
-    result.floor = what.fixed_floor;
-  }
-  result.ratio = result.ours / result.floor;
-  result.holds = what.side == bar_is::at_most ? result.ratio <= what.bar : result.ratio >= what.bar;
-  return result;
-}
-
-}  // namespace
-
-row measure(const contest& what, const settings& how) {
-  row best = measure_once(what, how);
-  for (int again = 0; again < 2 && !best.holds; ++again) {
-    row next = measure_once(what, how);
-    if (next.holds || (what.side == bar_is::at_most ? next.ratio < best.ratio : next.ratio > best.ratio)) best = std::move(next);
-  }
-  return best;
-}
-
 std::string to_json(std::string_view bench, const std::vector<row>& rows) {
-  std::string out = "{\"bench\":" + quoted(std::string(bench)) + ",\"rows\":[";
+  std::string text = "{\"bench\":" + quoted(bench) + ",\"rows\":[";
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const row& each = rows[i];
-    out += (i == 0 ? "{\"name\":" : ",{\"name\":") + quoted(each.name);
-    out += formatted(",\"ours\":%.2f,\"floor\":%.2f,\"unit\":", each.ours, each.floor) + quoted(each.unit);
-    out += formatted(",\"ratio\":%.4f,\"bar\":%g,\"holds\":", each.ratio, each.bar) + (each.holds ? "true}" : "false}");
+    const row& result = rows[i];
+    text += (i == 0 ? "{\"name\":" : ",{\"name\":") + quoted(result.name);
+    text += formatted(",\"ours\":%.2f,\"floor\":%.2f,\"unit\":", result.ours, result.floor) +
+            quoted(result.unit);
+    text += formatted(",\"ratio\":%.4f,\"bar\":%g,\"holds\":", result.ratio, result.bar) +
+            (result.holds ? "true}" : "false}");
   }
-  return out + "]}\n";
+  return text + "]}\n";
 }
 
 std::string to_table(const std::vector<row>& rows) {
-  using cells = std::array<std::string, 7>;
+  constexpr std::size_t columns = 7;
+  using cells = std::array<std::string, columns>;
   std::vector<cells> lines{{"name", "ours", "floor", "unit", "ratio", "bar", "holds"}};
-  for (const row& each : rows) {
-    lines.push_back({each.name, figure(each.ours, each.unit), figure(each.floor, each.unit), each.unit, formatted("%.2f", each.ratio),
-                     formatted(each.side == bar_is::at_most ? "<= %.2f" : ">= %.2f", each.bar), each.holds ? "yes" : "NO"});
+  for (const row& result : rows) {
+    lines.push_back(
+        {result.name, figure(result.ours, result.unit), figure(result.floor, result.unit),
+         result.unit, formatted("%.2f", result.ratio),
+         formatted(result.bar_bound == bound::at_most ? "<= %.2f" : ">= %.2f", result.bar),
+         result.holds ? "yes" : "NO"});
   }
-  std::array<std::size_t, 7> widths{};
+  std::array<std::size_t, columns> widths{};
   for (const cells& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+    for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], line[i].size());
   }
-  std::string out;
+  std::string text;
   for (const cells& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      const bool number = i == 1 || i == 2 || i == 4 || i == 5;
-      text += (i == 0 ? "" : "  ") + padded(line[i], widths[i], number);
+    std::string padded_line;
+    for (std::size_t i = 0; i < columns; ++i) {
+      const bool is_number = i == 1 || i == 2 || i == 4 || i == 5;
+      padded_line += (i == 0 ? "" : "  ") + padded(line[i], widths[i], is_number);
     }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + "\n";
+    padded_line.erase(padded_line.find_last_not_of(' ') + 1);
+    text += padded_line + "\n";
   }
-  return out;
+  return text;
 }
 
 }  // namespace holdfast::bench

@@ -1,9 +1,11 @@
 #pragma once
 
 /// \file
-/// Measures our work beside its floor: the raw library doing the least that could do the same. A figure alone says more about the
-/// machine than about the code; a ratio in one run says what the code adds. Both sides are run in turn, in short rounds, and medians are
-/// compared, so that a noisy moment meets both and decides nothing.
+/// Compares our code with a floor: the raw library, doing the least that could do the same work.
+///
+/// An absolute figure says more about the machine than about the code. A ratio of two figures from
+/// the same run says what our code adds. Both sides run alternately, in short rounds, and their
+/// medians are compared, so that a disturbance affects both sides and few rounds.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,29 +16,35 @@
 
 namespace holdfast::bench {
 
-/// Makes the compiler believe that a result is used.
+/// Prevents the compiler from removing the computation of a result that is not used.
 template <class T>
-inline void keep(const T& result) noexcept {
+inline void do_not_optimize(const T& result) noexcept {
   asm volatile("" : : "r"(&result) : "memory");
 }
 
-/// Which side of the bar is the good one.
-enum class bar_is : std::uint8_t {
-  at_most,  ///< ratio <= bar: times
-  at_least  ///< ratio >= bar: rates
+/// Does the measured work `iterations` times.
+using workload = std::function<void(std::uint64_t iterations)>;
+
+/// Which ratios are good.
+enum class bound : std::uint8_t {
+  at_most,  ///< ratio <= bar: for times
+  at_least  ///< ratio >= bar: for rates
 };
 
-/// One comparison. The functions do the work `times` times in a row.
-struct contest {
-  std::string name;  ///< stable: others read it
+struct comparison {
+  /// Stable: other programs read it.
+  std::string name;
   double bar = 1;
-  bar_is side = bar_is::at_most;
-  std::function<void(std::uint64_t times)> ours;
-  std::function<void(std::uint64_t times)> floor;  ///< empty when the floor is a fixed rate
-  double fixed_floor = 0;                          ///< per second; then ours is a rate as well
+  bound bar_bound = bound::at_most;
+  workload ours;
+  /// Empty if the floor is `fixed_rate`.
+  workload floor{};
+  /// Iterations per second. `ours` is then reported as a rate too.
+  double fixed_rate = 0;
   std::string unit = "ns";
 };
 
+/// The result of a comparison.
 struct row {
   std::string name;
   double ours = 0;
@@ -44,21 +52,35 @@ struct row {
   std::string unit;
   double ratio = 0;
   double bar = 0;
-  bar_is side = bar_is::at_most;
+  bound bar_bound = bound::at_most;
   bool holds = false;
 };
 
-struct settings {
+struct measure_options {
   std::size_t rounds = 101;
-  double round_seconds = 0.001;  ///< how long each side runs in one round
+  /// How long each side runs in one round.
+  double round_seconds = 0.001;
 };
 
-/// A row that misses its bar is measured again, at most twice, and its best counts: what is slow stays slow, what was disturbed does not.
-[[nodiscard]] row measure(const contest& what, const settings& how = {});
+[[nodiscard]] row make_row(std::string name, double ours, double floor, std::string unit,
+                           double bar, bound bar_bound = bound::at_most);
 
-/// `{"bench":"keys","rows":[...]}` with a line end.
+/// Calls `measurement`, and at most twice again while the row misses its bar. Returns the best row.
+/// Code that is slow stays slow; a disturbance does not.
+[[nodiscard]] row best_of_three(const std::function<row()>& measurement);
+
+[[nodiscard]] row measure(const comparison& compared, const measure_options& options = {});
+
+/// The duration of `iterations` iterations.
+[[nodiscard]] double seconds_of(const workload& work, std::uint64_t iterations);
+
+/// `part` is from 0 to 1; 0.99 returns the 99th percentile. `figures` must not be empty.
+[[nodiscard]] double quantile(std::vector<double> figures, double part);
+[[nodiscard]] double median(std::vector<double> figures);
+
+/// Returns `{"bench":"keys","rows":[...]}` and a line end.
 [[nodiscard]] std::string to_json(std::string_view bench, const std::vector<row>& rows);
-/// For people: aligned columns, with a heading.
+/// Returns aligned columns with a heading.
 [[nodiscard]] std::string to_table(const std::vector<row>& rows);
 
 }  // namespace holdfast::bench

@@ -1,4 +1,5 @@
-// The seed's Account: its ids come from a sequence that all machines share, and its tests need no database.
+// The Account of the published design: its ids come from a sequence that all machines share, and
+// its tests need no database.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/id_generator.hpp>
@@ -22,7 +23,8 @@ class account {
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
-  account(std::int64_t id, std::int64_t customer, std::string name) : id_(id), customer_(customer), name_(std::move(name)) {}
+  account(std::int64_t id, std::int64_t customer, std::string name)
+      : id_(id), customer_(customer), name_(std::move(name)) {}
 
   std::int64_t id_;
   std::int64_t customer_;
@@ -40,7 +42,8 @@ int main() {
 
   const auto savings = account::create(ids, 7, "savings");
   const auto daily = account::create(ids, 7, "daily");
-  std::cout << savings.name() << ' ' << savings.id() << '\n' << daily.name() << ' ' << daily.id() << '\n';
+  std::cout << savings.name() << ' ' << savings.id() << '\n'
+            << daily.name() << ' ' << daily.id() << '\n';
   // endregion
 
   // region another machine

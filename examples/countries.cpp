@@ -1,4 +1,5 @@
-// Countries, three ways: one by its code, many by their codes, and the list of a region. They share a domain, so each feeds the others.
+// Countries, three ways: one by its code, many by their codes, and the list of a region. They share
+// a domain, so each feeds the others.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/nlohmann.hpp>
@@ -24,7 +25,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(country, code, name, region)
 
 /// Stands for a service on the network.
 struct client {
-  std::map<std::string, country> all{{"DE", {"DE", "Germany", "EU"}}, {"FR", {"FR", "France", "EU"}}, {"JP", {"JP", "Japan", "Asia"}}};
+  std::map<std::string, country> all{{"DE", {"DE", "Germany", "EU"}},
+                                     {"FR", {"FR", "France", "EU"}},
+                                     {"JP", {"JP", "Japan", "Asia"}}};
   bool up = true;
 
   void connect() const {
@@ -35,7 +38,8 @@ struct client {
     const auto found = all.find(code);
     return found == all.end() ? std::nullopt : std::optional(found->second);
   }
-  [[nodiscard]] std::vector<std::optional<country>> fetch_all(std::span<const std::string> codes) const {
+  [[nodiscard]] std::vector<std::optional<country>> fetch_all(
+      std::span<const std::string> codes) const {
     connect();
     std::vector<std::optional<country>> found;
     for (const auto& code : codes) found.push_back(fetch(code));
@@ -55,8 +59,8 @@ struct client {
 
 namespace {
 
-const char* text(holdfast::completeness how) {
-  switch (how) {
+const char* text(holdfast::completeness complete) {
+  switch (complete) {
     case holdfast::completeness::yes:
       return "complete";
     case holdfast::completeness::no:
@@ -78,13 +82,17 @@ int main() {
   holdfast::engine engine{db.store()};
   const holdfast::point_options country{.domain = "country", .expiry = 24h};
 
-  auto by_code = engine.protect("country-by-code", country, [client](const std::string& code) { return client->fetch(code); });
+  auto by_code = engine.protect("country-by-code", country,
+                                [client](const std::string& code) { return client->fetch(code); });
 
-  auto by_codes =
-      engine.protect_each("countries-by-codes", country, [client](std::span<const std::string> codes) { return client->fetch_all(codes); });
+  auto by_codes = engine.protect_each(
+      "countries-by-codes", country,
+      [client](std::span<const std::string> codes) { return client->fetch_all(codes); });
 
   auto by_region = engine.protect_list(
-      "countries-by-region", country, [client](const std::string& region) { return client->fetch_region(region); }, &app::country::code);
+      "countries-by-region", country,
+      [client](const std::string& region) { return client->fetch_region(region); },
+      &app::country::code);
   // endregion
 
   (void)by_codes({"FR", "XX"});
@@ -96,8 +104,8 @@ int main() {
   const auto some = by_codes({"JP", "FR", "XX"});
   for (const auto& item : some) {
     std::cout << item.id() << ": ";
-    if (item.missing()) std::cout << "nobody knows\n";
-    else if (!item.has_value()) std::cout << "there is none\n";
+    if (item.missing()) std::cout << "unknown\n";
+    else if (!item.has_value()) std::cout << "does not exist\n";
     else std::cout << item->name << (item.stale() ? ", stale" : ", live") << '\n';
   }
   std::cout << text(some.complete()) << ", " << some.missing() << " missing\n";
@@ -126,13 +134,15 @@ int main() {
   (void)by_region("EU");
   client->up = false;
   // region deleted
-  for (const auto& item : by_region("EU")) std::cout << item->name << '\n';  // Germany left the list, and does not come back
+  // Germany left the list, and does not come back
+  for (const auto& item : by_region("EU")) std::cout << item->name << '\n';
   // endregion
 
   std::cout << "# split\n";
   client->up = true;
   // region split
-  // An answer in a shape of its own: names by code. Each name is a row, as if it had been asked for alone.
+  // An answer in a shape of its own: names by code. Each name is a row, as if it had been asked for
+  // alone.
   using names = std::map<std::string, std::string>;
   using codes = std::vector<std::string>;
   holdfast::splitter<names(codes), std::string, std::string> by_name{
@@ -142,7 +152,10 @@ int main() {
             for (const auto& [code, name] : whole) slices.push_back({code, name});
             return slices;
           },
-      .on_recover = [](const codes& asked) { return std::vector<std::tuple<std::string>>(asked.begin(), asked.end()); },
+      .on_recover =
+          [](const codes& asked) {
+            return std::vector<std::tuple<std::string>>(asked.begin(), asked.end());
+          },
       .merge = [](auto slices, const codes&) -> std::optional<names> {
         names whole;
         for (auto& slice : slices) {
@@ -150,12 +163,14 @@ int main() {
         }
         return whole;
       }};
-  auto names_of = engine.protect_split("country-names", {.scatter = holdfast::scatter_options{.partial = holdfast::partial::at_least(1)}},
-                                       by_name, [client](codes asked) {
-                                         names found;
-                                         for (const auto& code : asked) found[code] = client->fetch(code).value().name;
-                                         return found;
-                                       });
+  auto names_of = engine.protect_split(
+      "country-names",
+      {.scatter = holdfast::scatter_options{.partial = holdfast::partial::at_least(1)}}, by_name,
+      [client](codes asked) {
+        names found;
+        for (const auto& code : asked) found[code] = client->fetch(code).value().name;
+        return found;
+      });
   // endregion
   (void)names_of({"FR"});
   client->up = false;

@@ -1,4 +1,5 @@
-// A call is protected: while its upstream answers, answers are live; when it fails, the last good one is served, marked as stale.
+// A call is protected: while its upstream answers, answers are live; when it fails, the last good
+// one is served, marked as stale.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/nlohmann.hpp>
@@ -34,8 +35,9 @@ int main() {
   auto db = holdfast::open("sqlite://" + file.string());
   holdfast::engine engine{db.store({.create_schema = true})};
 
-  auto country_by_code = engine.protect("country-by-code", {.domain = "country", .expiry = 24h},
-                                        [&upstream](const std::string& code) { return upstream.fetch(code); });
+  auto country_by_code =
+      engine.protect("country-by-code", {.domain = "country", .expiry = 24h},
+                     [&upstream](const std::string& code) { return upstream.fetch(code); });
   // endregion
 
   // region call
@@ -58,18 +60,21 @@ int main() {
   // endregion
 
   // region rules
-  auto strict = engine.protect("strict-country",
-                               {.expiry = std::chrono::months(1),
-                                .classify = holdfast::failure_rules{}.pass<std::invalid_argument>().invalidate<std::out_of_range>(),
-                                .retry = holdfast::retry_options{.attempts = 2, .backoff = 1ms},
-                                .breaker = holdfast::breaker_options{}},
-                               [&upstream](const std::string& code) { return upstream.fetch(code); });
+  auto strict = engine.protect(
+      "strict-country",
+      {.expiry = std::chrono::months(1),
+       .classify =
+           holdfast::failure_rules{}.pass<std::invalid_argument>().invalidate<std::out_of_range>(),
+       .retry = holdfast::retry_options{.attempts = 2, .backoff = 1ms},
+       .breaker = holdfast::breaker_options{}},
+      [&upstream](const std::string& code) { return upstream.fetch(code); });
   // endregion
   upstream.down = false;
   show(strict("FR"));
 
   // region close
   const auto report = engine.close(std::chrono::steady_clock::now() + 5s);
-  std::cout << "closed, " << report.unsaved << " unsaved, " << report.still_running.size() << " still running\n";
+  std::cout << "closed, " << report.unsaved << " unsaved, " << report.still_running.size()
+            << " still running\n";
   // endregion
 }

@@ -1,5 +1,5 @@
-// A libcurl client, protected. The upstream is a file (file:// is a protocol of libcurl), so that the example needs no network; a https:// URL
-// changes nothing.
+// A libcurl client, protected. The upstream is a file (file:// is a protocol of libcurl), so that
+// the example needs no network; a https:// URL changes nothing.
 
 #include <holdfast/holdfast.hpp>
 
@@ -20,9 +20,10 @@ std::size_t append(const char* data, std::size_t size, std::size_t count, void* 
   return size * count;
 }
 
-/// What anybody writes around libcurl.
+/// A plain GET with libcurl.
 std::string get(const std::string& url) {
-  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(), &curl_easy_cleanup);
+  const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(curl_easy_init(),
+                                                                 &curl_easy_cleanup);
   std::string body;
   curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
@@ -30,7 +31,8 @@ std::string get(const std::string& url) {
   curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append);
   curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &body);
-  if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK) throw std::runtime_error(curl_easy_strerror(code));
+  if (const CURLcode code = curl_easy_perform(curl.get()); code != CURLE_OK)
+    throw std::runtime_error(curl_easy_strerror(code));
   return body;
 }
 
@@ -51,8 +53,9 @@ int main() {
   auto db = holdfast::open(answers);  // sqlite:answers.db
   holdfast::engine engine{db.store({.create_schema = true})};
 
-  const auto country = engine.protect("country-by-code", {.expiry = 24h, .deadline = 2s},
-                                      [upstream](const std::string& code) { return get(upstream + "/" + code + ".json"); });
+  const auto country = engine.protect(
+      "country-by-code", {.expiry = 24h, .deadline = 2s},
+      [upstream](const std::string& code) { return get(upstream + "/" + code + ".json"); });
 
   const auto print = [](const holdfast::answer<std::string>& answer) {
     std::cout << *answer << (answer.live() ? ", live\n" : ", stale\n");

@@ -1,4 +1,5 @@
-// An order and the promise to tell about it, in one transaction of yours: both are there, or neither.
+// An order and the promise to tell about it, in one transaction of yours: both are there, or
+// neither.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/join/sqlite3.hpp>
@@ -17,15 +18,19 @@ int main() {
   // Your own handle, on the same database.
   sqlite3* db = nullptr;
   if (sqlite3_open(file.c_str(), &db) != SQLITE_OK) return 1;
-  const auto run = [db](const char* text) { return sqlite3_exec(db, text, nullptr, nullptr, nullptr) == SQLITE_OK; };
+  const auto run = [db](const char* text) {
+    return sqlite3_exec(db, text, nullptr, nullptr, nullptr) == SQLITE_OK;
+  };
   if (!run("CREATE TABLE orders (id INTEGER)")) return 1;
 
   // region publish
   holdfast::join::sqlite here{db};
 
   run("BEGIN IMMEDIATE");
-  run("INSERT INTO orders VALUES (7)");                                                             // yours
-  outbox.publish(here, {.type = "order.taken", .key = "customer-1", .payload = R"({"order":7})"});  // ours, in the same transaction
+  // yours
+  run("INSERT INTO orders VALUES (7)");
+  // Ours, in the same transaction
+  outbox.publish(here, {.type = "order.taken", .key = "customer-1", .payload = R"({"order":7})"});
   run("COMMIT");
   // endregion
 
@@ -39,12 +44,13 @@ int main() {
   for (const auto& one : got.events) {
     run("BEGIN IMMEDIATE");
     if (outbox.effect_once(here, got.fence, one) == holdfast::commit_status::done) {
-      std::cout << one.event.type << ' ' << one.event.payload << '\n';  // what must happen once, in this transaction
+      // What must happen once, in this transaction
+      std::cout << one.event.type << ' ' << one.event.payload << '\n';
     }
     run("COMMIT");
     outbox.ack(got.fence, one);
   }
   // endregion
-  std::cout << "left: " << outbox.stats().events << '\n';
+  std::cout << "left: " << outbox.admin().stats().events << '\n';
   sqlite3_close(db);
 }

@@ -1,4 +1,5 @@
-// Prints a table of docs/keys.md: calls of different types that share a text in the style escaped. Every row is computed.
+// Prints a table of docs/keys.md: calls of different types that share a text in the style escaped.
+// Every row is computed.
 
 #include <holdfast/key.hpp>
 
@@ -22,8 +23,10 @@ using either = std::variant<int, std::string>;
 const key::failover_keys keys({.name = "x"});
 
 // Two calls and the text they share. A row that is no longer true says so, and the test fails.
-static void same(const std::string& a, const std::string& b, const std::string& raw_a, const std::string& raw_b) {
-  std::cout << "| `" << a << "` | `" << b << "` | `" << raw_a << "` |" << (raw_a == raw_b ? "" : " but " + raw_b) << '\n';
+static void same(const std::string& a, const std::string& b, const std::string& raw_a,
+                 const std::string& raw_b) {
+  std::cout << "| `" << a << "` | `" << b << "` | `" << raw_a << "` |"
+            << (raw_a == raw_b ? "" : " but " + raw_b) << '\n';
 }
 #define SAME(a, ...) same(#a, #__VA_ARGS__, keys.raw(a), keys.raw(__VA_ARGS__))
 

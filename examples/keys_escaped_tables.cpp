@@ -1,4 +1,5 @@
-// Prints a table of docs/keys.md: what the style escaped escapes. Every row is computed, so every row is a test.
+// Prints a table of docs/keys.md: what the style escaped escapes. Every row is computed, so every
+// row is a test.
 
 #include <holdfast/key.hpp>
 
@@ -22,8 +23,9 @@ const key::failover_keys exact({.name = "x"}, {.style = key::style::exact});
 std::string code(const std::string& text) { return text.empty() ? "nothing" : "`" + text + "`"; }
 
 // The arguments as they stand in this file, and the text of each style.
-#define STYLES(...) \
-  std::cout << "| `" #__VA_ARGS__ "` | " << code(escaped.raw(__VA_ARGS__)) << " | " << code(exact.raw(__VA_ARGS__)) << " |\n"
+#define STYLES(...)                                                                 \
+  std::cout << "| `" #__VA_ARGS__ "` | " << code(escaped.raw(__VA_ARGS__)) << " | " \
+            << code(exact.raw(__VA_ARGS__)) << " |\n"
 
 }  // namespace
 

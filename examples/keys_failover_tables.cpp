@@ -17,13 +17,15 @@ const key::failover_keys keys({.name = "country-by-code"});
 // | `arguments` | `raw` |, with the arguments as they stand in this file.
 #define SEGMENT(...) std::cout << "| `" #__VA_ARGS__ "` | `" << keys.raw(__VA_ARGS__) << "` |\n"
 
-void call(std::string_view written, const std::string& raw) { std::cout << "| `" << written << "` | `" << raw << "` |\n"; }
+void call(std::string_view written, const std::string& raw) {
+  std::cout << "| `" << written << "` | `" << raw << "` |\n";
+}
 
 void name(std::string_view point, std::string_view domain) {
   const auto effective = key::effective_name({.name = point, .domain = domain});
   const key::failover_keys of({.name = point, .domain = domain});
-  std::cout << "| `" << point << "` | " << (domain.empty() ? "" : "`" + std::string(domain) + "`") << " | `" << effective << "` | `"
-            << of("1") << "` |\n";
+  std::cout << "| `" << point << "` | " << (domain.empty() ? "" : "`" + std::string(domain) + "`")
+            << " | `" << effective << "` | `" << of("1") << "` |\n";
 }
 
 }  // namespace

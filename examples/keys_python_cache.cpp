@@ -14,7 +14,8 @@ int main() {
 
   // region explicit
   // get_user(42, active=True) in the Python module myapp.services, with the namespace users.
-  const key::cachekit_keys get_user({.ns = "users", .module = "myapp.services", .qualname = "get_user"});
+  const key::cachekit_keys get_user(
+      {.ns = "users", .module = "myapp.services", .qualname = "get_user"});
   std::cout << get_user(42, key::kw("active", true)) << '\n';
   // endregion
 

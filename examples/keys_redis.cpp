@@ -14,7 +14,8 @@ int main() {
 
   // region outbox
   const key::outbox_keys outbox(key::redis_prefix("{billing:outbox}"));
-  for (const auto& each : {outbox.entries(), outbox.pending(), outbox.expiry_due(), outbox.lock()}) {
+  for (const auto& each :
+       {outbox.entries(), outbox.pending(), outbox.expiry_due(), outbox.lock()}) {
     std::cout << key::redis_slot(each) << ' ' << each << '\n';
   }
   // endregion

@@ -1,4 +1,5 @@
-// Arguments that are only known at run time: typed JSON becomes values, values become keys. One bad argument, one clear error.
+// Arguments that are only known at run time: typed JSON becomes values, values become keys. One bad
+// argument, one clear error.
 
 #include <holdfast/key.hpp>
 
@@ -11,15 +12,16 @@ namespace key = holdfast::key;
 int main() {
   // region values
   key::typed_json_reader reader(key::scheme::interop);
-  const std::vector<key::value> args{reader.read(R"({"t":"int","v":"42"})"), reader.read(R"({"t":"bool","v":true})")};
+  const std::vector<key::value> args{reader.read(R"({"t":"int","v":"42"})"),
+                                     reader.read(R"({"t":"bool","v":true})")};
   const key::interop_keys get_user("users", "get_user");
   std::cout << (get_user.of(args) == get_user(42, true) ? "the same key" : "another key") << '\n';
   // endregion
 
   // region error
   try {
-    const key::value bad =
-        reader.read(R"({"t":"map","v":[[{"t":"str","v":"a"},{"t":"list","v":[{"t":"int","v":"18446744073709551616"}]}]]})");
+    const key::value bad = reader.read(
+        R"({"t":"map","v":[[{"t":"str","v":"a"},{"t":"list","v":[{"t":"int","v":"18446744073709551616"}]}]]})");
     static_cast<void>(get_user("x", 1, bad));
   } catch (const holdfast::error& refused) {
     std::cout << "code     " << to_string(refused.code()) << '\n'

@@ -1,5 +1,6 @@
 // One cache for services in several languages: the key, the value, and what protects it on the way.
 
+#include <holdfast/cachekit.hpp>
 #include <holdfast/key.hpp>
 
 #include <iostream>
@@ -12,17 +13,20 @@ int main() {
   // region value
   const std::string cache_key = key::interop("users", "get_user", 42);
   const std::map<std::string, std::string> user{{"name", "Alice"}, {"city", "Paris"}};
-  const key::byte_string document = key::encode_value(user);  // one MessagePack document, the same in every language
+  // One MessagePack document, the same in every language
+  const key::byte_string document = key::encode_value(user);
 
   const key::value back = key::decode_value(document);
-  std::cout << document.size() << " bytes, " << (back == key::to_value(user) ? "same value" : "another value") << '\n';
+  std::cout << document.size() << " bytes, "
+            << (back == key::to_value(user) ? "same value" : "another value") << '\n';
   // endregion
 
   // region envelope
   const key::byte_string text(1000, std::byte{'x'});
   const key::byte_string packed = key::wrap(text);  // LZ4, and a checksum of what it unpacks to
   const key::unwrapped again = key::unwrap(packed);
-  std::cout << text.size() << " bytes packed to " << packed.size() << ", format " << again.format << '\n';
+  std::cout << text.size() << " bytes packed to " << packed.size() << ", format " << again.format
+            << '\n';
   // endregion
 
   // region encryption
@@ -33,11 +37,14 @@ int main() {
   const key::value_cipher before(key::key_ring(old_key), "acme");
   const key::byte_string sealed = before.seal(document, cache_key);
 
-  const key::value_cipher after(key::key_ring(new_key, {old_key}), "acme");  // rotated: seals with the new key, opens both
-  std::cout << (after.open(sealed, cache_key) == document ? "opened with the old key" : "damaged") << '\n';
+  // rotated: seals with the new key, opens both
+  const key::value_cipher after(key::key_ring(new_key, {old_key}), "acme");
+  std::cout << (after.open(sealed, cache_key) == document ? "opened with the old key" : "damaged")
+            << '\n';
 
   try {
-    static_cast<void>(after.open(sealed, key::interop("users", "get_user", 43)));  // somebody moved it to another key
+    // The value was moved to another key
+    static_cast<void>(after.open(sealed, key::interop("users", "get_user", 43)));
   } catch (const holdfast::error& refused) {
     std::cout << to_string(refused.code()) << '\n';
   }

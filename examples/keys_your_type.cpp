@@ -15,7 +15,8 @@ namespace shop {
 struct money {
   std::string currency;
   std::int64_t cents = 0;
-  std::string comment;  // not part of the key: two amounts are the same amount whatever was noted about them
+  // Not part of the key: two amounts are the same amount whatever was noted about them
+  std::string comment;
 };
 
 auto holdfast_key(const money& m) { return std::tuple(m.currency, m.cents); }

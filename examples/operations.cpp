@@ -1,4 +1,5 @@
-// What operates a Holdfast: a log, numbers for Prometheus, threads for work in the background, and the cleanup of the store.
+// What operates a Holdfast: a log, numbers for Prometheus, threads for work in the background, and
+// the cleanup of the store.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/store/cleanup.hpp>
@@ -14,8 +15,12 @@ namespace {
 class moved_clock final : public holdfast::clock {
  public:
   std::chrono::hours ahead{0};
-  [[nodiscard]] holdfast::timestamp now() const noexcept override { return holdfast::system_clock()->now() + ahead; }
-  [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override { return std::chrono::steady_clock::now(); }
+  [[nodiscard]] holdfast::timestamp now() const noexcept override {
+    return holdfast::system_clock()->now() + ahead;
+  }
+  [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override {
+    return std::chrono::steady_clock::now();
+  }
 };
 
 }  // namespace
@@ -30,9 +35,11 @@ int main() {
   auto db = holdfast::open("memory:", {.clock = clock,
                                        .log =
                                            [](const holdfast::log_record& record) {
-                                             std::cout << to_string(record.level) << ": " << record.message;
+                                             std::cout << to_string(record.level) << ": "
+                                                       << record.message;
                                              for (const auto& [name, value] : record.fields) {
-                                               if (name == "removed") std::cout << ", " << name << "=" << value;
+                                               if (name == "removed")
+                                                 std::cout << ", " << name << "=" << value;
                                              }
                                              std::cout << '\n';
                                            },
@@ -41,20 +48,28 @@ int main() {
   // endregion
   auto store = db.store();
   const auto now = clock->now();
-  const holdfast::entry old{
-      .name = "country", .key = "FR", .as_of = now, .expire_on = now + 1h, .payload = "{}", .payload_class = "app.country"};
+  const holdfast::entry old{.name = "country",
+                            .key = "FR",
+                            .as_of = now,
+                            .expire_on = now + 1h,
+                            .payload = "{}",
+                            .payload_class = "app.country"};
   store->put({&old, 1});
   clock->ahead = 24h;
 
   // region cleanup
-  holdfast::cleanup cleanup(db, store, {.cron = "0 0 * * * *"});  // hourly; what comes now is on demand
+  // Hourly; what comes now is on demand
+  holdfast::cleanup cleanup(db, store, {.cron = "0 0 * * * *"});
   const auto report = cleanup.run_now();
   std::cout << to_string(report.result) << ": " << report.removed << " removed\n";
   // endregion
 
   // region metrics
-  const auto calls = metrics->counter("app_calls_total", {{"point", "country-by-code"}}, "Calls, by point");  // once
-  calls->add();                                                                                               // where the work is done
+  // once
+  const auto calls =
+      metrics->counter("app_calls_total", {{"point", "country-by-code"}}, "Calls, by point");
+  // Where the work is done
+  calls->add();
   // endregion
   const auto text = metrics->text();
   for (const std::string wanted : {"app_calls_total", "holdfast_cleanup_removed_total"}) {
@@ -64,7 +79,7 @@ int main() {
 
   // region close
   cleanup.close(std::chrono::steady_clock::now() + 5s);
-  const auto left = executor->close(std::chrono::steady_clock::now() + 5s);
-  std::cout << "still running: " << left.still_running << '\n';
+  const auto closed = executor->close(std::chrono::steady_clock::now() + 5s);
+  std::cout << "still running: " << closed.still_running << '\n';
   // endregion
 }

@@ -1,4 +1,5 @@
-// Answers as bytes: JSON for a struct, a form of its own for another type, and the names under which both are stored.
+// Answers as bytes: JSON for a struct, a form of its own for another type, and the names under
+// which both are stored.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/nlohmann.hpp>
@@ -35,7 +36,8 @@ std::string holdfast_encode(const money& m) { return std::to_string(m.cents) + "
 money holdfast_decode(std::string_view bytes, std::type_identity<money> /*unused*/) {
   money m;
   const auto end = std::from_chars(bytes.data(), bytes.data() + bytes.size(), m.cents);
-  if (end.ec != std::errc() || !bytes.ends_with(" cents")) throw std::invalid_argument("this is no money");
+  if (end.ec != std::errc() || !bytes.ends_with(" cents"))
+    throw std::invalid_argument("not an amount of money");
   return m;
 }
 // endregion
@@ -48,21 +50,29 @@ int main() {
   // region codecs
   const app::country france{"FR", "France", 551695};
   std::cout << holdfast::encode_payload(france) << '\n';
-  std::cout << holdfast::encode_payload(std::vector<std::optional<app::country>>{france, std::nullopt}) << '\n';
+  std::cout << holdfast::encode_payload(
+                   std::vector<std::optional<app::country>>{france, std::nullopt})
+            << '\n';
   std::cout << holdfast::encode_payload(app::money{250}) << '\n';
-  std::cout << holdfast::decode_payload<app::country>(R"({"code":"DE","name":"Germany","area":null})").name << '\n';
+  std::cout << holdfast::decode_payload<app::country>(
+                   R"({"code":"DE","name":"Germany","area":null})")
+                   .name
+            << '\n';
   // endregion
 
   std::cout << "# refused\n";
   // region refused
-  const auto try_it = [](auto what) {
+  const auto try_it = [](auto action) {
     try {
-      what();
+      action();
     } catch (const holdfast::error& refused) {
       std::cout << to_string(refused.code()) << ": " << refused.what() << '\n';
     }
   };
-  try_it([] { (void)holdfast::encode_payload(app::country{"XX", "Nowhere", std::numeric_limits<double>::quiet_NaN()}); });
+  try_it([] {
+    (void)holdfast::encode_payload(
+        app::country{"XX", "Nowhere", std::numeric_limits<double>::quiet_NaN()});
+  });
   try_it([] { (void)holdfast::encode_payload(app::country{"XX", "\xff", {}}); });
   try_it([] { (void)holdfast::decode_payload<app::country>(R"({"code":7})"); });
   try_it([] { (void)holdfast::decode_payload<app::country>("not JSON"); });
@@ -76,9 +86,11 @@ int main() {
   types.add<app::money>("com.acme.Money");
   types.allow("com.partner");  // a class, or everything in a package
 
-  std::cout << types.name_of<app::country>() << ", " << types.name_of<std::vector<app::country>>() << '\n';
+  std::cout << types.name_of<app::country>() << ", " << types.name_of<std::vector<app::country>>()
+            << '\n';
   const auto allowed = types.allowlist_of<app::country>();
-  for (const char* name : {"com.acme.old.Country", "com.partner.sub.Country", "com.partnership.Country", "com.acme.Money"})
+  for (const char* name : {"com.acme.old.Country", "com.partner.sub.Country",
+                           "com.partnership.Country", "com.acme.Money"})
     std::cout << name << (allowed.allows(name) ? " is decoded\n" : " is refused\n");
   // endregion
 

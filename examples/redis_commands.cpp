@@ -1,4 +1,5 @@
-// Commands, a pipeline and a script on Redis. Give it a URL; without one it shows what a caller is told when nobody is there.
+// Commands, a pipeline and a script on Redis. The argument is a URL. Without one, the example shows
+// the error that a caller gets when no server listens.
 
 #include <holdfast/redis.hpp>
 
@@ -20,14 +21,16 @@ void greet(const redis::client& server) {
 
 void transfer(const redis::client& server) {
   // region script
-  // Made once, and kept: it travels by its hash.
+  // Created once and kept: it is sent by its hash.
   static const redis::script move(R"(
     redis.call('DECRBY', KEYS[1], ARGV[1])
     return redis.call('INCRBY', KEYS[2], ARGV[1])
   )");
   const std::vector<redis::command> commands{
-      redis::command("SET").key("{bank}:a").arg(100), redis::command(move).key("{bank}:a").key("{bank}:b").arg(30),
-      redis::wait_for_replicas(1, 100ms),  // on the same connection: it answers for the script before it
+      redis::command("SET").key("{bank}:a").arg(100),
+      redis::command(move).key("{bank}:a").key("{bank}:b").arg(30),
+      // On the same connection: the reply is about the script before it.
+      redis::wait_for_replicas(1, 100ms),
   };
   const std::vector<redis::reply> replies = server.pipeline(commands);
   const auto in_b = replies[1].integer();       // throws what went wrong with the script

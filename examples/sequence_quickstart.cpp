@@ -1,4 +1,5 @@
-// A sequence on SQLite: ids, blocks, what a second process gets, and what happens after an import. And how one on Redis is fenced.
+// A sequence on SQLite: ids, blocks, what a second process gets, and what happens after an import.
+// And how one on Redis is fenced.
 
 #include <holdfast/holdfast.hpp>
 
@@ -9,15 +10,18 @@
 using namespace std::chrono_literals;
 
 // region redis
-/// Redis hands out the ids, and PostgreSQL makes sure that none comes twice: it is asked once in a million ids.
+/// Redis hands out the ids, and PostgreSQL makes sure that none comes twice: it is asked once in a
+/// million ids.
 holdfast::sequence on_redis(const std::string& redis_url, const std::string& sql_url) {
   const auto below = holdfast::open(sql_url).block_store();
-  return holdfast::open(redis_url).sequence("account.id", {.store = {.fence = holdfast::super_blocks{.from = below}}});
+  return holdfast::open(redis_url).sequence(
+      "account.id", {.store = {.fence = holdfast::super_blocks{.source = below}}});
 }
 // endregion
 
 // region server
-/// For a server that draws much: blocks grow with the rate, and the next one is there before it is needed.
+/// For a server that draws much: blocks grow with the rate, and the next one is there before it is
+/// needed.
 holdfast::sequence for_a_server(const holdfast::database& db) {
   return db.sequence("order.id", {.blocks = holdfast::adaptive_blocks{.target = 1s}});
 }
@@ -34,15 +38,18 @@ int main(int argc, char** argv) {
   // endregion
 
   // region blocks
-  auto elsewhere = holdfast::open("sqlite://" + file.string()).sequence("account.id");  // as another process would
+  // As another process would
+  auto elsewhere = holdfast::open("sqlite://" + file.string()).sequence("account.id");
   std::cout << elsewhere.next() << '\n';
   std::cout << ids.next() << '\n';
   std::cout << "allocated: " << ids.peek().value_or(0) << '\n';
   // endregion
 
   // region import
-  ids.ensure_at_least(1000);                                                          // rows with ids up to 1000 were imported
-  std::cout << ids.next() << ", later " << db.sequence("account.id").next() << '\n';  // what was leased before stays good
+  // Rows with ids up to 1000 were imported
+  ids.ensure_at_least(1000);
+  // What was leased before stays good
+  std::cout << ids.next() << ", later " << db.sequence("account.id").next() << '\n';
   // endregion
 
   std::cout << for_a_server(db).next() << '\n';

@@ -16,7 +16,8 @@ int main() {
 
   // region seal
   auto keys =
-      holdfast::sealing_ring::from_text("may:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");  // from_file, from_environment, from_callback
+      // from_file, from_environment, from_callback
+      holdfast::sealing_ring::from_text("may:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
   auto raw = db.store({.create_schema = true});
   auto store = holdfast::make_sealed(raw, {.keys = std::move(keys)});
 
@@ -32,7 +33,7 @@ int main() {
 
   // region swapped
   auto stolen = *raw->find("country", "FR");
-  stolen.key = "DE";  // somebody with access to the table puts one row in the place of another
+  stolen.key = "DE";  // an attacker copies the row to another key
   raw->put(stolen);
   try {
     (void)store->find("country", "DE");
@@ -48,6 +49,7 @@ int main() {
       "may:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");   // only opens
   store->use(std::move(both));
   const auto report = store->rekey();
-  std::cout << "rekeyed: " << report.changed << ", " << raw->find("country", "FR")->payload->substr(0, 13) << "...\n";
+  std::cout << "rekeyed: " << report.changed << ", "
+            << raw->find("country", "FR")->payload->substr(0, 13) << "...\n";
   // endregion
 }

@@ -1,5 +1,6 @@
-// A table shared with services that use the Java library: their keys, their class names, their JSON. Without an argument it shows what a
-// row looks like; with the URL of a PostgreSQL it writes one.
+// A table shared with services that use the Java library: their keys, their class names, their
+// JSON. Without an argument it shows what a row looks like; with the URL of a PostgreSQL it writes
+// one.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/nlohmann.hpp>
@@ -28,8 +29,8 @@ int main(int argc, char** argv) {
   types.add<app::country>("com.acme.Country");
   types.add_java_list<std::vector<app::country>>();  // java.util.ArrayList
 
-  const holdfast::key::failover_keys country_by_code({.name = "country-by-code", .domain = "country"},
-                                                     {.style = holdfast::key::style::exact});
+  const holdfast::key::failover_keys country_by_code(
+      {.name = "country-by-code", .domain = "country"}, {.style = holdfast::key::style::exact});
   const auto now = holdfast::system_clock()->now();
   const holdfast::entry france{.name = "country",
                                .key = country_by_code("FR"),

@@ -1,4 +1,4 @@
-// Tenants: a table for each, one pool and one writer for all of them, and nobody else is served.
+// Tenants: each has a table, all share one pool and one writer, and unknown tenants are refused.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/store/compose.hpp>
@@ -15,14 +15,20 @@ int main() {
   auto db = holdfast::open("sqlite://" + file.string());
   const auto now = holdfast::system_clock()->now();
   const auto answer = [&](const std::string& name) {
-    return holdfast::entry{
-        .name = "owner", .key = "42", .as_of = now, .expire_on = now + 24h, .payload = name, .payload_class = "app.owner"};
+    return holdfast::entry{.name = "owner",
+                           .key = "42",
+                           .as_of = now,
+                           .expire_on = now + 24h,
+                           .payload = name,
+                           .payload_class = "app.owner"};
   };
 
   // region tenants
-  const std::vector<holdfast::tenant> tenants{{.id = "acme"}, {.id = "globex.com", .place = "GLOBEX"}};
-  auto base = db.store({.create_schema = true,  // acme_FAILOVER_STORE, GLOBEX_FAILOVER_STORE
-                        .realms = holdfast::tenant_realms(tenants, holdfast::tenant_strategy::table_prefix)});
+  const std::vector<holdfast::tenant> tenants{{.id = "acme"},
+                                              {.id = "globex.com", .place = "GLOBEX"}};
+  auto base = db.store(
+      {.create_schema = true,  // acme_FAILOVER_STORE, GLOBEX_FAILOVER_STORE
+       .realms = holdfast::tenant_realms(tenants, holdfast::tenant_strategy::table_prefix)});
   auto store = holdfast::make_tenant_store(base, {.tenants = {"acme", "globex.com"}});
 
   {
@@ -52,14 +58,15 @@ int main() {
 
   // region compose
   auto keys = holdfast::sealing_ring::from_text("may:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
-  auto all = holdfast::compose(base)  // from the bottom up; any other order does not compile
-                 .sealed({.keys = std::move(keys), .read_plaintext = true})
-                 .write_behind()
-                 .tiered()
-                 .tenants({.tenants = {"acme", "globex.com"}})
-                 .build();
+  auto all = holdfast::compose(
+      base, {.tenants = holdfast::tenant_options{.tenants = {"acme", "globex.com"}},
+             .tiered = holdfast::tiered_options{},
+             .write_behind = holdfast::write_behind_options{},
+             .sealed = holdfast::sealed_options{.keys = std::move(keys), .read_plaintext = true}});
   all->put(answer("Road Runner"));
-  std::cout << std::boolalpha << "all is written: " << all->close(std::chrono::steady_clock::now() + 10s).complete() << '\n';
+  std::cout << std::boolalpha
+            << "all is written: " << all->close(std::chrono::steady_clock::now() + 10s).complete()
+            << '\n';
   std::cout << "sealed: " << all->parts().sealed->numbers().sealed << '\n';
   // endregion
 }

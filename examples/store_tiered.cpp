@@ -1,4 +1,5 @@
-// Memory in front of a durable store: what was read or written lately is answered from this process, also when the database is gone.
+// Memory in front of a durable store: what was read or written lately is answered from this
+// process, also when the database is gone.
 
 #include <holdfast/holdfast.hpp>
 
@@ -24,15 +25,18 @@ int main() {
   (void)memory->find("country", "FR");
   (void)memory->find("country", "XX");
   const auto numbers = memory->stats();
-  std::cout << numbers.entries << " entry, " << numbers.hits << " hit, " << numbers.misses << " miss, " << numbers.evicted << " evicted\n";
+  std::cout << numbers.entries << " entry, " << numbers.hits << " hit, " << numbers.misses
+            << " miss, " << numbers.evicted << " evicted\n";
   // endregion
 
   // region tiered
   auto db = holdfast::open("sqlite://" + file.string());
-  auto store = holdfast::make_tiered_store(db.store({.create_schema = true}),
-                                           {.freshness = 10s, .read_deadline = 250ms, .executor = holdfast::make_thread_pool()});
+  auto store = holdfast::make_tiered_store(
+      db.store({.create_schema = true}),
+      {.freshness = 10s, .read_deadline = 250ms, .executor = holdfast::make_thread_pool()});
   store->put(france);  // on the disk when it returns, and in front
   std::cout << *store->find("country", "FR")->payload << '\n';
-  std::cout << store->stats().fresh << " answered from the front, " << store->stats().asked << " asked for below\n";
+  std::cout << store->stats().fresh << " answered from the front, " << store->stats().asked
+            << " asked for below\n";
   // endregion
 }

@@ -1,5 +1,5 @@
-// Tenants: a service that answers for several customers, configured by a file. Each has a table of its own; nobody is served what another
-// one's call stored, and nobody who is not listed is protected at all.
+// Tenants: a service for several customers, configured by a file. Each tenant has its own table and
+// is never served an answer of another one. Calls of tenants that are not listed are not protected.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/store/tenants.hpp>
@@ -16,7 +16,8 @@ int main() {
   std::filesystem::remove_all(directory);
   std::filesystem::create_directory(directory);
   const auto file = directory / "service.toml";
-  setenv("ANSWERS", (directory / "answers.db").c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+  setenv("ANSWERS", (directory / "answers.db").c_str(),
+         1);  // NOLINT(concurrency-mt-unsafe): before any thread
 
   // region config
   std::ofstream(file) << R"(
@@ -60,11 +61,12 @@ int main() {
   ask("mallory");  // nothing was stored
 
   const auto point = engine.points().front();
-  std::cout << point.name << " expires after " << point.expiry << "; " << point.numbers.unkeyed << " calls were not protected\n";
+  std::cout << point.name << " expires after " << point.expiry << "; " << point.numbers.unkeyed
+            << " calls were not protected\n";
 
   try {
-    std::ofstream(file)
-        << "[failover.store]\nurl = \"sqlite:answers.db\"\ntable-prefxi = \"APP_\"\n[failover.points.owner-by-id]\nexpiry = 3\n";
+    std::ofstream(file) << "[failover.store]\nurl = \"sqlite:answers.db\"\ntable-prefxi = "
+                           "\"APP_\"\n[failover.points.owner-by-id]\nexpiry = 3\n";
     (void)holdfast::engine::from_config(file.string());
   } catch (const holdfast::error& refused) {
     std::cout << refused.message() << '\n';

@@ -1,5 +1,5 @@
-#include "hidden_arguments.hpp"
 #include "program.hpp"
+#include "terminal/hidden_arguments.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,12 +12,15 @@
 
 namespace {
 
-/// Descriptors that were closed before we came are taken: the next file or socket would get their number, and what we print. Opened the
-/// wrong way round, so that to read or write them still fails.
-bool take_closed_descriptors() {
-  for (const int each : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is given out first: this one.
-    if (::fcntl(each, F_GETFD) < 0 && ::open("/dev/null", each == STDIN_FILENO ? O_WRONLY : O_RDONLY) != each) return false;
+/// Opens /dev/null on each standard descriptor that the parent process closed. Otherwise the next
+/// file or socket would get its number, and our output. The direction is the wrong one on purpose:
+/// reading standard input and writing standard output still fail.
+bool fill_closed_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // open() returns the lowest free number, which is this descriptor.
+    const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", mode) != descriptor) return false;
   }
   return true;
 }
@@ -25,8 +28,8 @@ bool take_closed_descriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!take_closed_descriptors()) return holdfast::cli::exit_unavailable;
-  // A closed pipe is then an error of write(2), which output.cpp knows.
+  if (!fill_closed_descriptors()) return holdfast::cli::exit_unavailable;
+  // A closed pipe is then an error of write(2), which class output reports.
   std::signal(SIGPIPE, SIG_IGN);
   holdfast::cli::output out(STDOUT_FILENO);
   holdfast::cli::output err(STDERR_FILENO);

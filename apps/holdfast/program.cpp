@@ -4,9 +4,9 @@
 #include <holdfast/version.hpp>
 
 #include "base/url.hpp"
-#include "groups.hpp"
-#include "text.hpp"
-#include "usage.hpp"
+#include "commands/groups.hpp"
+#include "terminal/text.hpp"
+#include "terminal/usage.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -17,16 +17,17 @@
 
 namespace holdfast::cli {
 
-/// Has the tree of commands and what each of them runs.
+/// The tree of commands, and the action of each.
 class program {
  public:
   program() {
     app_.name("holdfast");
     app_.description("Keeps services answering and consistent when what they depend on fails");
     app_.set_help_flag("-h,--help", "Show this help");
-    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION_STRING, "Show the version")->disable_flag_override();
+    app_.set_version_flag("--version", "holdfast " HOLDFAST_VERSION_STRING, "Show the version")
+        ->disable_flag_override();
 
-    command root(app_, runs_);
+    command root(app_, actions_);
     add_key_commands(root);
     add_store_commands(root);
     add_seq_commands(root);
@@ -38,46 +39,49 @@ class program {
     add_demo_command(root);
     add_completion_command(root);
     root.examples(
-        "holdfast demo                                       see what it does, in a minute\n"
+        "holdfast demo                                       a tour of one minute\n"
         "holdfast key failover --name country-by-code FR     the key of a protected call\n"
-        "holdfast key interop users get_user --json-args 42           a key that other languages make alike\n"
+        "holdfast key interop users get_user --json-args 42  a key that other languages share\n"
         "source <(holdfast completion bash)                  completion in this shell");
   }
 
   exit_code run(std::vector<std::string> words, console& io) {
     words = shield(std::move(words));
-    std::ranges::reverse(words);  // as CLI11 wants them
+    std::ranges::reverse(words);  // CLI11 expects the last word first
     try {
       app_.parse(words);
     } catch (const CLI::CallForHelp&) {
       io.out << help(selected(app_));
-      return exit_fine;
+      return exit_ok;
     } catch (const CLI::CallForVersion& version) {
       io.out << version.what() << "\n";
-      return exit_fine;
-    } catch (const CLI::ParseError& wrong) {
-      throw error(errc::invalid_argument, complaint(wrong, app_));
+      return exit_ok;
+    } catch (const CLI::ParseError& failure) {
+      throw error(errc::invalid_argument, describe(failure, app_));
     }
     const CLI::App& chosen = selected(app_);
-    const auto found = std::ranges::find(runs_, &chosen, [](const auto& each) { return each.first; });
-    if (found == runs_.end()) throw error(errc::internal, "'" + full_name(chosen) + "' does nothing");
-    return found->second(io);
+    const auto entry =
+        std::ranges::find(actions_, &chosen, [](const auto& pair) { return pair.first; });
+    if (entry == actions_.end())
+      throw error(errc::internal, "'" + full_name(chosen) + "' has no action");
+    return entry->second(io);
   }
 
  private:
   CLI::App app_;
-  std::vector<std::pair<const CLI::App*, action>> runs_;
+  std::vector<std::pair<const CLI::App*, action>> actions_;
 };
 
 namespace {
 
-/// What to do about an error whose message does not say it. A new code gets the general advice until it has its own.
+/// Advice for an error whose message has none. The default is for codes that have none of their
+/// own.
 std::string_view advice(errc code) noexcept {
   switch (code) {
     case errc::invalid_argument:
       return "change it and try again";
     case errc::unsupported_type:
-      return "pass a type that this scheme has, or its text";
+      return "pass a type that this scheme supports, or its text";
     case errc::out_of_range:
       return "pass a smaller number, or its text";
     case errc::not_finite:
@@ -85,13 +89,13 @@ std::string_view advice(errc code) noexcept {
     case errc::ill_formed_text:
       return "pass UTF-8, or bytes as {\"t\":\"bytes\",\"v\":\"hex\"}";
     case errc::duplicate:
-      return "give it once";
+      return "pass it once";
     case errc::too_deep:
       return "nest it less deeply";
     case errc::too_large:
-      return "pass less of it";
+      return "pass less data";
     case errc::malformed:
-      return "check how it was written";
+      return "check its format";
     case errc::tampered:
       return "fetch it again from its source";
     case errc::not_found:
@@ -105,7 +109,8 @@ std::string_view advice(errc code) noexcept {
   }
 }
 
-/// 2 when another command line would help, 3 when something else has to change first.
+/// exit_usage if another command line would help, exit_unavailable if something else has to change
+/// first.
 exit_code exit_for(errc code) noexcept {
   switch (code) {
     case errc::invalid_argument:
@@ -132,19 +137,22 @@ exit_code report(output& err, std::string message, errc code) {
   return exit_for(code);
 }
 
-/// Hides passwords and keys in messages that repeat an argument: a URL or a key may stand where another argument should.
+/// Hides passwords and keys in messages that repeat an argument: a URL or a key may stand where
+/// another argument should.
 class argument_mask {
  public:
   explicit argument_mask(const std::vector<std::string>& words) {
     for (const std::string& word : words) {
       add(word);
-      if (const auto equals = word.find('='); word.starts_with('-') && equals != std::string::npos) add(word.substr(equals + 1));
+      if (const auto equals = word.find('='); word.starts_with('-') && equals != std::string::npos)
+        add(word.substr(equals + 1));
     }
   }
 
   [[nodiscard]] std::string applied_to(std::string message) const {
     for (const auto& [word, shown] : masked_) {
-      for (auto at = message.find(word); at != std::string::npos; at = message.find(word, at + shown.size()))
+      for (auto at = message.find(word); at != std::string::npos;
+           at = message.find(word, at + shown.size()))
         message.replace(at, word.size(), shown);
     }
     return message;
@@ -152,14 +160,15 @@ class argument_mask {
 
  private:
   void add(const std::string& word) {
-    if (auto shown = without_secrets(word); shown != word) masked_.emplace_back(word, std::move(shown));
+    if (auto shown = detail::without_secrets(word); shown != word)
+      masked_.emplace_back(word, std::move(shown));
   }
 
   std::vector<std::pair<std::string, std::string>> masked_{};
 };
 
-/// What was answered before a failure still counts; if it cannot be written, the first failure is the one to report.
-void keep(output& out) noexcept {
+/// Writes the output that precedes a failure. Ignores errors: the first failure is reported.
+void flush_quietly(output& out) noexcept {
   try {
     out.flush();
   } catch (...) {
@@ -178,17 +187,17 @@ int run(std::vector<std::string> words, output& out, output& err) noexcept {
       out.flush();
       return code;
     } catch (const reader_gone&) {
-      return exit_fine;
-    } catch (const error& wrong) {
-      keep(out);
-      return report(err, mask.applied_to(wrong.what()), wrong.code());
+      return exit_ok;
+    } catch (const error& failure) {
+      flush_quietly(out);
+      return report(err, mask.applied_to(failure.what()), failure.code());
     } catch (const std::bad_alloc&) {
-      return report(err, "not enough memory; pass less at once", errc::unavailable);
-    } catch (const std::exception& wrong) {
-      return report(err, mask.applied_to(wrong.what()), errc::internal);
+      return report(err, "not enough memory; pass less data at once", errc::unavailable);
+    } catch (const std::exception& failure) {
+      return report(err, mask.applied_to(failure.what()), errc::internal);
     }
   } catch (...) {
-    // Standard error is gone as well: only the exit code is left to say it.
+    // Standard error cannot be written either: only the exit code remains.
     return exit_unavailable;
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// When something that fails most of the time is left alone: shared by protected calls and by the handlers of an outbox.
+/// Circuit breaker options. Protected calls and the handlers of an outbox use them.
 
 #include <holdfast/version.hpp>
 
@@ -13,19 +13,27 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// A breaker: an upstream that fails most of the time is left alone for a while. It sees the upstream only, never the store.
+/// A circuit breaker: it opens when too many of the last calls to the upstream failed or were slow,
+/// and then refuses calls for a while. It counts calls to the upstream, never those to the store.
 struct breaker_options {
-  std::size_t window = 100;                                       ///< how many calls are looked at
-  std::size_t minimum = 10;                                       ///< so many must be there before it can open
-  double failure_rate = 0.5;                                      ///< it opens when this part of them failed
-  std::optional<std::chrono::microseconds> slow{};                ///< a call that takes longer is slow
-  double slow_rate = 1.0;                                         ///< it opens when this part of them was slow
-  std::chrono::microseconds open_for = std::chrono::seconds(30);  ///< how long the upstream is left alone
-  std::size_t probes = 3;                                         ///< calls that are let through afterwards; when they succeed it closes
+  /// Number of recent calls that are counted.
+  std::size_t window = 100;
+  /// The breaker stays closed until so many calls are counted.
+  std::size_t minimum = 10;
+  /// The breaker opens when this fraction of the calls failed.
+  double failure_rate = 0.5;
+  /// A call that takes longer is slow. Nothing: no call is slow.
+  std::optional<std::chrono::microseconds> slow{};
+  /// The breaker opens when this fraction of the calls was slow.
+  double slow_rate = 1.0;
+  /// How long an open breaker refuses calls.
+  std::chrono::microseconds open_for = std::chrono::seconds(30);
+  /// Number of calls that are admitted after `open_for`. If all succeed, the breaker closes.
+  std::size_t probes = 3;
 };
 
 enum class breaker_state : std::uint8_t { closed, half_open, open };
-/// The stable spelling: `closed`, `half_open`, `open`.
+/// The stable name: `closed`, `half_open`, `open`.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(breaker_state state) noexcept;
 
 }  // namespace HOLDFAST_NAMESPACE

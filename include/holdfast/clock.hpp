@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Time as the rest of the library sees it, so that a test can hold it still.
+/// The clock that the library reads. A test can pass its own.
 
 #include <holdfast/version.hpp>
 
@@ -10,10 +10,11 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// A moment as it is stored: UTC, whole microseconds. Databases round differently, so we truncate first.
+/// A stored point in time: UTC, in whole microseconds. Databases round differently, so Holdfast
+/// truncates before it stores.
 using timestamp = std::chrono::sys_time<std::chrono::microseconds>;
 
-/// Wall time for what is stored, steady time for deadlines: a deadline never uses wall time.
+/// Wall time for stored timestamps, steady time for deadlines.
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API clock {
  public:
@@ -22,7 +23,7 @@ class HOLDFAST_API clock {
   [[nodiscard]] virtual std::chrono::steady_clock::time_point steady() const noexcept = 0;
 };
 
-/// The machine's own.
+/// The clock of this machine.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<const clock> system_clock();
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,15 +1,16 @@
 #pragma once
 
 /// \file
-/// Codecs: how an answer becomes the owned bytes that a store keeps, and an answer again.
+/// Codecs encode a value, such as an answer, into the bytes that a store keeps, and decode it
+/// again.
 ///
-/// | type | its codec |
+/// | type | codec |
 /// | --- | --- |
-/// | `std::string`, `std::vector<std::byte>` | `raw_codec`: the bytes as they are |
+/// | `std::string`, `std::vector<std::byte>` | `raw_codec`: the bytes unchanged |
 /// | a type with `to_json` and `from_json` | JSON text, with `<holdfast/nlohmann.hpp>` |
-/// | a type of your own | two functions beside it, or a specialisation of `codec` |
+/// | a type of your own | two functions next to it, or a specialisation of `codec` |
 ///
-/// The two functions, in the namespace of the type:
+/// The two functions are declared in the namespace of the type:
 ///
 ///     std::string holdfast_encode(const money& m);
 ///     money holdfast_decode(std::string_view bytes, std::type_identity<money>);
@@ -19,8 +20,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
-#include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,7 +27,7 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// The codec that is taken for a T unless another is given. Specialise it for a type of your own:
+/// The default codec of T. Specialise it for a type of your own:
 ///
 ///     template <>
 ///     struct holdfast::codec<money> {
@@ -36,18 +35,18 @@ namespace HOLDFAST_NAMESPACE {
 ///       money decode(std::string_view bytes) const;
 ///     };
 ///
-/// Both may be called from several threads at once. What they throw becomes a holdfast::error (see encode_payload).
+/// Both functions may be called from several threads at once. They may throw; see encode_payload.
 template <class T>
 struct codec;
 
-/// C turns a T into owned bytes and back.
+/// C encodes and decodes T.
 template <class C, class T>
-concept codec_for = requires(const C& how, const T& answer, std::string_view bytes) {
-  { how.encode(answer) } -> std::same_as<std::string>;
-  { how.decode(bytes) } -> std::same_as<T>;
+concept codec_for = requires(const C& c, const T& value, std::string_view bytes) {
+  { c.encode(value) } -> std::same_as<std::string>;
+  { c.decode(bytes) } -> std::same_as<T>;
 };
 
-/// There is a codec for T without saying more.
+/// T has a default codec.
 template <class T>
 concept encodable = codec_for<codec<T>, T>;
 
@@ -57,17 +56,18 @@ template <class T>
 concept raw_bytes = std::same_as<T, std::string> || std::same_as<T, std::vector<std::byte>>;
 
 template <class T>
-concept has_holdfast_codec = requires(const T& answer, std::string_view bytes) {
-  { holdfast_encode(answer) } -> std::same_as<std::string>;
+concept has_holdfast_codec = requires(const T& value, std::string_view bytes) {
+  { holdfast_encode(value) } -> std::same_as<std::string>;
   { holdfast_decode(bytes, std::type_identity<T>{}) } -> std::same_as<T>;
 };
 
-/// Throws the exception that is being handled again: a holdfast::error and std::bad_alloc as they are, anything else as errc::malformed.
-[[noreturn]] HOLDFAST_API void rethrow_as_codec_error(const char* what_failed);
+/// Rethrows the current exception: holdfast::error and std::bad_alloc unchanged, others as
+/// errc::malformed with `problem` in front of the message.
+[[noreturn]] HOLDFAST_API void rethrow_as_codec_error(const char* problem);
 
 }  // namespace detail
 
-/// Bytes as they are. Bytes that are not text want a store with payload_column::bytes.
+/// Stores bytes unchanged. Bytes that are not text need a store with payload_column::bytes.
 template <detail::raw_bytes T>
 struct raw_codec {
   [[nodiscard]] std::string encode(const T& bytes) const {
@@ -96,38 +96,42 @@ struct codec<T> : raw_codec<T> {};
 template <class T>
   requires(detail::has_holdfast_codec<T> && !detail::raw_bytes<T>)
 struct codec<T> {
-  [[nodiscard]] std::string encode(const T& answer) const { return holdfast_encode(answer); }
-  [[nodiscard]] T decode(std::string_view bytes) const { return holdfast_decode(bytes, std::type_identity<T>{}); }
+  [[nodiscard]] std::string encode(const T& value) const { return holdfast_encode(value); }
+  [[nodiscard]] T decode(std::string_view bytes) const {
+    return holdfast_decode(bytes, std::type_identity<T>{});
+  }
 };
 
-/// The codec of T, or a compile error that says what to do.
+/// Returns the default codec of T, or fails to compile with a message that says what to do.
 template <class T>
 [[nodiscard]] constexpr auto default_codec() {
   static_assert(encodable<T>,
-                "holdfast: there is no codec for this type; include <holdfast/nlohmann.hpp> if it has to_json and from_json, or write "
-                "holdfast_encode and holdfast_decode beside it, or specialise holdfast::codec");
+                "holdfast: there is no codec for this type; include <holdfast/nlohmann.hpp> if it "
+                "has to_json and from_json, or write "
+                "holdfast_encode and holdfast_decode next to it, or specialise holdfast::codec");
   return codec<T>{};
 }
 
-/// The bytes of an answer. Throws holdfast::error: that of the codec, or errc::malformed with what the codec said.
+/// Encodes a value. Of the exceptions of the codec, holdfast::error and std::bad_alloc pass
+/// unchanged; all others become errc::malformed.
 template <class T, codec_for<T> C>
-[[nodiscard]] std::string encode_payload(const T& answer, const C& how) {
+[[nodiscard]] std::string encode_payload(const T& value, const C& chosen_codec) {
   try {
-    return how.encode(answer);
+    return chosen_codec.encode(value);
   } catch (...) {
     detail::rethrow_as_codec_error("the answer cannot be encoded");
   }
 }
 template <class T>
-[[nodiscard]] std::string encode_payload(const T& answer) {
-  return encode_payload(answer, default_codec<T>());
+[[nodiscard]] std::string encode_payload(const T& value) {
+  return encode_payload(value, default_codec<T>());
 }
 
-/// The answer of bytes. Throws holdfast::error: that of the codec, or errc::malformed with what the codec said.
+/// Decodes a value. Throws as encode_payload.
 template <class T, codec_for<T> C>
-[[nodiscard]] T decode_payload(std::string_view bytes, const C& how) {
+[[nodiscard]] T decode_payload(std::string_view bytes, const C& chosen_codec) {
   try {
-    return how.decode(bytes);
+    return chosen_codec.decode(bytes);
   } catch (...) {
     detail::rethrow_as_codec_error("the payload cannot be decoded");
   }

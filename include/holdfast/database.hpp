@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The one object behind every URL: connections, pooled and shared by all that hangs on it.
+/// A database opened by its URL. Its stores, sequences and outboxes share its connections.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/executor.hpp>
@@ -26,102 +26,68 @@ namespace HOLDFAST_NAMESPACE {
 class outbox;
 struct outbox_options;
 
-/// How connections are kept. The defaults are those of the seed.
-struct pool_options {
-  std::size_t maximum = 20;                                             ///< connections at the same time
-  std::chrono::milliseconds acquire_timeout = std::chrono::seconds(8);  ///< how long a caller waits for one
-  std::chrono::milliseconds leak_detection = std::chrono::seconds(15);  ///< a connection held longer is warned about; 0 means never
-  std::chrono::milliseconds max_lifetime = std::chrono::minutes(30);    ///< an older connection is replaced when it comes back
-};
-
 struct database_options {
   pool_options pool{};
-  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);     ///< to make a connection
-  std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);  ///< of one statement, also on a server that hangs
-  std::string user{};                                                      ///< instead of the one in the URL
-  /// Instead of the one in the URL; else the variable HOLDFAST_PASSWORD (for a Redis, HOLDFAST_REDIS_PASSWORD), else `password_file`.
+  /// Time limit to open a connection.
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
+  /// Time limit of one statement. It also holds if the server hangs.
+  std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);
+  /// Overrides the user of the URL.
+  std::string user{};
+  /// Overrides the password of the URL. If both are empty, Holdfast uses the environment variable
+  /// HOLDFAST_PASSWORD (HOLDFAST_REDIS_PASSWORD for Redis), then `password_file`.
   std::string password{};
-  std::string password_file{};  ///< its first line is the password
-  /// Instead of asking the server; a custom resolver returns what it found out.
+  /// File whose first line is the password.
+  std::string password_file{};
+  /// Returns the dialect of a server. Empty: Holdfast asks the server.
   std::function<sql::dialect_id(sql::connection&)> resolve_dialect{};
-  std::shared_ptr<const holdfast::clock> clock{};  ///< the machine's unless given
-  log_sink log{};                                  ///< for an operator, without payloads or passwords; nobody listens unless given
-  std::shared_ptr<metrics_sink> metrics{};         ///< for the numbers; nothing is counted unless given
-  std::shared_ptr<holdfast::executor> executor{};  ///< for work in the background; 2 threads, started when needed, unless given
+  /// Null: the clock of this machine.
+  std::shared_ptr<const holdfast::clock> clock{};
+  /// Receives log records. They contain no payloads and no passwords.
+  log_sink log{};
+  /// Collects metrics. Null: no metrics.
+  std::shared_ptr<metrics_sink> metrics{};
+  /// Runs work in the background. Null: a pool with at most 2 threads, started on demand.
+  std::shared_ptr<holdfast::executor> executor{};
 };
 
-/// The names of the statements that a store sends, for `store_options::replace_query`.
-enum class store_query : std::uint8_t { upsert, insert, update, find, find_all, erase, expire, count, rewrite, name_after };
-
-/// What the payload column holds.
-enum class payload_column : std::uint8_t {
-  text,  ///< TEXT and alike: JSON, readable by other programs; no NUL bytes
-  bytes  ///< BYTEA, BLOB: anything
-};
-
-/// Whether a store looks at its table and its server when it is opened (a few small questions, once); see store/probe.hpp.
-enum class start_probe : std::uint8_t {
-  off,    ///< it does not
-  warn,   ///< logs what is not as it should be, and refuses a table on which entries would be lost or mixed up
-  strict  ///< refuses whatever deserves a warning
-};
-
-struct store_options {
-  std::string prefix{};                                          ///< of the table: letters, digits, `_`, and qualifiers with dots
-  bool create_schema = false;                                    ///< make the table and its index if they are not there
-  std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< see store::put
-  payload_column payload = payload_column::text;
-  /// `java`: the table is shared with services that use the Java library; see docs/java.md. Entries that it could not find or read are
-  /// refused with errc::invalid_argument.
-  holdfast::peer peer = holdfast::peer::none;
-  /// The zone in which TIMESTAMP columns without one are kept, where a PostgreSQL table has such: `UTC`, `Europe/Paris`, `+02:00`. Without
-  /// it such a table is refused at the first use. Not needed, and not looked at, where the columns have a zone. On MySQL and MariaDB, whose
-  /// DATETIME columns have none, `UTC` is the only zone; a table that is shared with Java must state it.
-  std::string zone{};
-  /// The tenants' realms, each with what stands in front of the prefix: `ACME_` for a table of its own, `acme.` for a schema of its own.
-  /// Nothing here means no tenants; else an entry's realm must be one of these.
-  std::map<std::string, std::string, std::less<>> realms{};
-  start_probe probe = start_probe::warn;  ///< `warn` does not look where `replace_query` is given: the table may be another
-  /// Replaces any statement, of each realm: given the standard text, returns the one to send (same parameters, same columns). `upsert` is given the
-  /// statement up to its rows on SQLite and MySQL, where rows and guard follow; `find_all` is asked twice, for the first page and the next.
-  std::function<std::string(store_query which, const std::string& standard)> replace_query{};
-};
-
-/// What creates the tables (one for each realm) and their indexes on a database of this dialect, one statement each. Nothing happens where they are there already.
-/// Throws errc::invalid_argument (prefix, unknown dialect).
-[[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options = {});
-
-/// What creates the table of sequences on a database of this dialect, one statement each. Nothing happens where it is there already.
-/// Throws errc::invalid_argument (prefix, unknown dialect).
-[[nodiscard]] HOLDFAST_API std::vector<std::string> sequence_schema(sql::dialect_id dialect, const sequence_store_options& options = {});
-
-/// A database: one pool, or one Redis client, shared by all that hangs on it. Copies share the same.
-/// Thread-safety: every function may be called from any thread. After fork the child must not use it: open a new one.
+/// A database. Its stores, sequences and outboxes share one connection pool, or one Redis client.
+/// Copies refer to the same database.
+/// Thread-safety: every function may be called from any thread. After fork the child must not use
+/// it; it must open a new one.
 class HOLDFAST_API database {
  public:
-  /// Throws errc::invalid_argument for options that cannot hold; connects only when it must.
+  /// Throws errc::invalid_argument if the options are invalid. Connects when it is first needed.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument (prefix, skew, peer, zone; a Redis keeps no entries), and errc::missing_object or errc::unsupported_type
-  /// for a table that the probe refuses. A missing table is an error of the first operation.
+  /// The store on this database. Throws errc::invalid_argument if an option is invalid (prefix,
+  /// skew, peer, zone) or the database is Redis, which has no store. Throws errc::missing_object or
+  /// errc::unsupported_type if the probe refuses the table. If the table does not exist, the first
+  /// operation throws.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
-  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument (name, prefix, options that cannot hold), errc::unsupported_type
-  /// when the settings of the server could make it forget blocks that it granted, and what the database throws.
-  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options = {}) const;
+  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument if
+  /// the name, the prefix or an option is invalid, errc::unsupported_type if the settings of the
+  /// server could make it forget granted blocks, and the errors of the database.
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name,
+                                            sequence_options options = {}) const;
 
-  /// Where the counters of the sequences with this prefix are: to list, raise or check them.
-  [[nodiscard]] std::shared_ptr<holdfast::block_store> block_store(sequence_store_options options = {}) const;
+  /// The store of the counters of all sequences with this prefix. Use it to list, raise or check
+  /// them.
+  [[nodiscard]] std::shared_ptr<holdfast::block_store> block_store(
+      sequence_store_options options = {}) const;
 
-  /// The outbox on this database; include holdfast/outbox.hpp. Throws errc::invalid_argument for options that cannot hold, for another number
-  /// of lanes than it was made with, and for a server that cannot keep what is asked.
+  /// The outbox on this database; include holdfast/outbox.hpp. Throws errc::invalid_argument if an
+  /// option is invalid, if the outbox was created with another number of lanes, or if the server
+  /// cannot provide the requested guarantees.
   [[nodiscard]] holdfast::outbox outbox(outbox_options options) const;
   [[nodiscard]] holdfast::outbox outbox() const;
 
-  /// Which dialect of SQL is spoken; asks once. `unknown` in memory and on Redis.
+  /// The SQL dialect of the server, which is asked once. `unknown` for memory and Redis.
   [[nodiscard]] sql::dialect_id dialect() const;
 
-  struct state;  ///< private to the library
+  /// Private to the library.
+  struct state;
   [[nodiscard]] const std::shared_ptr<state>& shared() const noexcept { return state_; }
 
  private:
@@ -135,22 +101,24 @@ class HOLDFAST_API database {
 ///
 /// | URL | database |
 /// | --- | --- |
-/// | `memory:` | in this process, gone with it |
+/// | `memory:` | in this process, lost when it ends |
 /// | `sqlite:answers.db`, `sqlite:///var/lib/app/answers.db` | SQLite, WAL, every commit synced |
 /// | `postgresql://user@host:5432/name?sslmode=verify-full` | PostgreSQL; parameters as libpq has them, `sslmode=require` to other machines |
 /// | `mysql://user@host:3306/name?tls=1&tls_ca=/etc/ca.pem` | MySQL and MariaDB; `tls=1`, not verified, to other machines |
 /// | `h2://user@host:5435/name` | H2, over the PostgreSQL port of its server |
-/// | `odbc:DSN=name`, `odbc:Driver=FreeTDS;Server=host;UID=app` | whatever has an ODBC driver; what follows `odbc:` is a connection string |
+/// | `odbc:DSN=name`, `odbc:Driver=FreeTDS;Server=host;UID=app` | any database with an ODBC driver; the text after `odbc:` is a connection string |
 /// | `redis://host:6379/0`, `rediss://`, `redis+unix:///run/redis.sock` | Redis: sequences and outboxes, no store; see redis.hpp |
 /// | `redis+cluster://host1:7000,host2:7000`, `rediss+cluster://` | Redis Cluster, the same |
 ///
-/// One client serves all that hangs on a Redis: `pool.maximum` connections to each node, `statement_timeout` for a call; its password
-/// comes from the options, the URL, the variable HOLDFAST_REDIS_PASSWORD, or the file.
+/// On Redis, one client serves all sequences and outboxes. It opens at most `pool.maximum`
+/// connections to each node, and `statement_timeout` limits each call.
 ///
-/// A URL is trusted input: it decides which server gets the password, and `odbc:` loads a driver. The environment variable
-/// HOLDFAST_SCHEMES=postgresql,redis limits the schemes. docs/tls.md has the defaults of encryption.
+/// A URL is trusted input: it determines which server receives the password, and `odbc:` loads a
+/// driver. The environment variable HOLDFAST_SCHEMES=postgresql,redis limits the schemes.
+/// docs/tls.md lists the defaults of encryption.
 ///
-/// Throws errc::invalid_argument if the URL is invalid or its scheme is not allowed. Does not connect. A password is never printed.
+/// Throws errc::invalid_argument if the URL is invalid or its scheme is not allowed. Does not
+/// connect. Messages and records never contain the password.
 [[nodiscard]] HOLDFAST_API database open(std::string_view url, database_options options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,58 +1,63 @@
 #pragma once
 
 /// \file
-/// The one exception type. It answers the three questions a caller has: what
-/// kind of failure is it (`code()`), is it worth trying again (`transient()`),
-/// and may it have happened all the same (`in_doubt()`)?
+/// The only exception type of Holdfast. It answers the three questions of a caller: which kind of
+/// failure is it (`code()`), can a retry succeed (`transient()`), and may the operation have
+/// happened anyway (`in_doubt()`)?
 
 #include <holdfast/version.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What went wrong, in as few kinds as a caller can act on.
+/// The kind of a failure. There are only as many kinds as a caller can act on.
 enum class errc : std::uint8_t {
   invalid_argument,  ///< the input breaks a rule that the message names
-  unsupported_type,  ///< a value of a type that the format cannot carry
-  out_of_range,      ///< a number or a time outside what the format can carry
-  not_finite,        ///< NaN or infinity where the format refuses it
-  ill_formed_text,   ///< text that is not well-formed UTF-8
-  duplicate,         ///< something that must be unique came twice
+  unsupported_type,  ///< the format cannot represent values of this type
+  out_of_range,      ///< the format cannot represent this number or time
+  not_finite,        ///< NaN or infinity, which the format does not allow
+  ill_formed_text,   ///< the text is not well-formed UTF-8
+  duplicate,         ///< a value that must be unique occurs twice
   too_deep,          ///< nested deeper than the documented limit
   too_large,         ///< larger than the documented limit
-  malformed,         ///< bytes that are not what they claim to be (truncated, trailing bytes, bad header)
-  tampered,          ///< a checksum, tag or key does not match: the data was changed or belongs elsewhere
-  not_found,         ///< a name that nobody registered, or an entry that is not there
-  unavailable,       ///< something that this depends on did not answer
-  timeout,           ///< it did not answer in time
-  grammar,           ///< a statement that the database does not understand
-  missing_object,    ///< a table, column or index that is not there, or not as it must be
-  permission,        ///< refused: wrong credentials or no privilege
-  internal           ///< a defect of Holdfast; please report it
+  malformed,         ///< the bytes are damaged: truncated, trailing bytes, bad header
+  /// A checksum, tag or key does not match: the data was changed or belongs elsewhere
+  tampered,
+  not_found,       ///< a name that is not registered, or an entry that does not exist
+  unavailable,     ///< a server or another dependency did not answer
+  timeout,         ///< no answer in time
+  grammar,         ///< the database does not understand the statement
+  missing_object,  ///< a table, column or index is missing or has the wrong type
+  permission,      ///< refused: wrong credentials or missing privilege
+  internal         ///< a defect of Holdfast; please report it
 };
 
-/// The stable spelling of a code, as used in JSON output: `invalid_argument` and so on.
+/// The stable name of a code, as in JSON output: `invalid_argument` and so on.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(errc code) noexcept;
 
-/// Thrown by every function of Holdfast that can fail. Copying never throws.
+/// Every function of Holdfast that can fail throws this. Copying never throws.
 /// Thread-safety: immutable after construction.
 class HOLDFAST_API error : public std::runtime_error {
  public:
-  /// What is known about a failure beyond its code and text; all optional.
+  /// More about a failure. Every field is optional.
   struct details {
-    std::string path{};          ///< where in the input: `args[2].items["a"][0]`
-    std::string backend_code{};  ///< the code of the system below: an SQLSTATE, an OpenSSL reason
-    bool transient = false;      ///< trying again later can succeed
+    std::string path{};          ///< position in the input: `args[2].items["a"][0]`
+    std::string backend_code{};  ///< code of the backend: an SQLSTATE, an OpenSSL reason
+    bool transient = false;      ///< a later retry can succeed
     bool in_doubt = false;       ///< the operation may have happened
+    /// Set if the failure is a NULL in a NOT NULL column: the name of the column, or empty if the
+    /// database does not report it.
+    std::optional<std::string> not_null_column{};
   };
 
   error(errc code, const std::string& message);
-  error(errc code, const std::string& message, details more);
+  error(errc code, const std::string& message, details context);
   error(const error&) noexcept;
   error& operator=(const error&) noexcept;
   ~error() override;
@@ -61,11 +66,14 @@ class HOLDFAST_API error : public std::runtime_error {
   [[nodiscard]] bool transient() const noexcept;
   [[nodiscard]] bool in_doubt() const noexcept;
 
-  /// The path to the offending value, or empty. `what()` begins with it when there is one.
+  /// The path to the offending value, or empty. If it is not empty, `what()` begins with it.
   [[nodiscard]] const std::string& path() const noexcept;
-  /// The text without the path.
+  /// The message without the path.
   [[nodiscard]] const std::string& message() const noexcept;
   [[nodiscard]] const std::string& backend_code() const noexcept;
+  /// The NOT NULL column that was NULL, if that is the failure. Empty text: the database did not
+  /// report which column.
+  [[nodiscard]] const std::optional<std::string>& not_null_column() const noexcept;
 
  private:
   struct state;

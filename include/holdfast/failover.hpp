@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Protected calls: the last good answer when the upstream fails. docs/failover.md explains it.
+/// Protected calls: if the upstream fails, serve its last good answer. See docs/failover.md.
 
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/call_context.hpp>

@@ -1,9 +1,10 @@
 #pragma once
 
 /// \file
-/// Everything.
+/// Includes all public headers except the opt-in codecs and joins.
 
 #include <holdfast/breaker.hpp>
+#include <holdfast/cachekit.hpp>
 #include <holdfast/clock.hpp>
 #include <holdfast/codec.hpp>
 #include <holdfast/database.hpp>
@@ -15,6 +16,7 @@
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/outbox.hpp>
+#include <holdfast/outbox/admin.hpp>
 #include <holdfast/outbox/effect.hpp>
 #include <holdfast/outbox/memory.hpp>
 #include <holdfast/outbox/relay.hpp>

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Whatever makes ids, so that a class can take any of it: a sequence, a handle of one, a counter in this process for tests, UUIDs.
+/// id_generator: a concept for code that needs ids and does not care where they come from. A
+/// sequence, a handle of a sequence and the small generators below satisfy it.
 
 #include <holdfast/version.hpp>
 
@@ -12,15 +13,17 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Makes ids, one at a time, each different from all others. `sequence`, `sequence_handle` and the classes below are such.
+/// A type whose `next()` returns a new id, different from all others.
 template <class T>
 concept id_generator = requires(T& ids) {
   typename T::id_type;
   { ids.next() } -> std::same_as<typename T::id_type>;
 };
 
-/// Counts in this process, and forgets with it: for tests of code that takes an id_generator.
-/// Thread-safety: every function may be called from any thread. After fork both processes count on from the same id.
+/// Counts in this process and starts again with the next one: for tests of code that takes an
+/// id_generator.
+/// Thread-safety: every function may be called from any thread. After fork both processes continue
+/// with the same id.
 class local_ids {
  public:
   using id_type = std::int64_t;
@@ -38,18 +41,19 @@ class HOLDFAST_API uuid_v4_ids {
  public:
   using id_type = std::string;
 
-  /// Throws errc::internal when the system has no random numbers.
+  /// Throws errc::internal if the system cannot provide random numbers.
   std::string next();
 };
 
-/// UUIDs of version 7: by time, without a store; each is larger, as text and as bytes, than all that were made before in this process, also when the clock
-/// goes back. 36 characters each.
-/// Thread-safety: every function may be called from any thread. After fork both processes make different ones.
+/// UUIDs of version 7: ordered by time, without a store. Each is larger, as text and as bytes, than
+/// all that were made before in this process, even if the clock goes back. 36 characters each.
+/// Thread-safety: every function may be called from any thread. After fork the two processes make
+/// different ids.
 class HOLDFAST_API uuid_v7_ids {
  public:
   using id_type = std::string;
 
-  /// Throws errc::internal when the system has no random numbers.
+  /// Throws errc::internal if the system cannot provide random numbers.
   std::string next();
 };
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Keys: the same call gives the same key, in every process and in every language that follows the same published format.
+/// Keys: the same call gives the same key, in every process and in every language that follows the
+/// same published format.
 ///
 /// | header | keys |
 /// | --- | --- |
@@ -9,19 +10,15 @@
 /// | key/cachekit.hpp | CacheKit auto mode |
 /// | key/interop.hpp | CacheKit interop/v1, keys and values |
 /// | key/redis.hpp | Redis Cluster slots, hash-tagged prefixes, outbox keys |
-/// | key/keyable.hpp | which C++ types can be part of a key, and how yours can |
-/// | key/typed_json.hpp, key/batch.hpp | the same from text, in bulk |
-/// | key/messagepack.hpp, key/envelope.hpp, key/encryption.hpp | what CacheKit keeps under a key |
+/// | key/keyable.hpp | which C++ types can be part of a key, and how to add your own |
+/// | key/typed_json.hpp, key/batch.hpp | keys from JSON text, one or many |
 
 #include <holdfast/key/batch.hpp>
 #include <holdfast/key/cachekit.hpp>
-#include <holdfast/key/encryption.hpp>
-#include <holdfast/key/envelope.hpp>
 #include <holdfast/key/failover.hpp>
 #include <holdfast/key/function_name.hpp>
 #include <holdfast/key/interop.hpp>
 #include <holdfast/key/keyable.hpp>
-#include <holdfast/key/messagepack.hpp>
 #include <holdfast/key/redis.hpp>
 #include <holdfast/key/typed_json.hpp>
 #include <holdfast/key/value.hpp>

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// What the library tells an operator. The library writes no log of its own: it hands records to a sink that the application gives.
+/// Log records for an operator. The library does not write a log: it passes records to a sink of
+/// the application.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
@@ -23,13 +24,13 @@
 namespace HOLDFAST_NAMESPACE {
 
 enum class log_level : std::uint8_t {
-  debug,    ///< for those who look for a fault; the only level that may show a payload
-  info,     ///< something happened as it should
-  warning,  ///< it works, but somebody should look
-  error     ///< something was lost or does not work
+  debug,    ///< details for debugging; the only level that may show a payload
+  info,     ///< a normal event
+  warning,  ///< works, but an operator should look at it
+  error     ///< data was lost, or a function does not work
 };
 
-/// The stable spelling: `debug`, `info`, `warning`, `error`.
+/// The stable name: `debug`, `info`, `warning`, `error`.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(log_level level) noexcept;
 
 /// One detail of a record.
@@ -38,72 +39,86 @@ struct log_field {
   std::string_view value;
 };
 
-/// One record. It refers to memory that is gone when the sink returns: copy what is kept.
+/// One record. It refers to memory that is valid only until the sink returns.
 struct log_record {
   log_level level = log_level::info;
-  std::string_view message{};           ///< one line, without passwords; a sentence a person can act on
-  std::span<const log_field> fields{};  ///< details for machines, often none
+  /// One line that an operator can act on. Never contains a password.
+  std::string_view message{};
+  /// Details for machines. Often empty.
+  std::span<const log_field> fields{};
 };
 
-/// Called from any thread, from several at once. It should be quick: it is called where the record arises. What it throws is dropped.
+/// Receives records, from several threads at once. It should be fast, because it runs on the thread
+/// that does the work. Its exceptions are dropped.
 using log_sink = std::function<void(const log_record&)>;
 
-/// At most one record per message id and period; what was held back is counted and told with the next one that passes.
+/// Admits at most one record per message id and period. Counts the suppressed records and reports
+/// their number with the next admitted one.
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API log_limiter {
  public:
   struct options {
-    std::chrono::milliseconds period = std::chrono::minutes(1);  ///< the shortest time between two records of one id
-    std::size_t ids = 64;                                        ///< ids told apart; the others share one place
-    std::shared_ptr<const holdfast::clock> clock{};              ///< the machine's unless given
+    /// Minimum time between two records with the same id.
+    std::chrono::milliseconds period = std::chrono::minutes(1);
+    /// Number of ids that are limited separately. Further ids share one slot.
+    std::size_t ids = 64;
+    /// Null: the clock of this machine.
+    std::shared_ptr<const holdfast::clock> clock{};
   };
-  explicit log_limiter(options how);
+  explicit log_limiter(options settings);
   log_limiter() : log_limiter(options{}) {}
 
-  /// Nothing: hold this one back. Otherwise say it, and say that so many were held back since the last one.
+  /// Returns nullopt if this record must be suppressed. Otherwise returns the number of records
+  /// that were suppressed since the last admitted one.
   [[nodiscard]] std::optional<std::uint64_t> admit(std::string_view id);
 
  private:
-  struct place {
+  struct slot {
     std::string id{};
-    std::chrono::steady_clock::time_point said{};
-    std::uint64_t held_back = 0;
+    std::chrono::steady_clock::time_point last_admitted{};
+    std::uint64_t suppressed = 0;
     bool used = false;
   };
-  place& place_of(std::string_view id, std::chrono::steady_clock::time_point now);
+  slot& slot_of(std::string_view id, std::chrono::steady_clock::time_point now);
 
-  options how_;
+  options options_;
   std::mutex mutex_{};
-  std::vector<place> places_{};
-  place others_{};
+  std::vector<slot> slots_{};
+  slot overflow_{};
 };
 
-/// Calls a sink and keeps its faults away from the work that is being told of.
-/// Thread-safety: every function may be called from any thread. Nothing here throws.
+/// Calls a sink and catches its exceptions, so that logging never breaks the work.
+/// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API logger {
  public:
-  /// An empty sink is allowed: nothing is said then.
+  /// If the sink is empty, all records are dropped.
   explicit logger(log_sink sink = {}, log_limiter::options limits = {});
   logger(const logger&) = delete;
   logger& operator=(const logger&) = delete;
   ~logger();
 
-  /// False when nobody listens: then do not spend time on making the text.
+  /// Returns false if there is no sink. The caller can then skip formatting a message.
   [[nodiscard]] bool listened() const noexcept { return static_cast<bool>(sink_); }
 
-  void write(log_level level, std::string_view message, std::span<const log_field> fields) const noexcept;
-  void write(log_level level, std::string_view message, std::initializer_list<log_field> fields = {}) const noexcept {
+  void write(log_level level, std::string_view message,
+             std::span<const log_field> fields) const noexcept;
+  void write(log_level level, std::string_view message,
+             std::initializer_list<log_field> fields = {}) const noexcept {
     write(level, message, std::span<const log_field>(fields.begin(), fields.size()));
   }
-  /// The same, at most once a period for each id. Gets a field `suppressed` when others were held back before it.
-  void write_limited(std::string_view id, log_level level, std::string_view message, std::span<const log_field> fields) const noexcept;
+  /// As `write`, at most once per period for each id. Adds the field `suppressed` if records were
+  /// suppressed before this one.
+  void write_limited(std::string_view id, log_level level, std::string_view message,
+                     std::span<const log_field> fields) const noexcept;
   void write_limited(std::string_view id, log_level level, std::string_view message,
                      std::initializer_list<log_field> fields = {}) const noexcept {
     write_limited(id, level, message, std::span<const log_field>(fields.begin(), fields.size()));
   }
 
-  /// Records lost because the sink threw.
-  [[nodiscard]] std::uint64_t failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
+  /// Number of records lost because the sink threw.
+  [[nodiscard]] std::uint64_t failures() const noexcept {
+    return failures_.load(std::memory_order_relaxed);
+  }
 
  private:
   const log_sink sink_;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// A value, or the exception that kept it from being made: for callers that do not want exceptions to leave.
+/// A value or an exception, for callers that do not want functions to throw.
 
 #include <holdfast/version.hpp>
 
@@ -11,28 +11,29 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Either a T or an exception, kept as it was thrown.
+/// Either a T or the exception that was thrown.
 /// Thread-safety: like a standard container.
 template <class T>
 class result {
  public:
-  result(T value) : kept_(std::move(value)) {}                            // NOLINT(google-explicit-constructor)
-  result(std::exception_ptr error) noexcept : kept_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  result(T value) : content_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  result(std::exception_ptr error) noexcept
+      : content_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
-  [[nodiscard]] bool has_value() const noexcept { return kept_.index() == 0; }
+  [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
 
-  /// Throws the exception when there is no value.
+  /// Throws the exception if there is no value.
   [[nodiscard]] T& value() & {
     check();
-    return *std::get_if<0>(&kept_);
+    return *std::get_if<0>(&content_);
   }
   [[nodiscard]] const T& value() const& {
     check();
-    return *std::get_if<0>(&kept_);
+    return *std::get_if<0>(&content_);
   }
   [[nodiscard]] T&& value() && {
     check();
-    return std::move(*std::get_if<0>(&kept_));
+    return std::move(*std::get_if<0>(&content_));
   }
   [[nodiscard]] T& operator*() & { return value(); }
   [[nodiscard]] const T& operator*() const& { return value(); }
@@ -40,18 +41,18 @@ class result {
   [[nodiscard]] T* operator->() { return &value(); }
   [[nodiscard]] const T* operator->() const { return &value(); }
 
-  /// The exception itself; null when there is a value.
+  /// The exception, or null if there is a value.
   [[nodiscard]] std::exception_ptr error() const noexcept {
-    const auto* thrown = std::get_if<1>(&kept_);
+    const auto* thrown = std::get_if<1>(&content_);
     return thrown != nullptr ? *thrown : nullptr;
   }
 
  private:
   void check() const {
-    if (const auto* thrown = std::get_if<1>(&kept_)) std::rethrow_exception(*thrown);
+    if (const auto* thrown = std::get_if<1>(&content_)) std::rethrow_exception(*thrown);
   }
 
-  std::variant<T, std::exception_ptr> kept_;
+  std::variant<T, std::exception_ptr> content_;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

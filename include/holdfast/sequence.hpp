@@ -1,11 +1,16 @@
 #pragma once
 
 /// \file
-/// Sequences: ids that are unique wherever the database can be reached, at the speed of memory. A sequence leases blocks of ids
-/// from a counter in the database, in one round trip, and hands them out without asking anybody.
+/// Sequences: ids that are unique across all processes that use the same database, at the speed of
+/// memory. A sequence leases blocks of ids from a counter in the database, one round trip for each
+/// block, and hands the ids out without further round trips.
 ///
-/// What is promised: no id comes twice, whoever draws it, wherever, and whatever dies meanwhile. Ids of one sequence object only grow (with the
-/// increment). Between processes their order is that of blocks. There are gaps: a process that dies loses what it had leased.
+/// Guarantees:
+/// - No id is given out twice: not to two threads, processes or machines, not after a crash.
+/// - Ids of one sequence object only grow (in the direction of the increment). Between processes,
+/// ids
+///   are ordered by block only.
+/// - There are gaps: a process that dies loses the ids that it leased and did not use.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/log.hpp>
@@ -14,6 +19,7 @@
 #include <holdfast/sequence/block_store.hpp>
 #include <holdfast/sequence/options.hpp>
 #include <holdfast/sequence/window.hpp>
+#include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -23,41 +29,59 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
-/// How a sequence is doing, in this process.
+/// State of one sequence object.
 struct sequence_stats {
-  std::uint64_t ids = 0;                       ///< handed out, to handles too
-  std::uint64_t refills = 0;                   ///< blocks that were granted
-  std::uint64_t failures = 0;                  ///< refills that failed and were, or will be, tried again
-  std::uint64_t in_doubt = 0;                  ///< of these, those whose block may have been granted; it is abandoned
-  std::uint64_t stalls = 0;                    ///< calls that had to wait for a block
-  std::uint64_t redraws = 0;                   ///< draws that fell between two blocks and were repeated
-  std::uint64_t at_risk = 0;                   ///< ids that are leased and not used: lost if the process died now
-  std::uint64_t left = 0;                      ///< ids that nobody was granted, until the sequence ends, as of the last block
-  std::int64_t block = 0;                      ///< the size of the block that would be asked for now
-  double rate = 0.0;                           ///< ids a second, as the adaptive policy sees it
-  std::chrono::microseconds refill_latency{};  ///< what the adaptive policy expects a refill to take
+  /// Ids handed out, including those taken by handles.
+  std::uint64_t ids = 0;
+  /// Blocks that were granted.
+  std::uint64_t refills = 0;
+  /// Refills that failed. Transient failures are retried.
+  std::uint64_t failures = 0;
+  /// Failed refills whose block may have been granted; it is abandoned.
+  std::uint64_t in_doubt = 0;
+  /// Calls that had to wait for a block.
+  std::uint64_t stalls = 0;
+  /// Draws that fell between two blocks and were repeated.
+  std::uint64_t redraws = 0;
+  /// Ids that are leased and not used: lost if the process died now.
+  std::uint64_t at_risk = 0;
+  /// Ids that were not granted to any process when the last block came.
+  std::uint64_t remaining = 0;
+  /// Current block size.
+  std::int64_t block = 0;
+  /// Ids per second, as measured by the adaptive policy.
+  double rate = 0.0;
+  /// Expected duration of a refill, as measured by the adaptive policy.
+  std::chrono::microseconds refill_latency{};
 };
 
-/// What came of closing a sequence.
+/// Result of closing a sequence.
 struct sequence_close_report {
-  std::uint64_t unused = 0;  ///< ids that were leased and never used
-  bool given_back = false;   ///< of these, those of the last block went back to the store
+  /// Ids that were leased and never used.
+  std::uint64_t unused = 0;
+  /// The unused ids of the last block went back to the store.
+  bool given_back = false;
 };
 
-namespace detail {
-class sequence_root;
-class source_root;
-}  // namespace detail
+namespace detail::sequence {
+class handle;
+class sequence_state;
+class source;
+}  // namespace detail::sequence
 
 class sequence;
 
-/// A thread's own part of a sequence: it takes a few ids at once, and gives them out without an atomic operation. Ids of one handle only grow; between
-/// handles there is no order. What a handle has left when it dies is a gap.
-/// Thread-safety: none; a handle belongs to one thread at a time. It may outlive its sequence, until what it has left is used up.
-/// After fork the child's copy has nothing left, and goes on with ids of its own.
+/// A part of a sequence for one thread. It takes several ids at once and hands them out without an
+/// atomic operation. Ids of one handle only grow; between handles there is no order. Ids that are
+/// unused when the handle is destroyed are a gap.
+///
+/// Thread-safety: none; a handle belongs to one thread at a time. It may outlive its sequence, and
+/// then hands out the ids that it has taken. After fork the child must not use it: `next` throws
+/// errc::invalid_argument.
 class HOLDFAST_API sequence_handle {
  public:
   using id_type = std::int64_t;
@@ -68,134 +92,167 @@ class HOLDFAST_API sequence_handle {
 
   /// As sequence::next.
   std::int64_t next() {
-    detail::handle_window& mine = *window_;
-    if (mine.next != mine.end) [[likely]] {
-      const std::uint64_t id = mine.next;
-      mine.next = id + mine.step;
+    detail::sequence::handle_window& window = *window_;
+    if (window.next != window.end) [[likely]] {
+      const std::uint64_t id = window.next;
+      window.next = id + window.step;
       return static_cast<std::int64_t>(id);
     }
-    return take();
+    return refill();
   }
 
  private:
   friend class sequence;
-  sequence_handle(std::shared_ptr<detail::sequence_root> root, std::int64_t most);
-  std::int64_t take();
+  explicit sequence_handle(std::unique_ptr<detail::sequence::handle> handle);
+  std::int64_t refill();
 
-  detail::handle_window* window_ = nullptr;
-  std::shared_ptr<detail::sequence_root> root_;
-  std::int64_t most_ = 1;   // ids to take at once
-  std::uint64_t part_ = 1;  // what is fair now
+  detail::sequence::handle_window* window_ = nullptr;
+  std::unique_ptr<detail::sequence::handle> handle_;
 };
 
-/// A named counter whose ids are handed out here. From `database::sequence`, or from a `sequence_source` on a store of your own.
+/// A named counter that hands out ids. Made by `database::sequence`, or by a `sequence_source` on a
+/// store of your own. Several objects of one name, in one process or many, share the counter; each
+/// leases its own blocks.
 ///
-/// Several objects of one name, in one process or many, share the counter; each leases blocks of its own.
-/// Thread-safety: every function may be called from any thread, but for the destructor and moving.
-/// Exception safety: a call that throws gave out no id; what it drew is at most a gap.
-/// After fork both processes can go on: the child leases blocks of its own, over connections of its own. On SQLite and in memory the child is
-/// refused: neither can be shared with a process that was forked off while it was open.
+/// Thread-safety: every function may be called from any thread, except the destructor and moves.
+/// After fork the child must not use it: every function except `name` and the destructor throws
+/// errc::invalid_argument. Open the database again in the child.
+/// Exception safety: a call that throws gave out no id; ids that it had drawn are at most a gap.
 class HOLDFAST_API sequence {
  public:
   using id_type = std::int64_t;
 
   sequence(sequence&& other) noexcept;
   sequence& operator=(sequence&& other) noexcept;
-  /// Closes, and waits a second at most, plus one statement of the store with `give_back`.
+  /// Closes the sequence. Waits at most a second, plus one statement of the store with `give_back`.
   ~sequence();
 
-  /// An id that nobody else has or gets. Lock-free while the lease lasts; else it waits for a block, as long as `sequence_options::wait` says.
-  /// Throws errc::out_of_range when the sequence has come to its end, errc::timeout (transient) when no block came in time,
-  /// errc::tampered when the store granted numbers that it had granted before, and what the store throws when trying again cannot help.
+  /// A new id. Lock-free while the lease lasts; otherwise it waits for a block, at most
+  /// `sequence_options::wait`. Throws
+  /// - errc::out_of_range at the end of the sequence;
+  /// - errc::timeout (transient) if no block came in time;
+  /// - errc::tampered if the store granted numbers that it had granted before;
+  /// - errors of the store that a retry cannot solve.
   std::int64_t next() {
-    detail::sequence_window& shared = *window_;
-    for (;;) {
-      const auto mine = shared.draw();
-      if (mine.sure) [[likely]]
-        return shared.id(mine.ticket);
-      if (const auto id = slow_next(mine.ticket)) return *id;
-    }
+    detail::sequence::ticket_window& window = *window_;
+    const auto drawn = window.draw();
+    if (drawn.is_id) [[likely]]
+      return window.id(drawn.ticket);
+    return slow_next(drawn.ticket);
   }
 
-  /// The same, and waits no longer than until the deadline.
+  /// The same, but waits until `deadline`.
   std::int64_t next(std::chrono::steady_clock::time_point deadline);
 
-  /// The same, and never waits: nothing when the lease is used up (a block is asked for, so ask again later). Throws as `next` does, but for errc::timeout.
+  /// The same, but never waits. Returns nothing when the lease is used up; a block is then
+  /// requested, so try again later. Throws as `next`, except errc::timeout.
   std::optional<std::int64_t> try_next();
 
-  /// So many ids at once, `increment` apart, without a gap between them; at most 2^31. It can cost the rest of the lease, as a gap, when that is too short. Throws as `next`.
+  /// `count` ids, `increment` apart and without a gap between them; at most 2^31. If the lease is
+  /// too short for them, its rest is lost as a gap. Throws as `next`.
   sequence_block next_n(std::int64_t count);
   sequence_block next_n(std::int64_t count, std::chrono::steady_clock::time_point deadline);
 
-  /// An id inside a transaction of the caller's (see join/transaction.hpp): it is used up when they commit, and not used when they roll back, so there are no gaps
-  /// as long as the sequence is used in no other way. Whoever else wants one waits until the transaction ends: some thousand ids a second. No lease, and no cache.
-  /// Throws errc::invalid_argument where that cannot be (memory, Redis, another kind of database, no transaction), errc::out_of_range at the end, and what the database throws.
-  std::int64_t next_in_transaction(join::transaction& joined);
+  /// An id inside a transaction of the caller (see join/transaction.hpp). It is used when that
+  /// transaction commits, and not used when it rolls back. There are no gaps as long as the
+  /// sequence is only used in this way. Other callers wait until the transaction ends, so expect
+  /// some thousand ids per second. It uses no lease. Throws errc::invalid_argument if the store
+  /// cannot take part in the transaction (memory, Redis, another kind of database) or if none is
+  /// open, errc::out_of_range at the end of the sequence, and errors of the database.
+  std::int64_t next_in_transaction(join::transaction& transaction);
 
-  /// A part of the lease for one thread, with at most so many ids at once, and no more than an eighth of a block for all handles together. 1 keeps the order of the whole process.
-  [[nodiscard]] sequence_handle handle(std::int64_t most = 1024);
+  /// A handle for one thread. It takes at most `max_ids` at once, and all handles together at most
+  /// an eighth of a block. With 1, ids keep the order of the whole process.
+  [[nodiscard]] sequence_handle handle(std::int64_t max_ids = 1024);
 
-  /// The last id that was allocated to anybody, used or not; asks the store. Nothing: none was. No id in use lies beyond it.
+  /// The last id that was allocated to any process, used or not. Asks the store. Nothing before the
+  /// first allocation. No id in use is beyond it.
   [[nodiscard]] std::optional<std::int64_t> peek() const;
 
-  /// The last id that this object gave out; asks nobody. Nothing: none. Other threads may be drawing meanwhile.
+  /// The last id that this object gave out, without asking the store. Nothing before the first id.
+  /// Other threads may be drawing meanwhile.
   [[nodiscard]] std::optional<std::int64_t> position() const;
 
-  /// From now on nobody is granted a block with ids up to and including `id`: call it after an import of rows that have ids. Leases that are out
-  /// stay good. Never goes back. Returns the last id allocated, as `peek`. Throws errc::out_of_range for an id beyond the limits.
+  /// Makes sure that no block granted from now on has ids up to and including `id`: call it after
+  /// an import of rows that have ids. Existing leases stay valid. The counter never goes back.
+  /// Returns the last allocated id, as `peek`. Throws errc::out_of_range if the id is beyond the
+  /// limits.
   std::optional<std::int64_t> ensure_at_least(std::int64_t id);
 
-  /// Where the counter is, for `reset_unsafe`.
+  /// The state of the counter in the store, for `reset_unsafe`.
   [[nodiscard]] counter_state counter() const;
 
-  /// Sets the counter so that `next_id` is the next to be allocated, if it still is as `expected` says. Ids that were allocated before CAN COME
-  /// AGAIN: it is for tests, and for data that was deleted. This object drops its lease; other processes keep theirs until they are used up. Handles, and blocks from next_n, keep theirs: destroy them and take new ones.
-  /// Throws errc::invalid_argument for an id that is none of this sequence, errc::duplicate when the counter is not as expected.
+  /// Sets the counter so that `next_id` is allocated next, if its state is still `expected`. Ids
+  /// that were allocated before CAN REPEAT: this is for tests, and for data that was deleted. This
+  /// object drops its lease. Other processes keep theirs until they are used up. Handles, and
+  /// blocks from next_n, also keep their ids: destroy them and take new ones. Throws
+  /// errc::invalid_argument if `next_id` is not an id of this sequence, errc::duplicate if the
+  /// counter is not as expected.
   void reset_unsafe(std::int64_t next_id, counter_state expected);
 
-  /// Forgets what is leased: the next call asks the store. For a process restored from a snapshot of its memory. Handles, and blocks from next_n, keep theirs: destroy them and take new ones.
+  /// Drops the lease: the next call asks the store. For a process that was restored from a snapshot
+  /// of its memory. Handles, and blocks from next_n, keep their ids: destroy them and take new
+  /// ones.
   void invalidate();
 
   [[nodiscard]] sequence_stats stats() const;
   [[nodiscard]] const std::string& name() const noexcept;
 
-  /// Stops handing out ids (every later call throws errc::unavailable) and, with `give_back`, returns the unused rest, if nothing is on its way by the deadline: that takes one statement of the store more.
+  /// Stops handing out ids: every later call throws errc::unavailable. With `give_back` it returns
+  /// the unused ids, unless a refill is still running at the deadline; this takes one more
+  /// statement of the store.
   sequence_close_report close(std::chrono::steady_clock::time_point deadline);
 
  private:
   friend class sequence_source;
-  explicit sequence(std::shared_ptr<detail::sequence_root> root);
-  [[nodiscard]] std::optional<std::int64_t> slow_next(std::uint64_t drawn);
+  explicit sequence(std::shared_ptr<detail::sequence::sequence_state> state);
+  std::int64_t slow_next(std::uint64_t ticket);
 
-  detail::sequence_window* window_ = nullptr;
-  std::shared_ptr<detail::sequence_root> root_;
+  detail::sequence::ticket_window* window_ = nullptr;
+  std::shared_ptr<detail::sequence::sequence_state> state_;
 };
 
-/// What a source needs from around it.
+/// What a sequence_source uses of the application. Every field is optional.
 struct sequence_environment {
-  std::shared_ptr<const holdfast::clock> clock{};  ///< the machine's unless given
-  log_sink log{};                                  ///< for an operator; nobody listens unless given
-  std::shared_ptr<metrics_sink> metrics{};         ///< for the numbers; nothing is counted unless given
-  bool allow_unsafe = false;                       ///< go on, with a warning, where the store's settings could make it forget a block
+  /// The system clock unless set.
+  std::shared_ptr<const holdfast::clock> clock{};
+  log_sink log{};
+  std::shared_ptr<metrics_sink> metrics{};
+  /// Accept a store whose settings could make it forget a block, with a warning.
+  bool allow_unsafe = false;
 };
 
-/// A block store and the one thread that refills all sequences on it; refills that come together travel together. The thread starts with the first refill, and ends
-/// with the last sequence and the last copy of the source.
-/// Thread-safety: every function may be called from any thread. Copies share the same thread.
+/// A block store and the thread that refills all sequences on it. Refills that are due at the same
+/// time share one call to the store. The thread starts with the first refill, and ends with the
+/// last sequence and the last copy of the source.
+///
+/// Thread-safety: every function may be called from any thread. Copies share the thread. After fork
+/// the child must not use it: its functions throw errc::invalid_argument.
 class HOLDFAST_API sequence_source {
  public:
-  /// Throws errc::invalid_argument without a store.
-  explicit sequence_source(std::shared_ptr<block_store> store, sequence_environment around = {});
-  explicit sequence_source(std::shared_ptr<detail::source_root> shared) noexcept : root_(std::move(shared)) {}  ///< private to the library
+  /// Throws errc::invalid_argument if `store` is null.
+  explicit sequence_source(std::shared_ptr<block_store> store,
+                           const sequence_environment& environment = {});
+  /// Private to the library
+  explicit sequence_source(std::shared_ptr<detail::sequence::source> source) noexcept
+      : source_(std::move(source)) {}
 
-  /// Throws errc::invalid_argument (name, options that cannot hold), errc::unsupported_type when the store's settings could make it forget blocks.
-  /// `options.store` is not looked at. The store's settings are looked at once.
-  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options = {}) const;
+  /// Opens a sequence. Checks the settings of the store the first time; a store that is not
+  /// available is checked before its first block. `options.store` is ignored. Throws
+  /// errc::invalid_argument (name, options), errc::unsupported_type if the store could forget
+  /// blocks.
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name,
+                                            sequence_options options = {}) const;
 
   [[nodiscard]] block_store& store() const;
 
  private:
-  std::shared_ptr<detail::source_root> root_;
+  std::shared_ptr<detail::sequence::source> source_;
 };
+
+/// The statements that create the table of sequences on a database of this dialect. They do nothing
+/// where the table exists. Throws errc::invalid_argument (prefix, unknown dialect).
+[[nodiscard]] HOLDFAST_API std::vector<std::string> sequence_schema(
+    sql::dialect_id dialect, const sequence_store_options& options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,8 +1,33 @@
 #pragma once
 
 /// \file
-/// The SQL substrate: what a driver must do for the store, the sequence and the outbox. Applications meet it only when they bring
-/// connections of their own; everybody else says `holdfast::open(url)`.
+/// The interface between Holdfast and an SQL database.
+///
+/// Most applications do not need this file: `holdfast::open(url)` uses one of the built-in drivers.
+/// Include it to bring your own connections. Derive from `sql::connection` and pass a factory:
+///
+///     class my_connection final : public holdfast::sql::connection { ... };
+///
+///     holdfast::database db([] { return std::make_unique<my_connection>(); }, {});
+///     auto store = db.store();
+///
+/// Holdfast then pools the connections (`pool_options`), asks each for its dialect, and sends
+/// statements that are written in that dialect.
+///
+/// A connection throws `holdfast::error`. The code and the flags decide what Holdfast does next,
+/// so they have to follow this table:
+///
+/// | failure | errc | transient | in doubt |
+/// | --- | --- | --- | --- |
+/// | serialization failure, deadlock, lock timeout, busy | unavailable | yes | no |
+/// | connection lost before anything was sent | unavailable | yes | no |
+/// | connection lost after sending, statement timed out | unavailable or timeout | yes | yes |
+/// | the database does not understand the statement | grammar | no | no |
+/// | a table or column is missing or has the wrong type | missing_object | no | no |
+/// | a column must not be NULL (set `not_null_column`) | missing_object | no | no |
+/// | no privilege, wrong password | permission | no | no |
+/// | duplicate key | duplicate | no | no |
+/// | value too long for its column | too_large | no | no |
 
 #include <holdfast/clock.hpp>
 #include <holdfast/error.hpp>
@@ -22,47 +47,68 @@
 
 namespace HOLDFAST_NAMESPACE::sql {
 
-/// What a parameter or a column holds.
+/// The type of a parameter or of a result column. Times are UTC with microseconds.
 enum class type : std::uint8_t { integer, text, bytes, time };
 
-/// One parameter. It refers to the caller's memory, which must outlive the call. monostate is NULL.
-using parameter = std::variant<std::monostate, std::int64_t, std::string_view, std::span<const std::byte>, timestamp>;
+/// The value of a parameter; monostate is NULL. Text and bytes refer to the caller's memory, which
+/// must outlive the call.
+using parameter = std::variant<std::monostate, std::int64_t, std::string_view,
+                               std::span<const std::byte>, timestamp>;
 
-/// One value of a row. monostate is NULL, or a time that cannot be one.
+/// A value of a row; monostate is NULL. A time that `timestamp` cannot represent is read as NULL.
 using value = std::variant<std::monostate, std::int64_t, std::string, timestamp>;
 
-/// A statement, in the words of one dialect. Parameters are `?` or `$1` as the dialect wants them; values never stand in the text.
+/// A statement in one dialect. Values never appear in the text: they are parameters, written `$1`,
+/// `$2`, ... for PostgreSQL and `?` for every other database.
 struct statement {
   std::string text;
-  std::vector<type> parameters{};  ///< in order
-  std::vector<type> results{};     ///< the columns that come back; bytes and text are both read into a std::string
-  /// No more rows than this are read, where the words of the dialect cannot say it (ODBC only; the others have such words). 0: all.
+  /// Types of the parameters, in order.
+  std::vector<type> parameters{};
+  /// Types of the result columns, in order. Text and bytes are both read into a std::string.
+  std::vector<type> results{};
+  /// The largest number of rows to read; 0 means all. Set only where the dialect has no clause such
+  /// as LIMIT; the built-in drivers other than ODBC ignore it.
   std::size_t most_rows = 0;
 };
 
-/// A statement for many rows that travels as one. How is the driver's business:
-/// PostgreSQL binds one array for each column (`text` alone is used), MySQL and MariaDB repeat `row` (joined with commas, between `text`
-/// and `tail`), as H2 does; SQLite runs `text row tail` once for each row, in one transaction; ODBC gives it arrays of parameters.
+/// A statement for many rows. Each driver sends it in its own way:
+///
+/// | database | what is sent |
+/// | --- | --- |
+/// | PostgreSQL | `text` once; each column is bound as one array |
+/// | MySQL, MariaDB, H2 | `text`, then `row` once per row, separated by commas, then `tail` |
+/// | SQLite | `text row tail` once per row, in one transaction |
+/// | ODBC | `text row tail` with arrays of parameters |
 struct batch_statement {
   std::string text;
   std::string row{};
   std::string tail{};
-  std::vector<type> columns{};  ///< of each row
-  std::vector<type> common{};   ///< parameters that are the same for all rows; they come last
+  /// Types of the columns of one row.
+  std::vector<type> columns{};
+  /// Types of the parameters that are the same for all rows. They follow the columns.
+  std::vector<type> common{};
   std::vector<type> results{};
-  /// Which parameter each question mark of `text row tail` takes, for one row: a column, or, counted on, a common one. Empty: each once, in order.
+  /// The parameter of each `?` in `text row tail`, for one row: the index of a column, or the
+  /// number of columns plus the index of a common parameter. Empty: every parameter once, in order.
   std::vector<std::uint8_t> order{};
 };
 
-/// Rows, in one piece of memory.
+/// The rows of a result, row by row in one vector.
 class rows {
  public:
   explicit rows(std::size_t columns = 0) : columns_(columns) {}
 
-  [[nodiscard]] std::size_t size() const noexcept { return columns_ == 0 ? 0 : values_.size() / columns_; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return columns_ == 0 ? 0 : values_.size() / columns_;
+  }
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
-  [[nodiscard]] const value& at(std::size_t row, std::size_t column) const { return values_.at(row * columns_ + column); }
-  [[nodiscard]] value& at(std::size_t row, std::size_t column) { return values_.at(row * columns_ + column); }
+  [[nodiscard]] const value& at(std::size_t row, std::size_t column) const {
+    return values_.at(row * columns_ + column);
+  }
+  [[nodiscard]] value& at(std::size_t row, std::size_t column) {
+    return values_.at(row * columns_ + column);
+  }
+  /// Appends the next value of the current row.
   void add(value v) { values_.push_back(std::move(v)); }
   void reserve(std::size_t count) { values_.reserve(count * columns_); }
 
@@ -71,77 +117,103 @@ class rows {
   std::vector<value> values_{};
 };
 
-/// What came of a statement.
+/// The result of a statement.
 struct outcome {
   sql::rows rows{};
-  std::uint64_t affected = 0;   ///< as the server counts; MySQL counts an update as 2 and an unchanged row as 0
-  std::uint64_t insert_id = 0;  ///< on MySQL and MariaDB: what LAST_INSERT_ID() is after the statement
+  /// Affected rows as the server counts them. MySQL counts 2 for an updated row of an upsert and 0
+  /// for an unchanged one.
+  std::uint64_t affected = 0;
+  /// MySQL and MariaDB only: LAST_INSERT_ID() after the statement.
+  std::uint64_t insert_id = 0;
 };
 
-/// How a failure is acted on; it travels in holdfast::error as its code and flags.
-///
-/// | class | errc | transient | in doubt |
-/// | --- | --- | --- | --- |
-/// | serialization failure, deadlock, lock timeout, busy | unavailable | yes | no |
-/// | connection lost, before anything was sent | unavailable | yes | no |
-/// | connection lost after sending, statement timed out | unavailable or timeout | yes | yes |
-/// | refused grammar | grammar | no | no |
-/// | table or column missing, or not as it must be | missing_object | no | no |
-/// | no privilege, wrong password | permission | no | no |
-/// | duplicate key | duplicate | no | no |
-/// | value too long for its column | too_large | no | no |
-
-/// The systems whose words we know.
-enum class dialect_id : std::uint8_t { sqlite, postgresql, mysql, mariadb, h2, sqlserver, oracle, unknown };
+/// The SQL dialects that Holdfast can write.
+enum class dialect_id : std::uint8_t {
+  sqlite,
+  postgresql,
+  mysql,
+  mariadb,
+  h2,
+  sqlserver,
+  oracle,
+  unknown
+};
 [[nodiscard]] HOLDFAST_API std::string_view to_string(dialect_id id) noexcept;
 
-/// How what a connection sends is protected on its way; docs/tls.md has the defaults.
+/// How the traffic of a connection is protected. docs/tls.md lists the defaults.
 enum class transport_kind : std::uint8_t {
-  unknown,    ///< the driver does not say: ODBC, and connections of the application's own
-  local,      ///< it does not leave this machine
-  plaintext,  ///< it can be read and changed on the way
-  encrypted,  ///< it cannot be read by a listener, but the server was not verified, and could be another one
-  verified    ///< encrypted, and the server's certificate was verified
+  unknown,    ///< the driver cannot tell: ODBC, and connections that do not override transport()
+  local,      ///< does not leave this machine
+  plaintext,  ///< not encrypted
+  encrypted,  ///< encrypted, but the identity of the server was not verified
+  verified    ///< encrypted, and the certificate of the server was verified
 };
 
-/// One connection.
-/// Thread-safety: none; a connection belongs to one thread at a time. Only `abort` may be called from another.
-/// Exception safety: after a failure the connection is usable unless `broken()`.
+/// One connection to a database.
+///
+/// Thread-safety: none. The pool lends a connection to one thread at a time, and to a different one
+/// each time. Exception safety: after a failure the connection is usable unless `broken()`.
 class HOLDFAST_API connection {
  public:
   virtual ~connection();
 
-  /// Which dialect the server speaks, by asking it.
+  /// The dialect of the server, as the server reports it.
   [[nodiscard]] virtual dialect_id dialect() const noexcept = 0;
 
-  [[nodiscard]] virtual transport_kind transport() const noexcept { return transport_kind::unknown; }
+  [[nodiscard]] virtual transport_kind transport() const noexcept {
+    return transport_kind::unknown;
+  }
 
-  /// Runs a statement, prepared once and kept. Outside a transaction it commits by itself.
+  /// Runs a statement; outside a transaction it commits immediately. The same texts come again and
+  /// again: prepare each once and keep it.
   virtual outcome execute(const statement& s, std::span<const parameter> parameters) = 0;
-  /// Runs a statement for many rows, atomically; `columns` are columns of equal length, row i is {columns[0][i], columns[1][i], ...}.
-  virtual outcome batch(const batch_statement& s, std::span<const std::vector<parameter>> columns, std::span<const parameter> common) = 0;
-  /// Runs text without parameters: DDL, settings. Never kept.
+
+  /// Runs a statement for many rows: all of them or none. `columns` have equal length; row i is
+  /// {columns[0][i], columns[1][i], ...}.
+  virtual outcome batch(const batch_statement& s, std::span<const std::vector<parameter>> columns,
+                        std::span<const parameter> common) = 0;
+
+  /// Runs text without parameters, such as DDL and settings. Such texts do not come again.
   virtual void run(const std::string& text) = 0;
 
+  /// Starts a transaction. It ends with commit() or rollback().
   virtual void begin() = 0;
-  /// A lost connection during commit leaves the error in doubt.
+  /// If the connection is lost during the commit, the error is in doubt.
   virtual void commit() = 0;
-  /// Never throws; a connection that cannot roll back is broken.
+  /// Never throws. A connection that cannot roll back becomes broken.
   virtual void rollback() noexcept = 0;
 
-  /// The longest a statement may take from now on; ended even when the server hangs.
+  /// Sets the longest time that a call may take from now on. The call returns in time even if the
+  /// server hangs.
   virtual void limit(std::chrono::milliseconds longest) = 0;
 
-  /// PostgreSQL: what others say on this channel (NOTIFY) is kept for `notice` from now on. Throws errc::unsupported_type elsewhere.
+  /// Subscribes to a notification channel (PostgreSQL: LISTEN). The default implementation throws
+  /// errc::unsupported_type; Holdfast then polls.
   virtual void listen(const std::string& channel);
-  /// What was said: the payload of a notification. Waits at most so long; nothing when nobody said anything.
+  /// Waits at most `longest` for a notification and returns its payload, or nullopt if none came.
   [[nodiscard]] virtual std::optional<std::string> notice(std::chrono::milliseconds longest);
 
-  /// No use any more: the pool throws it away.
+  /// True if the connection cannot be used any more. The pool then closes it.
   [[nodiscard]] virtual bool broken() const noexcept = 0;
 };
 
-/// Makes connections; called by the pool when it needs one more.
+/// Opens a connection. The pool calls it from any thread, possibly from several at once.
 using connection_factory = std::function<std::unique_ptr<connection>()>;
 
 }  // namespace HOLDFAST_NAMESPACE::sql
+
+namespace HOLDFAST_NAMESPACE {
+
+/// Limits of the connection pool. The defaults are those of the published design.
+struct pool_options {
+  /// The largest number of open connections; at least 2, because one is reserved for writing.
+  std::size_t maximum = 20;
+  /// How long a caller waits for a free connection.
+  std::chrono::milliseconds acquire_timeout = std::chrono::seconds(8);
+  /// A warning is logged when a connection was held longer than this. 0 means never.
+  std::chrono::milliseconds leak_detection = std::chrono::seconds(15);
+  /// A connection older than this is closed instead of being reused. 0 means never.
+  std::chrono::milliseconds max_lifetime = std::chrono::minutes(30);
+};
+
+}  // namespace HOLDFAST_NAMESPACE

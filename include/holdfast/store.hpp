@@ -1,17 +1,20 @@
 #pragma once
 
 /// \file
-/// The store keeps the last good answers: entries, by effective name and key, on the database a team already runs. It decides nothing
-/// about failover; it keeps what it is given, and of two versions the newer.
+/// The store keeps entries: the last good answers, identified by effective name and key. It does
+/// not decide when an entry is served (failover does). Of two versions it keeps the newer one.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/error.hpp>
+#include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,99 +24,197 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What a store keeps for (effective name, key).
+/// An answer as a store keeps it, identified by (realm, name, key).
 struct entry {
-  std::string name;                      ///< the effective name
-  std::string key;                       ///< as the key schemes make it; verbatim
-  timestamp as_of{};                     ///< when the call that gave this answer started: the version
-  timestamp expire_on{};                 ///< the last moment at which it may be served
-  std::optional<std::string> payload{};  ///< owned bytes; nothing means a tombstone: the answer is that there is nothing
-  std::string payload_class{};           ///< what the payload is, from the registry of payload types; empty for a tombstone
-  std::string realm{};                   ///< whose part of the store it is in; empty where there are no tenants
+  /// The effective name.
+  std::string name;
+  /// The key as the key scheme produced it. Stored unchanged.
+  std::string key;
+  /// The version: the time at which the call that produced this answer started.
+  timestamp as_of{};
+  /// The last moment at which the entry may be served.
+  timestamp expire_on{};
+  /// The encoded answer. Empty for a tombstone, which says that the upstream had no answer.
+  std::optional<std::string> payload{};
+  /// The name of the payload's type in the payload registry. Empty for a tombstone.
+  std::string payload_class{};
+  /// The tenant's part of the store. Empty if the store has no tenants.
+  std::string realm{};
 
   [[nodiscard]] bool tombstone() const noexcept { return !payload; }
   bool operator==(const entry&) const = default;
 };
 
-/// Where entries are: an effective name, in a tenant's realm. A plain text is a name where there are no tenants.
-/// It refers to the caller's memory, which must outlive the call.
+/// The location of entries: an effective name in a realm. A string converts to a name in the empty
+/// realm. A place refers to the caller's strings, which must outlive the call.
 struct place {
   std::string_view name;
   std::string_view realm{};
 
+  // Implicit: a name alone is a complete location.
   template <std::convertible_to<std::string_view> Text>
-  place(const Text& only_name) : name(only_name) {}  // NOLINT(google-explicit-constructor): a name is a place
-  place(std::string_view its_name, std::string_view its_realm) : name(its_name), realm(its_realm) {}
-  explicit place(const entry& of) : name(of.name), realm(of.realm) {}
+  place(const Text& effective_name) : name(effective_name) {}
+  place(std::string_view effective_name, std::string_view tenant_realm)
+      : name(effective_name), realm(tenant_realm) {}
+  explicit place(const entry& e) : name(e.name), realm(e.realm) {}
 };
 
-/// Some entries of one name, in the order of their keys.
+/// Entries of one name, sorted by key.
 struct entry_page {
   std::vector<entry> entries{};
-  std::size_t unreadable = 0;  ///< rows that are there but cannot be read; they are left out, never the whole page
-  /// Give this as `after` to read on; nothing when this was the last page.
+  /// The number of rows that could not be read. They are left out of `entries`.
+  std::size_t unreadable = 0;
+  /// Pass this as `after` to read the next page. Empty on the last page.
   std::optional<std::string> next{};
 };
 
-/// How a store is.
+/// The state of a store, as health() reports it.
 struct store_health {
   bool available = false;
-  std::string problem{};         ///< what is wrong, in one line; empty when nothing is
-  bool native_upsert = true;     ///< false while the database refused the native statement and the store falls back
-  std::uint64_t abandoned = 0;   ///< writes given up after losing every race of the fallback
-  std::uint64_t unreadable = 0;  ///< rows met that could not be read
-  std::uint64_t retried = 0;     ///< operations tried again after a transient failure
+  /// What is wrong, in one line. Empty if nothing is.
+  std::string problem{};
+  /// False while the store falls back to INSERT and UPDATE because the database refused the native
+  /// upsert.
+  bool native_upsert = true;
+  /// Writes given up after the fallback lost every race.
+  std::uint64_t abandoned = 0;
+  /// Rows that could not be read.
+  std::uint64_t unreadable = 0;
+  /// Operations retried after a transient failure.
+  std::uint64_t retried = 0;
 };
 
-/// Who else uses a store's table.
+/// Which other programs use the table of a store.
 enum class peer : std::uint8_t {
-  none,  ///< nobody, or other programs with Holdfast
-  java   ///< services with the Java library whose table it is: exact keys, MD5, Java's class names, nothing that it cannot read
+  /// Only programs that use Holdfast.
+  none,
+  /// Services that use the Java library. Keys, hashes and class names must be in Java's form: exact
+  /// keys, MD5, Java class names.
+  java
 };
 
-/// Keeps entries. Every implementation passes the same contract suite (tests/contract/store_contract.hpp), which you can run on your own.
+/// Keeps entries. All implementations pass one contract suite (tests/contract/store_contract.hpp);
+/// you can run it on your own.
+///
 /// Thread-safety: every function may be called from any thread.
-/// Exception safety: a failed operation throws holdfast::error and leaves the entries as they were, unless the error is in doubt.
+/// Exception safety: a failed operation throws holdfast::error and leaves the entries unchanged,
+/// unless the error is in doubt.
 class HOLDFAST_API store {
  public:
   virtual ~store();
 
-  /// Writes entries, each only if it is not older than what is there: an older `as_of` never replaces a newer one; of two with the same
-  /// `as_of` the later arrival stays. A stored entry stamped more than `max_skew` in the future does not hold its key. Entries that have
-  /// expired already are not written; one that expires before its own as_of is refused. All that are written are durable when this returns. Safe to repeat.
+  /// Writes entries. Each is written only if it is not older than the stored one:
+  /// - an older `as_of` never replaces a newer one;
+  /// - of two entries with the same `as_of`, the later arrival wins;
+  /// - a stored entry whose `as_of` is more than `max_skew` in the future can be replaced.
+  ///
+  /// Entries that have already expired are skipped. An entry that expires before its own `as_of` is
+  /// refused. Written entries are durable when this returns. Safe to repeat.
   virtual void put(std::span<const entry> entries) = 0;
-  void put(const entry& one) { put(std::span(&one, 1)); }
+  void put(const entry& e) { put(std::span(&e, 1)); }
 
-  /// The entry as it is, expired or not, tombstones included.
-  [[nodiscard]] virtual std::optional<entry> find(place where, std::string_view key) = 0;
+  /// Returns the stored entry, even if it has expired or is a tombstone.
+  [[nodiscard]] virtual std::optional<entry> find(place location, std::string_view key) = 0;
 
-  /// The entries of a name whose keys come after `after`, in byte order, at most `limit`.
-  [[nodiscard]] virtual entry_page find_all(place where, std::size_t limit, std::string_view after = {}) = 0;
+  /// Returns at most `limit` entries of a name with keys greater than `after`, in byte order.
+  [[nodiscard]] virtual entry_page find_all(place location, std::size_t limit,
+                                            std::string_view after = {}) = 0;
 
-  /// Removes the version of an entry that started at `as_of`, and no other. Others keep nanoseconds, so it means that whole microsecond.
-  /// Returns whether it was there. To say that an answer is gone, put a tombstone: a plain erase lets an older queued write return.
-  virtual bool erase(place where, std::string_view key, timestamp as_of) = 0;
+  /// Removes the entry if its version is `as_of`, and returns whether it did. Other programs store
+  /// nanoseconds, so `as_of` matches the whole microsecond. To record that an answer no longer
+  /// exists, put a tombstone instead: after an erase, an older queued write can bring an old answer
+  /// back.
+  virtual bool erase(place location, std::string_view key, timestamp as_of) = 0;
 
-  /// Removes entries that expired before the moment, in every realm, at most `limit`, and returns how many. Rows that others are writing are left out, so
-  /// call again until it returns 0.
+  /// Removes at most `limit` entries that expired before `before`, in all realms, and returns how
+  /// many. Skips rows that other transactions are writing, so repeat until it returns 0.
   virtual std::size_t expire(timestamp before, std::size_t limit) = 0;
 
-  /// How many entries a name has, expired ones and tombstones included.
-  [[nodiscard]] virtual std::uint64_t count(place where) = 0;
+  /// Returns the number of entries of a name, including expired ones and tombstones.
+  [[nodiscard]] virtual std::uint64_t count(place location) = 0;
 
-  /// Who else uses the table, and what keys must be like therefore. A decorator says what the store below it says.
+  /// Returns which other programs use the table. A decorator returns what the store below returns.
   [[nodiscard]] virtual holdfast::peer peer() const noexcept;
 
-  /// Asks the database; never throws.
+  /// Queries the database. Never throws.
   [[nodiscard]] virtual store_health health() noexcept = 0;
 
-  /// Whether operations may wait for something outside this process: a server, a disk. Who must not wait then calls from another thread.
+  /// Returns whether operations may block on something outside this process, such as a server or a
+  /// disk. Callers that must not block then use another thread.
   [[nodiscard]] virtual bool waits() const noexcept { return true; }
 };
 
-/// Limits of the published table.
-inline constexpr std::size_t max_name_length = 50;    ///< characters of FAILOVER_NAME
-inline constexpr std::size_t max_key_length = 256;    ///< characters of FAILOVER_KEY
-inline constexpr std::size_t max_class_length = 256;  ///< characters of PAYLOAD_CLASS
+/// The statements that a store sends, for `store_options::replace_query`.
+enum class store_query : std::uint8_t {
+  upsert,
+  insert,
+  update,
+  find,
+  find_all,
+  erase,
+  expire,
+  count,
+  rewrite,
+  name_after
+};
+
+/// The type of the payload column.
+enum class payload_column : std::uint8_t {
+  /// A text column, such as TEXT. Other programs can read the JSON in it. NUL bytes are refused.
+  text,
+  /// A binary column, such as BYTEA or BLOB.
+  bytes
+};
+
+/// Whether a store checks its table and its server when it is opened. The check sends a few small
+/// queries, once. See store/probe.hpp.
+enum class start_probe : std::uint8_t {
+  /// No check.
+  off,
+  /// Logs problems. Refuses a table on which entries would be lost or confused.
+  warn,
+  /// Refuses everything that deserves a warning.
+  strict
+};
+
+struct store_options {
+  /// Prefix of the table name: letters, digits, `_`, and qualifiers separated by dots.
+  std::string prefix{};
+  /// Create the table and its index if they do not exist.
+  bool create_schema = false;
+  /// See store::put.
+  std::chrono::microseconds max_skew = std::chrono::minutes(5);
+  payload_column payload = payload_column::text;
+  /// Set to `java` if services with the Java library share the table; see docs/java.md. Entries
+  /// that the Java library could not find or read are then refused with errc::invalid_argument.
+  holdfast::peer peer = holdfast::peer::none;
+  /// The time zone of TIMESTAMP columns without a zone: `UTC`, `Europe/Paris`, `+02:00`.
+  /// - PostgreSQL: a table with such columns is refused at the first use unless this is set.
+  ///   Ignored if the columns have a zone.
+  /// - MySQL, MariaDB: DATETIME has no zone. Only `UTC` is accepted; it is required if the table
+  ///   is shared with Java.
+  std::string zone{};
+  /// The tenants' realms. Each maps to the text in front of `prefix`: `ACME_` for a table of its
+  /// own, `acme.` for a schema of its own. If empty, the store has no tenants; otherwise the realm
+  /// of every entry must be one of these.
+  std::map<std::string, std::string, std::less<>> realms{};
+  /// `warn` is skipped if `replace_query` is set, since the table may be a different one.
+  start_probe probe = start_probe::warn;
+  /// Replaces statements, in every realm. Receives the standard text and returns the text to send,
+  /// with the same parameters and columns. On SQLite and MySQL the `upsert` text ends before the
+  /// rows; rows and guard are appended. `find_all` is called twice: for the first page and for the
+  /// following ones.
+  std::function<std::string(store_query query, const std::string& standard_text)> replace_query{};
+};
+
+/// Returns the statements that create the tables (one for each realm) and their indexes if they do
+/// not exist. Throws errc::invalid_argument for an invalid prefix or an unknown dialect.
+[[nodiscard]] HOLDFAST_API std::vector<std::string> store_schema(sql::dialect_id dialect,
+                                                                 const store_options& options = {});
+
+/// Column lengths of the published table, in characters.
+inline constexpr std::size_t max_name_length = 50;
+inline constexpr std::size_t max_key_length = 256;
+inline constexpr std::size_t max_class_length = 256;
 
 }  // namespace HOLDFAST_NAMESPACE

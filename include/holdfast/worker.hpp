@@ -1,9 +1,12 @@
 #pragma once
 
 /// \file
-/// Delivers what an outbox promised: claims events, calls handlers, and tells the outbox how it went.
+/// Delivers the events of an outbox: claims them, calls handlers, and settles them.
 ///
-///     holdfast::worker worker{outbox, [](const holdfast::delivery& d) -> holdfast::outcome { return deliver(d.event(), d.fence()); }};
+///     holdfast::worker worker{outbox, [](const holdfast::delivery& d) {
+///       send_mail(d.event().payload);
+///       return holdfast::outcome::done();
+///     }};
 ///     worker.run(stop_token);
 
 #include <holdfast/breaker.hpp>
@@ -28,145 +31,203 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// An event in the hands of a handler. It is delivered at least once: a handler must bear to get it again.
-/// Thread-safety: for the thread that the handler runs on; a copy of its stop token may go anywhere. Gone when the handler returns.
+namespace detail::outbox {
+class worker_core;
+}  // namespace detail::outbox
+
+/// An event as a handler gets it. Delivery is at least once: a handler must be able to get the same
+/// event again.
+///
+/// Lifetime: until the handler returns. Thread-safety: for the thread of the handler; a copy of its
+/// stop token may be used anywhere.
 class HOLDFAST_API delivery {
  public:
-  delivery(const holdfast::outbox& from, const claimed_event& what, holdfast::fence token, std::stop_token lost)
-      : from_(&from), what_(&what), token_(token), lost_(std::move(lost)) {}
+  delivery(const holdfast::outbox& source, const claimed_event& claimed, holdfast::fence token,
+           std::stop_token lost)
+      : source_(&source), claimed_(&claimed), token_(token), lost_(std::move(lost)) {}
   delivery(const delivery&) = delete;
   delivery& operator=(const delivery&) = delete;
 
-  [[nodiscard]] const holdfast::event& event() const noexcept { return what_->event; }
-  /// Grows with every claim: hand it to what the event changes, so that a worker that is late can be refused there.
+  [[nodiscard]] const holdfast::event& event() const noexcept { return claimed_->event; }
+  /// Grows with every claim. Pass it to the receiver, so that it can refuse a worker that is late.
   [[nodiscard]] holdfast::fence fence() const noexcept { return token_; }
-  /// Failures that handlers reported before.
-  [[nodiscard]] std::uint32_t attempts() const noexcept { return what_->attempts; }
-  /// Times that it was handed out, this one included: more than `attempts() + 1` when a worker died with it.
-  [[nodiscard]] std::uint32_t deliveries() const noexcept { return what_->deliveries; }
-  /// Told when the lease is lost, or when the worker cannot wait any longer for its handlers to end: what is done from then on, another may
-  /// do, too.
+  /// How often handlers reported a failure before.
+  [[nodiscard]] std::uint32_t attempts() const noexcept { return claimed_->attempts; }
+  /// How often the event was claimed, this time included. More than `attempts() + 1` means that a
+  /// worker ended without settling it.
+  [[nodiscard]] std::uint32_t deliveries() const noexcept { return claimed_->deliveries; }
+  /// Stop is requested when the lease is lost, or when the worker stops and cannot wait any longer.
+  /// From then on another worker may handle the same event.
   [[nodiscard]] const std::stop_token& lost() const noexcept { return lost_; }
-  /// Everything that is known about it.
-  [[nodiscard]] const claimed_event& claimed() const noexcept { return *what_; }
-  [[nodiscard]] const holdfast::outbox& from() const noexcept { return *from_; }
+  /// The event with all its counters.
+  [[nodiscard]] const claimed_event& claimed() const noexcept { return *claimed_; }
+  /// The outbox of the event.
+  [[nodiscard]] const holdfast::outbox& outbox() const noexcept { return *source_; }
 
  private:
-  const holdfast::outbox* from_;
-  const claimed_event* what_;
+  const holdfast::outbox* source_;
+  const claimed_event* claimed_;
   holdfast::fence token_;
   std::stop_token lost_;
 };
 
-/// Called from several threads at once. What it throws is a failure: a holdfast::error that is in doubt is `ambiguous`, anything else `retry`.
+/// Called from several threads at the same time. An exception is a failure: a holdfast::error that
+/// is in doubt becomes `ambiguous`, any other exception `retry`.
 using event_handler = std::function<outcome(const delivery&)>;
 
-/// When a failed event is tried again: after `first`, then `factor` times as long each time, up to `longest`; with full jitter, so that
-/// those that failed together do not come back together.
+/// The pause before a failed event is delivered again. It begins with `first` and is multiplied by
+/// `factor` after each failure, up to `longest`. Jitter spreads events that failed together.
 struct backoff_options {
-  std::chrono::milliseconds first = std::chrono::seconds(1);    ///< after the first failure
-  double factor = 2;                                            ///< how much longer each pause is
-  std::chrono::milliseconds longest = std::chrono::minutes(5);  ///< no pause is longer
-  double jitter = 1;                                            ///< which part of a pause is random: 0 none, 1 all
+  /// After the first failure.
+  std::chrono::milliseconds first = std::chrono::seconds(1);
+  double factor = 2;
+  std::chrono::milliseconds longest = std::chrono::minutes(5);
+  /// The random part of each pause, from 0 (fixed pauses) to 1 (any pause up to the full one).
+  double jitter = 1;
 };
 
-/// How events of one type are treated.
+/// How events of one type are handled.
 struct handler_options {
   backoff_options backoff{};
-  std::uint32_t max_attempts = 12;           ///< failures until it is parked; 0: no limit
-  std::chrono::milliseconds max_age{};       ///< one that fails when it is older is parked; 0: no limit
-  park_policy parked = park_policy::skip;    ///< what its key does then
-  std::optional<breaker_options> breaker{};  ///< when most of them fail, events of this type wait, without counting; none unless given
+  /// Park an event after this many failures. 0: no limit.
+  std::uint32_t max_attempts = 12;
+  /// Park an event that fails when it is older than this. 0: no limit.
+  std::chrono::milliseconds max_age{};
+  /// What the key of a parked event does.
+  park_policy parked = park_policy::skip;
+  /// If set: when most events of this type fail, the others wait, and their attempts are not
+  /// counted.
+  std::optional<breaker_options> breaker{};
 };
 
 struct worker_options {
-  std::size_t concurrency = 4;                                     ///< handlers at the same time
-  std::chrono::milliseconds lease = std::chrono::seconds(30);      ///< how long a worker that died keeps its events; renewed meanwhile
-  std::chrono::milliseconds lock_time = std::chrono::seconds(10);  ///< the same for a lane
-  bool compete = false;                                            ///< without the lock of a lane: several workers share it
-  std::size_t batch = 200;                                         ///< events in one claim, at most; fewer where handlers are slow
-  std::size_t run = 50;                                            ///< events of one key in one claim; all of them come again after a crash
-  std::chrono::milliseconds batch_time = std::chrono::milliseconds(250);  ///< handlers should need so long for one claim
-  std::chrono::milliseconds idle = std::chrono::seconds(1);               ///< the longest sleep: what a lost wake-up can cost
-  std::size_t pollers = 4;                                                ///< threads that wait for events, at most one for each lane
-  bool drain_tickets = true;                                              ///< turn expired tickets into their events
-  std::chrono::milliseconds stop_within = std::chrono::seconds(20);       ///< how long `run` waits for handlers when it ends
-  handler_options handling{};                                             ///< of types that have none of their own
-  std::shared_ptr<const holdfast::clock> clock{};                         ///< the machine's unless given
-  log_sink log{};                                                         ///< for an operator, without payloads
-  std::shared_ptr<metrics_sink> metrics{};                                ///< for the numbers; the outbox's unless given
-  std::shared_ptr<holdfast::executor> executor{};  ///< where handlers run; `concurrency` threads of its own unless given
+  /// Number of handlers that run at the same time.
+  std::size_t concurrency = 4;
+  /// How long events stay reserved after a worker died. Renewed while the worker lives.
+  std::chrono::milliseconds lease = std::chrono::seconds(30);
+  /// The same for the lock of a lane.
+  std::chrono::milliseconds lock_time = std::chrono::seconds(10);
+  /// Claim without the locks of lanes, so that several workers share a lane.
+  bool compete = false;
+  /// Maximum number of events in one claim. The worker claims fewer if handlers are slow.
+  std::size_t batch = 200;
+  /// Maximum number of events of one key in one claim. After a crash all of them are delivered
+  /// again.
+  std::size_t run = 50;
+  /// How long the handlers should be busy with one claim.
+  std::chrono::milliseconds batch_time = std::chrono::milliseconds(250);
+  /// The longest sleep: the delay that a lost wake-up can cause.
+  std::chrono::milliseconds idle = std::chrono::seconds(1);
+  /// Number of threads that wait for events. At most one per lane is used.
+  std::size_t pollers = 4;
+  /// Turn expired tickets into events.
+  bool drain_tickets = true;
+  /// How long `run` waits for handlers when it stops.
+  std::chrono::milliseconds stop_within = std::chrono::seconds(20);
+  /// For types without options of their own.
+  handler_options handling{};
+  /// The system clock if null.
+  std::shared_ptr<const holdfast::clock> clock{};
+  /// For operators. Payloads are never logged.
+  log_sink log{};
+  /// The metrics of the outbox if null.
+  std::shared_ptr<metrics_sink> metrics{};
+  /// Runs the handlers. If null, the worker creates a thread pool for them.
+  std::shared_ptr<holdfast::executor> executor{};
 };
 
-/// What a worker did since it was made.
+/// Totals since the worker was created.
 struct worker_numbers {
-  std::uint64_t claims = 0;      ///< calls that gave events
-  std::uint64_t deliveries = 0;  ///< handlers called
-  std::uint64_t done = 0;        ///< acknowledged
-  std::uint64_t retried = 0;     ///< to be tried again: failed or ambiguous
-  std::uint64_t throttled = 0;   ///< to be tried again: not their fault; an open breaker's included
+  /// Claims that returned events.
+  std::uint64_t claims = 0;
+  /// Calls of handlers.
+  std::uint64_t deliveries = 0;
+  /// Acknowledged events.
+  std::uint64_t done = 0;
+  /// Events to be retried: failed or ambiguous.
+  std::uint64_t retried = 0;
+  /// Events to be retried that did not fail: throttled, or their breaker is open.
+  std::uint64_t throttled = 0;
   std::uint64_t parked = 0;
-  std::uint64_t released = 0;   ///< given back untried
-  std::uint64_t fenced = 0;     ///< leases and locks that were lost, and outcomes refused for it
-  std::uint64_t in_doubt = 0;   ///< outcomes whose arrival nobody knows: those events may come again
-  std::uint64_t tickets = 0;    ///< that became events
-  std::uint64_t wakes = 0;      ///< times that it was woken by a new event
-  std::uint64_t errors = 0;     ///< calls of the outbox that failed
-  std::uint64_t in_flight = 0;  ///< events that it holds now
+  /// Events that were released without calling a handler.
+  std::uint64_t released = 0;
+  /// Lost leases and locks, and settlements that were refused because of them.
+  std::uint64_t fenced = 0;
+  /// Settlements in doubt: these events may be delivered again.
+  std::uint64_t in_doubt = 0;
+  /// Tickets that became events.
+  std::uint64_t tickets = 0;
+  /// Wake-ups by a new event.
+  std::uint64_t wakes = 0;
+  /// Calls of the outbox that failed.
+  std::uint64_t errors = 0;
+  /// Events that the worker holds now.
+  std::uint64_t in_flight = 0;
 };
 
-/// How a worker is.
 struct worker_health {
-  bool available = true;    ///< the outbox answered when it was asked last
-  std::string problem{};    ///< otherwise why not
-  std::size_t locks = 0;    ///< lanes that it may claim from; with `compete`: all
-  std::uint64_t depth = 0;  ///< events kept but parked ones, when it was looked last
+  /// The last call of the outbox succeeded.
+  bool available = true;
+  /// Otherwise: the error.
+  std::string problem{};
+  /// Number of lanes that the worker may claim from. With `compete`: all.
+  std::size_t locks = 0;
+  /// Number of events that are not parked. Sampled every few seconds, like the next two.
+  std::uint64_t depth = 0;
   std::uint64_t parked = 0;
-  std::chrono::milliseconds overdue{};  ///< how long the longest waiting event or ticket has been due
-  std::vector<std::string> open{};      ///< types whose breaker is open
+  /// How long the oldest due event or ticket has been due.
+  std::chrono::milliseconds overdue{};
+  /// Types whose breaker is open. `*` is the default handler.
+  std::vector<std::string> open{};
 };
 
-/// What came of a run.
+/// The result of a run.
 struct worker_report {
-  std::uint64_t still_running = 0;  ///< handlers that had not returned at the deadline: their events come again when the leases end
-  worker_numbers did{};             ///< since the worker was made
+  /// Handlers that did not return in time. Their events are delivered again when the leases end.
+  std::uint64_t still_running = 0;
+  /// Totals since the worker was created.
+  worker_numbers did{};
 };
 
-/// Delivers events of an outbox to handlers.
+/// Delivers the events of an outbox to handlers.
 ///
-/// Events without a key are handled side by side, those of one key one after the other, in their order. An event is acknowledged after its
-/// handler said so, never before: it is lost by no crash, and may come twice. Leases are renewed on a thread of their own while handlers
-/// run; when one is lost, the delivery's stop token is told, and its outcome is refused by the outbox.
+/// Events without a key are handled in parallel, events of one key one after the other and in
+/// order. An event is acknowledged only after its handler returned `done`: a crash does not lose
+/// it, but it may be delivered twice. Leases are renewed by a separate thread while handlers run.
+/// If one is lost, stop is requested on delivery::lost, and the outbox refuses the outcome.
 ///
-/// Threads: those of `concurrency`, one for each poller, one for the leases; the last ends with `run`, the others with the worker.
-/// Thread-safety: `run` is called once at a time; everything else from any thread. After fork the child must not use it.
+/// Threads: `concurrency` for handlers, one per poller, one for leases. The last one ends with
+/// `run`, the others end with the worker.
+/// Thread-safety: `run` and `run_until_empty` one at a time; everything else from any thread. After
+/// fork the child must not use it.
 class HOLDFAST_API worker {
  public:
-  /// Of all types. Throws errc::invalid_argument for options that cannot hold.
-  worker(holdfast::outbox from, event_handler handler, worker_options options = {});
-  /// Of the types that are said with `on`. Others are left for other workers, which costs each of them a claim now and then.
-  explicit worker(holdfast::outbox from, worker_options options = {});
+  /// Handles events of all types. Throws errc::invalid_argument if the options are invalid.
+  worker(holdfast::outbox outbox, event_handler handler, worker_options options = {});
+  /// Handles the types added with `handle`. Events of other types are left for other workers;
+  /// each of them costs a claim now and then.
+  explicit worker(holdfast::outbox outbox, worker_options options = {});
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
   ~worker();
 
-  /// Events of this type go to that handler. Throws errc::invalid_argument while it runs, and errc::duplicate.
-  worker& on(const std::string& type, event_handler handler);
-  worker& on(const std::string& type, event_handler handler, const handler_options& how);
+  /// Adds a handler for a type of events. Throws errc::invalid_argument while the worker runs, and
+  /// errc::duplicate if the type has a handler.
+  worker& handle(const std::string& type, event_handler handler);
+  worker& handle(const std::string& type, event_handler handler, const handler_options& options);
 
-  /// Delivers until it is told to stop. Then it claims nothing more, gives back what no handler has seen, and waits for the others. Faults of
-  /// the outbox are logged, counted and waited out. Throws only what a thread cannot be started with.
+  /// Delivers events until stop is requested. Then it stops claiming, releases the events that no
+  /// handler has started, and waits for the others. Errors of the outbox are logged, counted and
+  /// retried. Throws only if a thread cannot be started.
   worker_report run(const std::stop_token& stop);
-  /// The same, but ends when nothing is due any more. What is to be tried again later is left for later.
+  /// As `run`, but also ends when no event is due. Events to be retried later stay in the outbox.
   worker_report run_until_empty(const std::stop_token& stop = {});
 
   [[nodiscard]] worker_numbers count() const;
   [[nodiscard]] worker_health health() const;
 
-  class core;  ///< private to the library
-
  private:
-  std::shared_ptr<core> core_;
+  std::shared_ptr<detail::outbox::worker_core> core_;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

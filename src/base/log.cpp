@@ -21,40 +21,46 @@ std::string_view to_string(log_level level) noexcept {
   return "unknown";
 }
 
-log_limiter::log_limiter(options how) : how_(std::move(how)) {
-  if (!how_.clock) how_.clock = system_clock();
+log_limiter::log_limiter(options settings) : options_(std::move(settings)) {
+  if (!options_.clock) options_.clock = system_clock();
 }
 
-/// The table never grows past its limit: an id that may speak again gives its place up, and when none does, the newcomers share one.
-log_limiter::place& log_limiter::place_of(std::string_view id, std::chrono::steady_clock::time_point now) {
-  const auto known = std::find_if(places_.begin(), places_.end(), [&](const place& one) { return one.id == id; });
-  if (known != places_.end()) return *known;
-  if (places_.size() < how_.ids) return places_.emplace_back(place{.id = std::string(id)});
-  const auto idle =
-      std::find_if(places_.begin(), places_.end(), [&](const place& one) { return one.held_back == 0 && now - one.said >= how_.period; });
-  if (idle == places_.end()) return others_;
-  *idle = place{.id = std::string(id)};
+/// The table has at most `options_.ids` slots. When it is full, a new id takes over a slot whose
+/// period has passed, or shares `overflow_`.
+log_limiter::slot& log_limiter::slot_of(std::string_view id,
+                                        std::chrono::steady_clock::time_point now) {
+  const auto match =
+      std::find_if(slots_.begin(), slots_.end(), [&](const slot& s) { return s.id == id; });
+  if (match != slots_.end()) return *match;
+  if (slots_.size() < options_.ids) return slots_.emplace_back(slot{.id = std::string(id)});
+  const auto idle = std::find_if(slots_.begin(), slots_.end(), [&](const slot& s) {
+    return s.suppressed == 0 && now - s.last_admitted >= options_.period;
+  });
+  if (idle == slots_.end()) return overflow_;
+  *idle = slot{.id = std::string(id)};
   return *idle;
 }
 
 std::optional<std::uint64_t> log_limiter::admit(std::string_view id) {
-  const auto now = how_.clock->steady();
+  const auto now = options_.clock->steady();
   const std::scoped_lock lock(mutex_);
-  auto& at = place_of(id, now);
-  if (at.used && now - at.said < how_.period) {
-    ++at.held_back;
+  slot& limit = slot_of(id, now);
+  if (limit.used && now - limit.last_admitted < options_.period) {
+    ++limit.suppressed;
     return std::nullopt;
   }
-  at.used = true;
-  at.said = now;
-  return std::exchange(at.held_back, 0);
+  limit.used = true;
+  limit.last_admitted = now;
+  return std::exchange(limit.suppressed, 0);
 }
 
-logger::logger(log_sink sink, log_limiter::options limits) : sink_(std::move(sink)), limiter_(std::move(limits)) {}
+logger::logger(log_sink sink, log_limiter::options limits)
+    : sink_(std::move(sink)), limiter_(std::move(limits)) {}
 
 logger::~logger() = default;
 
-void logger::write(log_level level, std::string_view message, std::span<const log_field> fields) const noexcept {
+void logger::write(log_level level, std::string_view message,
+                   std::span<const log_field> fields) const noexcept {
   if (!sink_) return;
   try {
     sink_(log_record{.level = level, .message = message, .fields = fields});
@@ -67,13 +73,13 @@ void logger::write_limited(std::string_view id, log_level level, std::string_vie
                            std::span<const log_field> fields) const noexcept {
   if (!sink_) return;
   try {
-    const auto held_back = limiter_.admit(id);
-    if (!held_back) return;
-    if (*held_back == 0) return write(level, message, fields);
-    std::vector<log_field> more(fields.begin(), fields.end());
-    const std::string count = std::to_string(*held_back);
-    more.push_back({.name = "suppressed", .value = count});
-    write(level, message, more);
+    const auto suppressed = limiter_.admit(id);
+    if (!suppressed) return;
+    if (*suppressed == 0) return write(level, message, fields);
+    std::vector<log_field> all_fields(fields.begin(), fields.end());
+    const std::string count = std::to_string(*suppressed);
+    all_fields.push_back({.name = "suppressed", .value = count});
+    write(level, message, all_fields);
   } catch (...) {
     failures_.fetch_add(1, std::memory_order_relaxed);
   }

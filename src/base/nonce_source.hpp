@@ -1,15 +1,14 @@
 #pragma once
 
 /// \file
-/// Hands out nonces that never repeat under one key: 8 random bytes, then a
-/// counter of 4. AES-GCM gives up its secrets when a nonce is used twice, so
-/// the counter never starts again under the same random bytes, and a forked
-/// child gets random bytes of its own.
+/// Nonces that never repeat under one key: 8 random bytes, then a counter of 4 bytes. AES-GCM is
+/// broken if a nonce is used twice. Therefore the counter never restarts under the same random
+/// bytes, and a forked child gets its own random bytes.
 
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
 
-#include "base/process_mark.hpp"
+#include "base/fork_detector.hpp"
 
 #include <array>
 #include <atomic>
@@ -19,69 +18,79 @@
 #include <memory>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
 using nonce = std::array<std::byte, 12>;
 
-/// Thread-safety: next() can be called from any thread, and never blocks.
+/// Thread-safety: next() may be called from any thread and never blocks.
 class nonce_source {
  public:
   using instance_id = std::array<std::byte, 8>;
 
-  /// What follows the last nonce of an instance id: an error, or a new id.
-  enum class at_the_end : std::uint8_t { refuse, renew };
+  /// What to do after the last nonce of an instance id: throw, or continue with a new id.
+  enum class when_exhausted : std::uint8_t { refuse, renew };
 
-  /// `random` makes an instance id: now, and again in each forked child that asks for a nonce. `first` is where the counter starts.
-  explicit nonce_source(std::function<instance_id()> random, std::uint32_t first = 0, at_the_end then = at_the_end::refuse)
-      : random_(std::move(random)), then_(then), series_(new series(random_(), first, nullptr)) {}
+  /// `random_id` creates an instance id: in the constructor, and in each forked child that needs a
+  /// nonce. `first` is the first value of the counter.
+  explicit nonce_source(std::function<instance_id()> random_id, std::uint32_t first = 0,
+                        when_exhausted policy = when_exhausted::refuse)
+      : random_id_(std::move(random_id)),
+        policy_(policy),
+        series_(new series(random_id_(), first, nullptr)) {}
   nonce_source(const nonce_source&) = delete;
   nonce_source& operator=(const nonce_source&) = delete;
   ~nonce_source() {
-    const series* one = series_.load();
-    while (one != nullptr) one = std::unique_ptr<const series>(one)->before;
+    const series* current = series_.load();
+    while (current != nullptr) current = std::unique_ptr<const series>(current)->previous;
   }
 
   [[nodiscard]] nonce next() {
-    series* mine = &of_this_process();
-    // 64 bits do not wrap in the lifetime of a machine, so that every call after the last nonce fails.
-    std::uint64_t count = mine->counter.fetch_add(1, std::memory_order_relaxed);
+    series* current = &series_of_this_process();
+    // A counter of 64 bits never wraps, so every call after the last nonce is detected.
+    std::uint64_t count = current->counter.fetch_add(1, std::memory_order_relaxed);
     while (count > UINT32_MAX) {
-      if (then_ == at_the_end::refuse) {
-        throw error(errc::out_of_range, "this cipher has sealed 2^32 values and has no nonces left; make a new value_cipher");
+      if (policy_ == when_exhausted::refuse) {
+        throw error(
+            errc::out_of_range,
+            "this cipher has sealed 2^32 values and has no nonces left; make a new value_cipher");
       }
-      mine = &after(mine);
-      count = mine->counter.fetch_add(1, std::memory_order_relaxed);
+      current = &start_series(current);
+      count = current->counter.fetch_add(1, std::memory_order_relaxed);
     }
     nonce result{};
-    for (std::size_t i = 0; i < mine->id.size(); ++i) result[i] = mine->id[i];
-    for (std::size_t i = 0; i < 4; ++i) result[8 + i] = static_cast<std::byte>(count >> (24 - 8 * i));
+    for (std::size_t i = 0; i < current->id.size(); ++i) result[i] = current->id[i];
+    for (std::size_t i = 0; i < 4; ++i)
+      result[8 + i] = static_cast<std::byte>(count >> (24 - 8 * i));
     return result;
   }
 
  private:
-  /// The nonces of one process, at most 2^32. Those that were before stay until the end: another thread may still be looking at them.
+  /// The nonces of one instance id, at most 2^32. Earlier series live until the source is
+  /// destroyed, because another thread may still read them.
   struct series {
-    series(instance_id random_id, std::uint32_t first, series* inherited) : id(random_id), counter(first), before(inherited) {}
+    series(instance_id instance, std::uint32_t first, series* earlier)
+        : id(instance), counter(first), previous(earlier) {}
     const instance_id id;
-    const process_mark mine{};
+    const fork_detector detector{};
     std::atomic<std::uint64_t> counter;
-    series* const before;
+    series* const previous;
   };
 
-  series& of_this_process() {
+  series& series_of_this_process() {
     series* latest = series_.load(std::memory_order_acquire);
-    return latest->mine.inherited() ? after(latest) : *latest;
+    return latest->detector.inherited_by_fork() ? start_series(latest) : *latest;
   }
 
-  series& after(series* latest) {
-    auto fresh = std::make_unique<series>(random_(), 0, latest);
-    if (series_.compare_exchange_strong(latest, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  series& start_series(series* latest) {
+    auto created = std::make_unique<series>(random_id_(), 0, latest);
+    if (series_.compare_exchange_strong(latest, created.get(), std::memory_order_acq_rel))
+      return *created.release();
     return *latest;  // another thread of this process was faster
   }
 
-  std::function<instance_id()> random_;
-  at_the_end then_;
+  std::function<instance_id()> random_id_;
+  when_exhausted policy_;
   std::atomic<series*> series_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

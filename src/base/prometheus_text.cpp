@@ -9,83 +9,92 @@
 #include <cmath>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::prometheus {
+namespace HOLDFAST_NAMESPACE::detail::prometheus {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// A name with one of these forms: letters, digits and `_`, no digit first; `:` in the names of metrics only.
-bool allowed(std::string_view name, bool colons) {
+/// Returns true if the name consists of letters, digits and `_`, and `:` if `colons` is true, and
+/// does not begin with a digit.
+bool is_valid_name(std::string_view name, bool colons) {
   if (name.empty() || is_digit(name.front())) return false;
-  return std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || is_digit(c) || (colons && c == ':'); });
+  return std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_letter(c) || is_digit(c) || (colons && c == ':'); });
 }
 
-/// Bytes that are not UTF-8 become U+FFFD: one odd value must not make a scraper refuse them all.
-std::string repaired(std::string_view text) {
+/// Replaces bytes that are not UTF-8 by U+FFFD, because a scraper would refuse the whole text.
+std::string to_valid_utf8(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
   std::string result;
-  for (std::size_t i = 0; i < text.size();) {
-    std::size_t length = std::min<std::size_t>(4, text.size() - i);
-    while (length > 0 && !(is_utf8(text.substr(i, length)) && count_code_points(text.substr(i, length)) == 1)) --length;
-    if (length == 0) result.append("\xEF\xBF\xBD");
-    else result.append(text.substr(i, length));
-    i += std::max<std::size_t>(length, 1);
+  while (!text.empty()) {
+    const std::size_t size = code_point_size(text);
+    result.append(size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size));
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   return result;
 }
 
-void append_escaped(std::string& to, std::string_view text, bool quotes) {
+void append_escaped(std::string& output, std::string_view text, bool quotes) {
   for (const char c : text) {
-    if (c == '\\') to += R"(\\)";
-    else if (c == '\n') to += R"(\n)";
-    else if (c == '"' && quotes) to += R"(\")";
-    else to += c;
+    if (c == '\\') output += R"(\\)";
+    else if (c == '\n') output += R"(\n)";
+    else if (c == '"' && quotes) output += R"(\")";
+    else output += c;
   }
 }
 
-void append_number(std::string& to, double value) {
+void append_number(std::string& output, double value) {
   if (std::isnan(value)) {
-    to += "NaN";
+    output += "NaN";
   } else if (std::isinf(value)) {
-    to += value > 0 ? "+Inf" : "-Inf";
+    output += value > 0 ? "+Inf" : "-Inf";
   } else {
     char buffer[32];
     const auto end = std::to_chars(std::begin(buffer), std::end(buffer), value).ptr;
-    to.append(std::begin(buffer), end);
+    output.append(std::begin(buffer), end);
   }
 }
 
 }  // namespace
 
 void check_name(std::string_view name) {
-  if (allowed(name, true)) return;
-  throw error(errc::invalid_argument,
-              "'" + std::string(name) + "' cannot be a metric's name: use letters, digits, '_' and ':', and no digit first");
+  if (is_valid_name(name, true)) return;
+  throw error(
+      errc::invalid_argument,
+      "'" + std::string(name) +
+          "' cannot be a metric's name: use letters, digits, '_' and ':', and no digit first");
 }
 
 void check_bounds(std::string_view name, std::span<const double> bounds) {
-  const bool finite = std::all_of(bounds.begin(), bounds.end(), [](double one) { return std::isfinite(one); });
-  const bool growing = std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) { return !(a < b); }) == bounds.end();
+  const bool finite =
+      std::all_of(bounds.begin(), bounds.end(), [](double bound) { return std::isfinite(bound); });
+  const bool growing = std::adjacent_find(bounds.begin(), bounds.end(), [](double a, double b) {
+                         return !(a < b);
+                       }) == bounds.end();
   if (finite && growing && bounds.size() <= 100) return;
   throw error(errc::invalid_argument,
-              "the bounds of the buckets of '" + std::string(name) + "' must be at most 100 finite numbers, each above the one before");
+              "the bounds of the buckets of '" + std::string(name) +
+                  "' must be at most 100 finite numbers in ascending order");
 }
 
 std::string label_text(metrics::labels labels, bool histogram) {
   std::vector<metrics::label> sorted(labels.begin(), labels.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
   std::string text;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     const auto& [name, value] = sorted[i];
-    if (!allowed(name, false) || name.starts_with("__") || (histogram && name == "le"))
-      throw error(errc::invalid_argument, "'" + std::string(name) +
-                                              "' cannot be a label's name: use letters, digits and '_', no digit first, " +
-                                              "not '__' first, and not 'le' on a histogram");
-    if (i > 0 && sorted[i - 1].name == name) throw error(errc::invalid_argument, "the label '" + std::string(name) + "' came twice");
+    if (!is_valid_name(name, false) || name.starts_with("__") || (histogram && name == "le"))
+      throw error(errc::invalid_argument,
+                  "'" + std::string(name) +
+                      "' cannot be a label's name: use letters, digits and '_', no digit first, " +
+                      "not '__' first, and not 'le' on a histogram");
+    if (i > 0 && sorted[i - 1].name == name)
+      throw error(errc::invalid_argument, "the label '" + std::string(name) + "' occurs twice");
     if (i > 0) text += ',';
     text.append(name).append("=\"");
-    append_escaped(text, repaired(value), true);
+    append_escaped(text, to_valid_utf8(value), true);
     text += '"';
   }
   return text;
@@ -94,17 +103,19 @@ std::string label_text(metrics::labels labels, bool histogram) {
 void text_writer::head(std::string_view name, std::string_view kind, std::string_view help) {
   if (!help.empty()) {
     text_.append("# HELP ").append(name).append(" ");
-    append_escaped(text_, repaired(help), false);
+    append_escaped(text_, to_valid_utf8(help), false);
     text_ += '\n';
   }
   text_.append("# TYPE ").append(name).append(" ").append(kind).append("\n");
 }
 
-void text_writer::begin(std::string_view name, std::string_view suffix, std::string_view labels, std::string_view bound) {
+void text_writer::begin(std::string_view name, std::string_view suffix, std::string_view labels,
+                        std::string_view bound) {
   text_.append(name).append(suffix);
   if (!labels.empty() || !bound.empty()) {
     text_.append("{").append(labels);
-    if (!bound.empty()) text_.append(labels.empty() ? "" : ",").append("le=\"").append(bound).append("\"");
+    if (!bound.empty())
+      text_.append(labels.empty() ? "" : ",").append("le=\"").append(bound).append("\"");
     text_ += '}';
   }
   text_ += ' ';
@@ -121,8 +132,9 @@ void text_writer::sample(std::string_view name, std::string_view labels, double 
   text_ += '\n';
 }
 
-void text_writer::buckets(std::string_view name, std::string_view labels, std::span<const double> bounds,
-                          std::span<const std::uint64_t> counts, double sum) {
+void text_writer::buckets(std::string_view name, std::string_view labels,
+                          std::span<const double> bounds, std::span<const std::uint64_t> counts,
+                          double sum) {
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     total += counts[i];
@@ -139,4 +151,4 @@ void text_writer::buckets(std::string_view name, std::string_view labels, std::s
   text_.append(std::to_string(total)).append("\n");
 }
 
-}  // namespace HOLDFAST_NAMESPACE::prometheus
+}  // namespace HOLDFAST_NAMESPACE::detail::prometheus

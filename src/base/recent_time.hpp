@@ -1,20 +1,25 @@
 #pragma once
 
+/// \file
+/// A cheap clock with a resolution of milliseconds.
+
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
 
 #include <ctime>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
-/// The machine's wall clock as of its last tick, at most some milliseconds ago: a fifth of the price, where a tick does not matter.
+/// The wall clock at its last tick, which is at most some milliseconds ago. Takes a fifth of the
+/// time of system_clock::now().
 inline timestamp recent_time() noexcept {
 #ifdef CLOCK_REALTIME_COARSE
   std::timespec tick{};
   if (clock_gettime(CLOCK_REALTIME_COARSE, &tick) == 0)
-    return timestamp(std::chrono::seconds(tick.tv_sec) + std::chrono::microseconds(tick.tv_nsec / 1000));
+    return timestamp(std::chrono::seconds(tick.tv_sec) +
+                     std::chrono::microseconds(tick.tv_nsec / 1000));
 #endif
   return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
 namespace {
 
@@ -24,8 +24,8 @@ void check_scheme(std::string_view url) {
   std::string_view list = variable;
   if (trimmed(list).empty()) {
     throw error(errc::invalid_argument,
-                "HOLDFAST_SCHEMES is set and empty, which allows no URL; list the schemes, as in HOLDFAST_SCHEMES=postgresql,redis, or "
-                "unset it",
+                "HOLDFAST_SCHEMES is set and empty, which allows no URL; list the schemes, as in "
+                "HOLDFAST_SCHEMES=postgresql,redis, or unset it",
                 {.path = "url"});
   }
   for (;;) {
@@ -34,11 +34,14 @@ void check_scheme(std::string_view url) {
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
   }
-  // A URL without a colon has no scheme, and may be a password that was put in its place: it is not repeated.
-  const std::string name = url.find(':') == std::string_view::npos ? "without a scheme" : "'" + std::string(scheme) + ":'";
+  // A URL without a colon may be a misplaced password, so the message does not repeat it.
+  const std::string name = url.find(':') == std::string_view::npos
+                               ? "without a scheme"
+                               : "'" + std::string(scheme) + ":'";
   throw error(errc::invalid_argument,
-              "URLs " + name + " are not allowed here: HOLDFAST_SCHEMES is " + variable + "; add the scheme to it, or use another URL",
+              "URLs " + name + " are not allowed here: HOLDFAST_SCHEMES is " + variable +
+                  "; add the scheme to it, or use another URL",
               {.path = "url"});
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Text that must not stay in memory, and files that hold such text.
+/// Passwords and keys in memory and in files.
 
 #include <holdfast/version.hpp>
 
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
-/// Overwrites the text, its unused capacity included, and empties it.
+/// Overwrites the text including its unused capacity, and clears it.
 HOLDFAST_API void wipe(std::string& text) noexcept;
 
 /// A password or key text, wiped when it is destroyed or replaced.
@@ -37,16 +37,19 @@ class secret_text {
   std::string text_{};
 };
 
-/// Whether every user of the machine may read or change a file. Access of the group is fine: 0640 with the group of a service is how
-/// administrators give a secret to one service. Pipes and files that are not there are not public.
+/// Returns true if every user of the machine may read or change the file. Access of the group is
+/// allowed, because administrators use mode 0640 to give a secret to one service. Pipes and missing
+/// files are not public.
 [[nodiscard]] HOLDFAST_API bool is_public_file(const std::string& path) noexcept;
 
-/// Reads a key file, without a stream buffer that would keep a copy. Throws errc::unavailable if it cannot be read, errc::too_large beyond
-/// `max_size`, and errc::permission if it is public: such a key protects nothing, and ssh and libpq refuse it, too.
+/// Reads a key file, without a stream buffer that would keep a copy. Throws errc::unavailable if it
+/// cannot be read, errc::too_large if it is larger than `max_size`, and errc::permission if it is
+/// public, as ssh and libpq do.
 [[nodiscard]] HOLDFAST_API secret_text read_key_file(const std::string& path, std::size_t max_size);
 
-/// Reads the first line of a password file, without its line end. Throws errc::permission if the file is empty or cannot be read. Accepts a
-/// public file, since containers mount secrets with mode 0444; `holdfast::open` warns about it.
+/// Reads the first line of a password file, without its line end. Throws errc::permission if the
+/// file is empty or cannot be read. Accepts a public file, since containers mount secrets with mode
+/// 0444; `holdfast::open` warns about it.
 [[nodiscard]] HOLDFAST_API std::string read_password_file(const std::string& path);
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

@@ -1,7 +1,10 @@
+// make_thread_pool: a bounded pool of threads with timers.
+
 #include <holdfast/error.hpp>
 #include <holdfast/executor.hpp>
 
 #include "base/deadline.hpp"
+#include "base/duration_limit.hpp"
 #include "base/thread.hpp"
 
 #include <algorithm>
@@ -27,54 +30,63 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// What the pool and its threads share; a thread that was let go keeps it alive.
+/// The state that the pool shares with its threads. A detached thread keeps it alive.
 ///
-/// Of the threads that have nothing to do, one (the keeper) waits for the next timer, the others for work. A keeper that gets something to
-/// run wakes another to take its place, so a timer is late only when every thread is busy.
+/// One idle thread, the timer keeper, waits for the next timer; the other idle threads wait for
+/// work. When the keeper gets a task, it wakes another thread to replace it. Therefore a timer is
+/// late only if all threads are busy.
 class pool_state {
  public:
-  explicit pool_state(thread_pool_options options) : options_(std::move(options)), log_(options_.log) {}
+  explicit pool_state(thread_pool_options options)
+      : options_(std::move(options)), log_(options_.log) {}
 
-  static bool post(const std::shared_ptr<pool_state>& self, executor::task&& what, std::optional<steady::time_point> when);
+  /// Queues a task, or sets a timer if there is a due time.
+  static bool post(const std::shared_ptr<pool_state>& self, executor::task&& task,
+                   std::optional<steady::time_point> due);
   executor_close_report close(steady::time_point deadline);
   [[nodiscard]] thread_pool::numbers count() const;
-  [[nodiscard]] steady::time_point lingering() const { return moment_after(steady::now(), options_.linger); }
+  /// The deadline of the destructor.
+  [[nodiscard]] steady::time_point linger_deadline() const {
+    return detail::moment_after(steady::now(), options_.linger);
+  }
   [[nodiscard]] const logger& log() const { return log_; }
 
  private:
   struct timer {
-    steady::time_point when;
-    std::uint64_t order;  // of two for the same moment the first posted is first
-    executor::task what;
-    /// For a heap whose front is the earliest.
-    static bool later(const timer& a, const timer& b) { return a.when != b.when ? a.when > b.when : a.order > b.order; }
+    steady::time_point due;
+    std::uint64_t order;  // timers with the same due time run in the order of post
+    executor::task task;
+    /// The order of a heap whose front is the earliest timer.
+    static bool later(const timer& a, const timer& b) {
+      return a.due != b.due ? a.due > b.due : a.order > b.order;
+    }
   };
   struct worker {
     std::jthread thread{};
-    std::thread::id id{};  // the thread's own does not survive letting it go
+    std::thread::id id{};  // a detached std::jthread has no id
     bool ended = false;
   };
 
   bool start_worker(const std::shared_ptr<pool_state>& self);
   bool wake_or_start(const std::shared_ptr<pool_state>& self, bool for_timer);
-  void work(const std::shared_ptr<pool_state>& self, worker& me) noexcept;
+  void work(const std::shared_ptr<pool_state>& self, worker& current) noexcept;
   std::optional<executor::task> next(std::unique_lock<std::mutex>& lock);
-  void run(const executor::task& what) noexcept;
+  void run(const executor::task& task) noexcept;
   [[nodiscard]] bool is_worker() const;
 
   const thread_pool_options options_;
   const logger log_;
 
   mutable std::mutex mutex_{};
-  std::condition_variable work_{};   // for idle threads
-  std::condition_variable timer_{};  // for the keeper
-  std::condition_variable ended_{};  // for close()
+  std::condition_variable work_{};   // idle threads wait for it
+  std::condition_variable timer_{};  // the timer keeper waits for it
+  std::condition_variable ended_{};  // close() waits for it
   std::deque<executor::task> queue_{};
   std::vector<timer> timers_{};
   std::list<worker> workers_{};
-  std::size_t idle_ = 0;   // waiting on work_
-  std::size_t woken_ = 0;  // of these, notified and not yet awake
-  bool keeper_ = false;    // somebody waits on timer_
+  std::size_t idle_ = 0;     // threads that wait on work_
+  std::size_t woken_ = 0;    // idle threads that are notified and not yet awake
+  bool has_keeper_ = false;  // a thread waits on timer_
   bool closed_ = false;
   std::size_t running_ = 0;
   std::uint64_t order_ = 0;
@@ -84,22 +96,24 @@ class pool_state {
 bool pool_state::start_worker(const std::shared_ptr<pool_state>& self) {
   if (workers_.size() >= options_.threads) return false;
   try {
-    auto& made = workers_.emplace_back();
+    auto& added = workers_.emplace_back();
     try {
-      made.thread = start_quiet_thread(options_.name, [self, &made] { self->work(self, made); });
+      added.thread =
+          detail::start_quiet_thread(options_.name, [self, &added] { self->work(self, added); });
     } catch (...) {
       workers_.pop_back();
       throw;
     }
   } catch (const std::exception&) {
-    return false;  // the machine has no thread or memory to give: those that exist must do
+    return false;  // out of threads or memory: continue with the existing threads
   }
   return true;
 }
 
-/// Somebody must see what was added. False when there is no thread at all and none can be had.
+/// Makes sure that a thread sees the new task or timer. Returns false if there is no thread and
+/// none can be started.
 bool pool_state::wake_or_start(const std::shared_ptr<pool_state>& self, bool for_timer) {
-  if (for_timer && keeper_) {
+  if (for_timer && has_keeper_) {
     timer_.notify_one();
     return true;
   }
@@ -109,49 +123,52 @@ bool pool_state::wake_or_start(const std::shared_ptr<pool_state>& self, bool for
     return true;
   }
   if (start_worker(self)) return true;
-  if (keeper_) timer_.notify_one();
+  if (has_keeper_) timer_.notify_one();
   return !workers_.empty();
 }
 
-bool pool_state::post(const std::shared_ptr<pool_state>& self, executor::task&& what, std::optional<steady::time_point> when) {
-  auto& at = *self;
-  std::deque<executor::task> refused;  // destroyed when the lock is gone: captures may do anything
+bool pool_state::post(const std::shared_ptr<pool_state>& self, executor::task&& task,
+                      std::optional<steady::time_point> due) {
+  auto& state = *self;
+  // Destroyed after the lock is released, because destructors of captures are foreign code.
+  std::deque<executor::task> refused;
   std::vector<timer> refused_timers;
-  const std::scoped_lock lock(at.mutex_);
-  const bool full = when ? at.timers_.size() >= at.options_.timers : at.queue_.size() >= at.options_.queue;
-  if (at.closed_ || full || !what) {
-    ++at.totals_.rejected;
+  const std::scoped_lock lock(state.mutex_);
+  const bool full = due ? state.timers_.size() >= state.options_.timers
+                        : state.queue_.size() >= state.options_.queue;
+  if (state.closed_ || full || !task) {
+    ++state.totals_.rejected;
     return false;
   }
   try {
-    if (when) {
-      at.timers_.push_back({.when = *when, .order = ++at.order_, .what = std::move(what)});
-      std::push_heap(at.timers_.begin(), at.timers_.end(), timer::later);
-      // Only a new first timer changes what the keeper waits for.
-      if (at.timers_.front().order != at.order_ && at.keeper_) return true;
+    if (due) {
+      state.timers_.push_back({.due = *due, .order = ++state.order_, .task = std::move(task)});
+      std::push_heap(state.timers_.begin(), state.timers_.end(), timer::later);
+      // The keeper must wake up only if the new timer is the first.
+      if (state.timers_.front().order != state.order_ && state.has_keeper_) return true;
     } else {
-      at.queue_.push_back(std::move(what));
+      state.queue_.push_back(std::move(task));
     }
   } catch (const std::bad_alloc&) {
-    ++at.totals_.rejected;
+    ++state.totals_.rejected;
     return false;
   }
-  if (at.wake_or_start(self, when.has_value())) return true;
-  // No thread at all: nothing but this task can be waiting.
-  refused.swap(at.queue_);
-  refused_timers.swap(at.timers_);
-  ++at.totals_.rejected;
+  if (state.wake_or_start(self, due.has_value())) return true;
+  // There is no thread, so this task is the only one that waits.
+  refused.swap(state.queue_);
+  refused_timers.swap(state.timers_);
+  ++state.totals_.rejected;
   return false;
 }
 
-/// What to run now; waits for it. Nothing when the pool is closed and empty.
+/// Waits for the next task to run. Returns nullopt if the pool is closed and has no more tasks.
 std::optional<executor::task> pool_state::next(std::unique_lock<std::mutex>& lock) {
   for (;;) {
-    if (!timers_.empty() && timers_.front().when <= steady::now()) {
+    if (!timers_.empty() && timers_.front().due <= steady::now()) {
       std::pop_heap(timers_.begin(), timers_.end(), timer::later);
-      auto due = std::move(timers_.back().what);
+      auto task = std::move(timers_.back().task);
       timers_.pop_back();
-      return due;
+      return task;
     }
     if (!queue_.empty()) {
       auto first = std::move(queue_.front());
@@ -159,10 +176,10 @@ std::optional<executor::task> pool_state::next(std::unique_lock<std::mutex>& loc
       return first;
     }
     if (closed_) return std::nullopt;
-    if (!timers_.empty() && !keeper_) {
-      keeper_ = true;
-      timer_.wait_until(lock, steady::time_point(timers_.front().when));
-      keeper_ = false;
+    if (!timers_.empty() && !has_keeper_) {
+      has_keeper_ = true;
+      timer_.wait_until(lock, steady::time_point(timers_.front().due));
+      has_keeper_ = false;
     } else {
       ++idle_;
       work_.wait(lock);
@@ -172,90 +189,95 @@ std::optional<executor::task> pool_state::next(std::unique_lock<std::mutex>& loc
   }
 }
 
-void pool_state::work(const std::shared_ptr<pool_state>& self, worker& me) noexcept {
+void pool_state::work(const std::shared_ptr<pool_state>& self, worker& current) noexcept {
   std::unique_lock lock(mutex_);
-  me.id = std::this_thread::get_id();
-  while (auto what = next(lock)) {
+  current.id = std::this_thread::get_id();
+  while (auto task = next(lock)) {
     ++running_;
-    // Whoever waited for the timers is about to be busy.
-    if (!timers_.empty() && !keeper_) wake_or_start(self, true);
+    // This thread may have been the timer keeper, and is about to be busy.
+    if (!timers_.empty() && !has_keeper_) wake_or_start(self, true);
     lock.unlock();
-    run(*what);
-    what.reset();
+    run(*task);
+    task.reset();
     lock.lock();
     --running_;
     ++totals_.ran;
     if (closed_) ended_.notify_all();
   }
-  me.ended = true;
+  current.ended = true;
   ended_.notify_all();
 }
 
-/// The task's boundary: nothing leaves it.
-void pool_state::run(const executor::task& what) noexcept {
+/// Runs a task and catches all its exceptions.
+void pool_state::run(const executor::task& task) noexcept {
   std::string problem;
   try {
-    what();
+    task();
     return;
   } catch (const std::exception& e) {
     try {
       problem = e.what();
     } catch (...) {  // NOLINT(bugprone-empty-catch)
-      // No memory for the text: the count must do.
+      // Out of memory: the record has no text.
     }
   } catch (...) {
-    problem = "an exception that is no std::exception";
+    problem = "an exception that is not a std::exception";
   }
   {
     const std::scoped_lock lock(mutex_);
     ++totals_.threw;
   }
-  log_.write_limited("task", log_level::error, "a background task threw; tasks must catch what they throw",
+  log_.write_limited("task", log_level::error,
+                     "a background task threw; tasks must catch their exceptions",
                      {{.name = "problem", .value = problem}});
 }
 
 bool pool_state::is_worker() const {
-  const auto me = std::this_thread::get_id();
-  return std::any_of(workers_.begin(), workers_.end(), [&](const worker& one) { return one.id == me; });
+  const auto id = std::this_thread::get_id();
+  return std::any_of(workers_.begin(), workers_.end(), [&](const worker& w) { return w.id == id; });
 }
 
 executor_close_report pool_state::close(steady::time_point deadline) {
   executor_close_report report;
-  // Destroyed when the lock is gone: a task's captures may do anything, and an ended thread is waited for.
-  std::vector<timer> timers;
-  std::deque<executor::task> left;
+  // Destroyed after the lock is released: destructors of captures are foreign code, and a jthread
+  // joins.
+  std::vector<timer> dropped_timers;
+  std::deque<executor::task> dropped_tasks;
   std::list<worker> ended;
 
   std::unique_lock lock(mutex_);
-  const std::size_t self = is_worker() ? 1 : 0;
-  const auto before = totals_.ran;
+  const std::size_t own_thread = is_worker() ? 1 : 0;
+  const auto ran_before = totals_.ran;
   closed_ = true;
-  // next() serves the timers that are due before it looks at closed_; the others would only be waited for.
-  const auto is_due = [now = steady::now()](const timer& one) { return one.when <= now; };
-  for (auto& one : timers_) {
-    if (!is_due(one)) timers.push_back(std::move(one));
-  }
-  std::erase_if(timers_, [&](const timer& one) { return !is_due(one); });
+  // Timers that are due still run: next() returns them before it checks closed_.
+  const auto first_not_due =
+      std::partition(timers_.begin(), timers_.end(),
+                     [now = steady::now()](const timer& t) { return t.due <= now; });
+  std::move(first_not_due, timers_.end(), std::back_inserter(dropped_timers));
+  timers_.erase(first_not_due, timers_.end());
   std::make_heap(timers_.begin(), timers_.end(), timer::later);
-  report.timers = timers.size();
+  report.timers = dropped_timers.size();
   work_.notify_all();
   timer_.notify_all();
 
   const auto alive = [&] {
-    return static_cast<std::size_t>(std::count_if(workers_.begin(), workers_.end(), [](const worker& one) { return !one.ended; }));
+    return static_cast<std::size_t>(
+        std::count_if(workers_.begin(), workers_.end(), [](const worker& w) { return !w.ended; }));
   };
-  ended_.wait_until(lock, deadline, [&] { return queue_.empty() && timers_.empty() && alive() <= self; });
+  ended_.wait_until(lock, deadline,
+                    [&] { return queue_.empty() && timers_.empty() && alive() <= own_thread; });
 
-  left.swap(queue_);
-  report.left += left.size() + timers_.size();
-  std::move(timers_.begin(), timers_.end(), std::back_inserter(timers));
+  dropped_tasks.swap(queue_);
+  report.dropped = dropped_tasks.size() + timers_.size();
+  std::move(timers_.begin(), timers_.end(), std::back_inserter(dropped_timers));
   timers_.clear();
-  report.ran = totals_.ran - before;
+  report.ran = totals_.ran - ran_before;
   report.still_running = running_;
-  for (auto one = workers_.begin(); one != workers_.end();) {
-    const auto here = one++;
-    if (here->ended) ended.splice(ended.end(), workers_, here);
-    else if (here->thread.joinable()) here->thread.detach();  // it owns this state, and ends with its task
+  for (auto next = workers_.begin(); next != workers_.end();) {
+    const auto current = next++;
+    if (current->ended) ended.splice(ended.end(), workers_, current);
+    // A detached thread co-owns this state and ends with its task.
+    else if (current->thread.joinable()) current->thread.detach();
   }
   lock.unlock();
   return report;
@@ -273,22 +295,27 @@ thread_pool::numbers pool_state::count() const {
 
 class bounded_pool final : public thread_pool {
  public:
-  explicit bounded_pool(thread_pool_options options) : state_(std::make_shared<pool_state>(std::move(options))) {}
+  explicit bounded_pool(thread_pool_options options)
+      : state_(std::make_shared<pool_state>(std::move(options))) {}
   bounded_pool(const bounded_pool&) = delete;
   bounded_pool& operator=(const bounded_pool&) = delete;
   ~bounded_pool() override {
-    const auto report = state_->close(state_->lingering());
-    if (report.left == 0 && report.still_running == 0) return;
-    state_->log().write(
-        log_level::warning, "a thread pool ended before its work did; close() it first, with a longer deadline",
-        {{.name = "left", .value = std::to_string(report.left)}, {.name = "still_running", .value = std::to_string(report.still_running)}});
+    const auto report = state_->close(state_->linger_deadline());
+    if (report.dropped == 0 && report.still_running == 0) return;
+    state_->log().write(log_level::warning,
+                        "a thread pool was destroyed before its work was done; call close() first, "
+                        "with a longer deadline",
+                        {{.name = "dropped", .value = std::to_string(report.dropped)},
+                         {.name = "still_running", .value = std::to_string(report.still_running)}});
   }
 
-  bool post(task what) override { return pool_state::post(state_, std::move(what), std::nullopt); }
-  bool post_after(steady::duration delay, task what) override {
-    return pool_state::post(state_, std::move(what), moment_after(steady::now(), delay));
+  bool post(task work) override { return pool_state::post(state_, std::move(work), std::nullopt); }
+  bool post_after(steady::duration delay, task work) override {
+    return pool_state::post(state_, std::move(work), detail::moment_after(steady::now(), delay));
   }
-  executor_close_report close(steady::time_point deadline) override { return state_->close(deadline); }
+  executor_close_report close(steady::time_point deadline) override {
+    return state_->close(deadline);
+  }
   [[nodiscard]] numbers count() const override { return state_->count(); }
 
  private:
@@ -298,9 +325,11 @@ class bounded_pool final : public thread_pool {
 }  // namespace
 
 std::shared_ptr<thread_pool> make_thread_pool(thread_pool_options options) {
-  if (options.threads == 0) throw error(errc::invalid_argument, "a thread pool needs at least 1 thread");
-  if (options.queue == 0) throw error(errc::invalid_argument, "a thread pool needs room for at least 1 task");
-  options.linger = std::min<std::chrono::milliseconds>(options.linger, longest_wait);
+  if (options.threads == 0)
+    throw error(errc::invalid_argument, "a thread pool needs at least 1 thread");
+  if (options.queue == 0)
+    throw error(errc::invalid_argument, "a thread pool needs room for at least 1 task");
+  options.linger = detail::limit_duration(options.linger);
   return std::make_shared<bounded_pool>(std::move(options));
 }
 

@@ -2,73 +2,81 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/hex.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw error(errc::invalid_argument, message, {.path = "url"}); }
+[[noreturn]] void refuse_url(const std::string& message) {
+  throw error(errc::invalid_argument, message, {.path = "url"});
+}
 
-std::string decoded(std::string_view text) {
+std::string percent_decode(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
       result += text[i];
       continue;
     }
-    unsigned code = 0;
-    if (i + 2 >= text.size() || std::from_chars(text.data() + i + 1, text.data() + i + 3, code, 16).ptr != text.data() + i + 3) {
-      fail("a percent sign in the URL must be followed by two hexadecimal digits; write %25 for the sign itself");
+    unsigned char byte = 0;
+    if (i + 2 >= text.size() || !from_hex(text.substr(i + 1, 2), &byte)) {
+      refuse_url(
+          "a percent sign in the URL must be followed by two hexadecimal digits; write %25 for the "
+          "sign itself");
     }
-    result += static_cast<char>(code);
+    result += static_cast<char>(byte);
     i += 2;
   }
-  if (result.find('\0') != std::string::npos) fail("the URL contains a NUL character");
+  if (result.find('\0') != std::string::npos) refuse_url("the URL contains a NUL character");
   return result;
 }
 
-/// Cuts `text` at the first `at`: what comes before is returned, what comes after stays. Nothing when it is not there.
-std::optional<std::string_view> cut(std::string_view& text, char at) {
-  const auto found = text.find(at);
-  if (found == std::string_view::npos) return std::nullopt;
-  const auto before = text.substr(0, found);
-  text.remove_prefix(found + 1);
-  return before;
+/// Removes and returns the text before the first separator, and removes the separator. Returns
+/// nullopt if the text does not contain it.
+std::optional<std::string_view> cut(std::string_view& text, char separator) {
+  const auto position = text.find(separator);
+  if (position == std::string_view::npos) return std::nullopt;
+  const auto first = text.substr(0, position);
+  text.remove_prefix(position + 1);
+  return first;
 }
 
-void read_authority(url& into, std::string_view authority) {
+void read_authority(url& result, std::string_view authority) {
   if (const auto last = authority.rfind('@'); last != std::string_view::npos) {
     std::string_view credentials = authority.substr(0, last);
     authority.remove_prefix(last + 1);
     if (const auto user = cut(credentials, ':')) {
-      into.user = decoded(*user);
-      into.password = decoded(credentials);
+      result.user = percent_decode(*user);
+      result.password = percent_decode(credentials);
     } else {
-      into.user = decoded(credentials);
+      result.user = percent_decode(credentials);
     }
   }
   std::string_view port;
   if (authority.starts_with('[')) {  // an IPv6 address
     const auto end = authority.find(']');
-    if (end == std::string_view::npos) fail("the URL's host begins with [ and has no ]");
-    into.host = authority.substr(1, end - 1);
+    if (end == std::string_view::npos) refuse_url("the URL's host begins with [ and has no ]");
+    result.host = authority.substr(1, end - 1);
     port = authority.substr(end + 1);
-    if (!port.empty() && !port.starts_with(':')) fail("after ] the URL's host may only have a port");
+    if (!port.empty() && !port.starts_with(':'))
+      refuse_url("after ] the URL's host may only have a port");
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const auto colon = authority.rfind(':');
-    into.host = decoded(authority.substr(0, colon));
+    result.host = percent_decode(authority.substr(0, colon));
     if (colon != std::string_view::npos) port = authority.substr(colon + 1);
   }
   if (!port.empty()) {
     unsigned number = 0;
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (failed != std::errc{} || end != port.data() + port.size() || number == 0 || number > 65535)
-      fail("the URL's port must be a number from 1 to 65535");
-    into.port = number;
+      refuse_url("the URL's port must be a number from 1 to 65535");
+    result.port = number;
   }
 }
 
@@ -76,9 +84,11 @@ void read_authority(url& into, std::string_view authority) {
 
 url parse_url(std::string_view text) {
   url result;
-  if (text.find('\0') != std::string_view::npos) fail("the URL contains a NUL character");
+  if (text.find('\0') != std::string_view::npos) refuse_url("the URL contains a NUL character");
   const auto scheme = cut(text, ':');
-  if (!scheme || scheme->empty()) fail("a database URL begins with its kind, like sqlite:answers.db or postgresql://host/name");
+  if (!scheme || scheme->empty())
+    refuse_url(
+        "a database URL begins with its kind, like sqlite:answers.db or postgresql://host/name");
   result.scheme = *scheme;
   std::string_view parameters;
   if (const auto question = text.find('?'); question != std::string_view::npos) {
@@ -92,15 +102,16 @@ url parse_url(std::string_view text) {
     read_authority(result, text.substr(0, slash));
     text = slash == std::string_view::npos ? std::string_view() : text.substr(slash + 1);
   }
-  result.path = decoded(text);
+  result.path = percent_decode(text);
   while (!parameters.empty()) {
     const auto amp = parameters.find('&');
-    std::string_view each = parameters.substr(0, amp);
+    std::string_view value = parameters.substr(0, amp);
     parameters = amp == std::string_view::npos ? std::string_view() : parameters.substr(amp + 1);
-    const auto name = cut(each, '=');
-    if (!name || name->empty()) fail("the URL's parameters must be name=value, joined with &");
-    if (!result.parameters.emplace(decoded(*name), decoded(each)).second)
-      fail("the URL's parameter '" + decoded(*name) + "' is given twice");
+    const auto name = cut(value, '=');
+    if (!name || name->empty())
+      refuse_url("the URL's parameters must be name=value, joined with &");
+    if (!result.parameters.emplace(percent_decode(*name), percent_decode(value)).second)
+      refuse_url("the URL's parameter '" + percent_decode(*name) + "' is given twice");
   }
   return result;
 }
@@ -109,11 +120,16 @@ namespace {
 
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool is_hex(char c) noexcept { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f'); }
+bool is_hex(char c) noexcept {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f');
+}
 
-bool is_base64(char c) noexcept { return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '+' || c == '/'; }
+bool is_base64(char c) noexcept {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '+' || c == '/';
+}
 
-/// The name of a parameter as a reader of the URL understands it: percent-decoded where it can be, in lower case, without spaces after it.
+/// The name of a parameter as a reader of the URL understands it: percent-decoded where it can be,
+/// in lower case, without spaces after it.
 std::string parameter_name(std::string_view text) {
   std::string name;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -129,8 +145,10 @@ std::string parameter_name(std::string_view text) {
 }
 
 bool names_a_secret(std::string_view parameter) {
-  constexpr std::array<std::string_view, 5> secrets{"pwd", "password", "passphrase", "secret", "token"};
-  return std::ranges::any_of(secrets, [parameter](std::string_view each) { return parameter.ends_with(each); });
+  constexpr std::array<std::string_view, 5> secrets{"pwd", "password", "passphrase", "secret",
+                                                    "token"};
+  return std::ranges::any_of(
+      secrets, [parameter](std::string_view name) { return parameter.ends_with(name); });
 }
 
 /// The end of a value: of `{...}` after its last brace, of any other at `;` or `&`.
@@ -139,15 +157,16 @@ std::size_t end_of_value(std::string_view text, std::size_t begin) {
   if (end < text.size() && text[end] == '{') {
     for (++end; end < text.size(); ++end) {
       if (text[end] != '}') continue;
-      if (end + 1 == text.size() || text[end + 1] != '}') break;  // a brace in the value is written twice
+      if (end + 1 == text.size() || text[end + 1] != '}')
+        break;  // a brace in the value is written twice
       ++end;
     }
   }
   return std::min(text.find_first_of(";&", end), text.size());
 }
 
-/// `scheme://user:password@host`. A password may have an unescaped `/` or `@` in it. The only word before the host of a Redis is more often
-/// a password than a user.
+/// `scheme://user:password@host`. A password may have an unescaped `/` or `@` in it. The only word
+/// before the host of a Redis is more often a password than a user.
 std::optional<text_range> password_before_host(std::string_view text) {
   const auto scheme = text.find("://");
   if (scheme == std::string_view::npos) return std::nullopt;
@@ -164,10 +183,10 @@ std::optional<text_range> password_before_host(std::string_view text) {
 std::string masked(std::string_view text, const std::vector<text_range>& secrets) {
   std::string shown;
   std::size_t done = 0;
-  for (const auto& each : secrets) {
-    if (each.end <= done) continue;
-    if (each.begin >= done) shown.append(text.substr(done, each.begin - done)).append("***");
-    done = each.end;
+  for (const auto& secret : secrets) {
+    if (secret.end <= done) continue;
+    if (secret.begin >= done) shown.append(text.substr(done, secret.begin - done)).append("***");
+    done = secret.end;
   }
   return shown.append(text.substr(done));
 }
@@ -175,11 +194,12 @@ std::string masked(std::string_view text, const std::vector<text_range>& secrets
 }  // namespace
 
 std::vector<text_range> passwords_in(std::string_view text) {
-  std::vector<text_range> found;
+  std::vector<text_range> ranges;
   std::string lowered(text);
   std::ranges::transform(lowered, lowered.begin(), lower);
-  if (lowered.find("://") == std::string::npos && lowered.find("odbc:") == std::string::npos) return found;
-  if (const auto password = password_before_host(text)) found.push_back(*password);
+  if (lowered.find("://") == std::string::npos && lowered.find("odbc:") == std::string::npos)
+    return ranges;
+  if (const auto password = password_before_host(text)) ranges.push_back(*password);
   std::size_t name = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '?' || text[i] == '&' || text[i] == ';') name = i + 1;
@@ -188,11 +208,11 @@ std::vector<text_range> passwords_in(std::string_view text) {
     name = i + 1;  // each character is read once, however many `=` there are
     if (!secret) continue;
     const auto end = end_of_value(text, i + 1);
-    found.push_back({i + 1, end});
+    ranges.push_back({i + 1, end});
     i = end - 1;
   }
-  std::ranges::sort(found, {}, &text_range::begin);
-  return found;
+  std::ranges::sort(ranges, {}, &text_range::begin);
+  return ranges;
 }
 
 std::string without_password(std::string_view text) { return masked(text, passwords_in(text)); }
@@ -200,18 +220,19 @@ std::string without_password(std::string_view text) { return masked(text, passwo
 std::string without_secrets(std::string_view text) {
   constexpr std::size_t shortest_hex = 32;     // of 16 bytes
   constexpr std::size_t shortest_base64 = 22;  // the same, without its padding
-  auto found = passwords_in(text);
+  auto ranges = passwords_in(text);
   for (std::size_t begin = 0; begin < text.size();) {
     const auto* const run = std::find_if_not(text.begin() + begin, text.end(), is_base64);
     const auto end = static_cast<std::size_t>(run - text.begin());
     const auto padding = std::min(text.find_first_not_of('=', end), text.size()) - end;
     const bool hex = end - begin >= shortest_hex && std::all_of(text.begin() + begin, run, is_hex);
-    const bool base64 = end - begin >= shortest_base64 && (padding == 1 || padding == 2) && (end - begin + padding) % 4 == 0;
-    if (hex || base64) found.push_back({begin, end + padding});
+    const bool base64 = end - begin >= shortest_base64 && (padding == 1 || padding == 2) &&
+                        (end - begin + padding) % 4 == 0;
+    if (hex || base64) ranges.push_back({begin, end + padding});
     begin = std::max(end + padding, begin + 1);
   }
-  std::ranges::sort(found, {}, &text_range::begin);
-  return masked(text, found);
+  std::ranges::sort(ranges, {}, &text_range::begin);
+  return masked(text, ranges);
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

@@ -1,5 +1,8 @@
 #pragma once
 
+/// \file
+/// The URL of a database, parsed.
+
 #include <holdfast/version.hpp>
 
 #include <cstddef>
@@ -10,12 +13,13 @@
 #include <string_view>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 
 /// `scheme://user:password@host:port/path?name=value`, percent-decoded.
 struct url {
   std::string scheme;
-  bool has_authority = false;  ///< whether `//` follows the scheme; then the path is absolute
+  /// True if `//` follows the scheme; then the path is absolute.
+  bool has_authority = false;
   std::optional<std::string> user{};
   std::optional<std::string> password{};
   std::string host{};
@@ -32,15 +36,16 @@ struct text_range {
   std::size_t end;  ///< one past the last character
 };
 
-/// Where passwords stand in a URL, an ODBC connection string, or a message with one of them, in order: `scheme://user:password@`, and
-/// parameters whose names end with pwd, password, passphrase, secret or token, also percent-encoded. Rather finds too much.
+/// Where passwords stand in a URL, an ODBC connection string, or a message with one of them, in
+/// order: `scheme://user:password@`, and parameters whose names end with pwd, password, passphrase,
+/// secret or token, also percent-encoded. Rather finds too much.
 [[nodiscard]] HOLDFAST_API std::vector<text_range> passwords_in(std::string_view text);
 
 /// The text with `***` for each password.
 [[nodiscard]] HOLDFAST_API std::string without_password(std::string_view text);
 
-/// The text with `***` for each password and for what may be a key: 32 and more hexadecimal digits, and padded Base64 of 16 and more bytes.
-/// For messages that repeat an argument.
+/// The text with `***` for each password and for what may be a key: 32 and more hexadecimal digits,
+/// and padded Base64 of 16 and more bytes. For messages that repeat an argument.
 [[nodiscard]] HOLDFAST_API std::string without_secrets(std::string_view text);
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

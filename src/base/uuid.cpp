@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail {
 namespace {
 
 void set_version(uuid_bytes& bytes, std::uint8_t version) noexcept {
@@ -18,33 +18,38 @@ void set_version(uuid_bytes& bytes, std::uint8_t version) noexcept {
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3FU) | 0x80U);
 }
 
-void fill_random(std::uint8_t* to, std::size_t size) {
-  if (RAND_bytes(to, static_cast<int>(size)) != 1) throw error(errc::internal, "the system gave no random numbers for a UUID");
+void fill_uuid_random(std::uint8_t* output, std::size_t size) {
+  if (RAND_bytes(output, static_cast<int>(size)) != 1)
+    throw error(errc::internal, "the system cannot provide random numbers for a UUID");
 }
 
-/// The 74 bits of a version 7 that are not the time: the first 12 + 30 count on, the other 32 are random each time. OpenSSL's generator
-/// mixes in the process after a fork, so children do not repeat their parent.
-class counted_by_time {
+/// Creates UUIDs of version 7. Of the 74 bits that are not the time, the first 42 are a counter
+/// that starts at random in each millisecond, and the other 32 are random. OpenSSL's generator
+/// mixes in the process id after fork, so that a child does not repeat the numbers of its parent.
+class uuid_v7_generator {
  public:
   uuid_bytes next() {
     std::array<std::uint8_t, 4> tail{};
-    fill_random(tail.data(), tail.size());
+    fill_uuid_random(tail.data(), tail.size());
     const std::scoped_lock lock(mutex_);
-    const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    const auto wall = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          std::chrono::system_clock::now().time_since_epoch())
+                          .count();
     const auto now = static_cast<std::uint64_t>(wall);
     if (now > time_) {
       time_ = now;
       std::array<std::uint8_t, 8> start{};
-      fill_random(start.data(), start.size());
+      fill_uuid_random(start.data(), start.size());
       counter_ = 0;
       for (const auto byte : start) counter_ = (counter_ << 8U) | byte;
-      counter_ &= (std::uint64_t{1} << 41U) - 1;  // half of the room, so that it can grow
+      counter_ &= (std::uint64_t{1} << 41U) - 1;  // leaves half of the range for counting
     } else if (++counter_ >> 42U != 0) {
       counter_ = 0;
-      ++time_;  // ahead of the clock by a millisecond rather than not larger
+      ++time_;  // stays larger than the last one, a millisecond ahead of the clock
     }
     uuid_bytes bytes{};
-    for (std::size_t i = 0; i < 6; ++i) bytes.at(i) = static_cast<std::uint8_t>(time_ >> (40U - 8U * i));
+    for (std::size_t i = 0; i < 6; ++i)
+      bytes.at(i) = static_cast<std::uint8_t>(time_ >> (40U - 8U * i));
     bytes[6] = static_cast<std::uint8_t>((counter_ >> 38U) & 0x0FU);
     bytes[7] = static_cast<std::uint8_t>(counter_ >> 30U);
     bytes[8] = static_cast<std::uint8_t>((counter_ >> 24U) & 0x3FU);
@@ -63,18 +68,6 @@ class counted_by_time {
 
 }  // namespace
 
-std::string uuid_text(const uuid_bytes& bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text(36, '-');
-  std::size_t at = 0;
-  for (const auto byte : bytes) {
-    if (at == 8 || at == 13 || at == 18 || at == 23) ++at;
-    text[at++] = digits[byte >> 4U];
-    text[at++] = digits[byte & 0x0FU];
-  }
-  return text;
-}
-
 bool is_uuid(std::string_view text) noexcept {
   if (text.size() != 36) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -90,20 +83,20 @@ bool is_uuid(std::string_view text) noexcept {
 
 std::string uuid_v4() {
   uuid_bytes bytes{};
-  fill_random(bytes.data(), bytes.size());
+  fill_uuid_random(bytes.data(), bytes.size());
   set_version(bytes, 4);
   return uuid_text(bytes);
 }
 
 std::string uuid_v7() {
-  static counted_by_time source;
+  static uuid_v7_generator source;
   uuid_bytes bytes = source.next();
   set_version(bytes, 7);
   return uuid_text(bytes);
 }
 
-std::string uuid_v5(const uuid_bytes& space, std::string_view name) {
-  std::vector<std::uint8_t> input(space.begin(), space.end());
+std::string uuid_v5(const uuid_bytes& name_space, std::string_view name) {
+  std::vector<std::uint8_t> input(name_space.begin(), name_space.end());
   input.insert(input.end(), name.begin(), name.end());
   std::array<std::uint8_t, SHA_DIGEST_LENGTH> digest{};
   SHA1(input.data(), input.size(), digest.data());
@@ -113,4 +106,4 @@ std::string uuid_v5(const uuid_bytes& space, std::string_view name) {
   return uuid_text(bytes);
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail

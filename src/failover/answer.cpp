@@ -1,32 +1,20 @@
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/call_context.hpp>
-#include <holdfast/failover/status.hpp>
 
-#include "failover/exception_type.hpp"
+#include "failover/type_name.hpp"
+
+#include <array>
 
 namespace HOLDFAST_NAMESPACE {
 
 std::string_view to_string(cause_code code) noexcept {
-  switch (code) {
-    case cause_code::none:
-      return "none";
-    case cause_code::failed:
-      return "failed";
-    case cause_code::late:
-      return "late";
-    case cause_code::refused:
-      return "refused";
-    case cause_code::fresh:
-      return "fresh";
-    case cause_code::refreshing:
-      return "refreshing";
-    case cause_code::abandoned:
-      return "abandoned";
-  }
-  return "unknown";
+  constexpr std::array<std::string_view, 7> names{"none",  "failed",     "late",     "refused",
+                                                  "fresh", "refreshing", "abandoned"};
+  const auto index = static_cast<std::size_t>(code);
+  return index < names.size() ? names[index] : "unknown";
 }
 
-std::string cause::type() const { return exception_type(error_); }
+std::string cause::type() const { return detail::failover::exception_type(error_); }
 
 std::string cause::message() const {
   if (!error_) return {};

@@ -5,27 +5,26 @@
 #include <atomic>
 #include <cstddef>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-/// So many at the same time, and no more. Nobody waits: who finds no room is told.
+/// Limits the number of concurrent calls. Refuses further calls instead of blocking them.
 /// Thread-safety: every function may be called from any thread.
 class concurrency_limit {
  public:
   /// 0: no limit.
-  explicit concurrency_limit(std::size_t most) : most_(most) {}
+  explicit concurrency_limit(std::size_t maximum) : maximum_(maximum) {}
 
-  [[nodiscard]] bool limited() const noexcept { return most_ != 0; }
+  [[nodiscard]] bool limited() const noexcept { return maximum_ != 0; }
   [[nodiscard]] bool enter() noexcept {
-    if (inside_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
-    inside_.fetch_sub(1, std::memory_order_relaxed);
+    if (running_.fetch_add(1, std::memory_order_relaxed) < maximum_) return true;
+    running_.fetch_sub(1, std::memory_order_relaxed);
     return false;
   }
-  void leave() noexcept { inside_.fetch_sub(1, std::memory_order_relaxed); }
-  [[nodiscard]] std::size_t inside() const noexcept { return inside_.load(std::memory_order_relaxed); }
+  void leave() noexcept { running_.fetch_sub(1, std::memory_order_relaxed); }
 
  private:
-  const std::size_t most_;
-  std::atomic<std::size_t> inside_{0};
+  const std::size_t maximum_;
+  std::atomic<std::size_t> running_{0};
 };
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -9,29 +9,35 @@ namespace {
 using std::chrono::days;
 using std::chrono::microseconds;
 
-/// The calendar of <chrono> ends in the year 32767; beyond that an answer never expires.
+/// The last year of the <chrono> calendar. An answer that expires later never expires.
 constexpr std::chrono::year last_year{32767};
 
 timestamp after_months(timestamp now, std::chrono::months months) noexcept {
   const auto day = std::chrono::floor<days>(now);
-  const std::chrono::year_month_day from(day);
-  const auto in_months = static_cast<long long>(static_cast<int>(from.year())) * 12 + static_cast<unsigned>(from.month()) - 1 +
-                         static_cast<long long>(months.count());
-  if (in_months / 12 >= static_cast<int>(last_year)) return timestamp::max();
-  const auto to = std::chrono::year(static_cast<int>(in_months / 12)) / static_cast<int>(in_months % 12 + 1) / from.day();
-  const auto clamped = to.ok() ? std::chrono::sys_days(to) : std::chrono::sys_days(to.year() / to.month() / std::chrono::last);
+  const std::chrono::year_month_day start(day);
+  const auto total_months = static_cast<long long>(static_cast<int>(start.year())) * 12 +
+                            static_cast<unsigned>(start.month()) - 1 +
+                            static_cast<long long>(months.count());
+  if (total_months / 12 >= static_cast<int>(last_year)) return timestamp::max();
+  const auto target = std::chrono::year(static_cast<int>(total_months / 12)) /
+                      static_cast<int>(total_months % 12 + 1) / start.day();
+  const auto clamped =
+      target.ok() ? std::chrono::sys_days(target)
+                  : std::chrono::sys_days(target.year() / target.month() / std::chrono::last);
   return clamped + (now - day);
 }
 
-std::string counted(long long count, const char* unit) { return std::to_string(count) + " " + unit + (count == 1 ? "" : "s"); }
+std::string counted(long long count, const char* unit) {
+  return std::to_string(count) + " " + unit + (count == 1 ? "" : "s");
+}
 
 }  // namespace
 
 expiry expiry::named(std::string policy) {
-  expiry made;
-  made.time_ = {};
-  made.name_ = std::move(policy);
-  return made;
+  expiry result;
+  result.time_ = {};
+  result.name_ = std::move(policy);
+  return result;
 }
 
 timestamp expiry::after(timestamp now) const noexcept {
@@ -42,9 +48,11 @@ timestamp expiry::after(timestamp now) const noexcept {
 std::string expiry::text() const {
   if (!name_.empty()) return "policy '" + name_ + "'";
   if (calendar_) {
-    return months_.count() % 12 == 0 ? counted(months_.count() / 12, "year") : counted(months_.count(), "month");
+    return months_.count() % 12 == 0 ? counted(months_.count() / 12, "year")
+                                     : counted(months_.count(), "month");
   }
-  if (time_ % std::chrono::seconds(1) == microseconds::zero()) return std::to_string(time_ / std::chrono::seconds(1)) + " s";
+  if (time_ % std::chrono::seconds(1) == microseconds::zero())
+    return std::to_string(time_ / std::chrono::seconds(1)) + " s";
   return std::to_string(time_.count()) + " us";
 }
 

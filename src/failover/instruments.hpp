@@ -2,47 +2,50 @@
 
 #include <holdfast/failover/status.hpp>
 #include <holdfast/metrics.hpp>
-#include <holdfast/version.hpp>
 
-#include "failover/tallies.hpp"
+#include "failover/counters.hpp"
 
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <memory>
 #include <mutex>
 #include <set>
-#include <string>
-#include <string_view>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-/// A point's series, asked for once. Everything here is behind `isolate`: a sink that throws costs a count.
+/// The metrics of a point. The sink is isolated: an exception of the application's sink is counted
+/// and does not reach a call.
 /// Thread-safety: every function may be called from any thread.
 class instruments {
  public:
-  instruments(std::shared_ptr<metrics_sink> sink, std::string_view name, std::string_view domain, double expiry_seconds);
+  instruments(std::shared_ptr<metrics_sink> sink, std::string_view name, std::string_view domain,
+              double expiry_seconds);
 
-  /// Adds to the series of a tally, if it has one.
-  void add(tally which);
-  void upstream(std::chrono::steady_clock::duration took, bool succeeded);
-  void store(std::chrono::steady_clock::duration took) { store_seconds_->observe(seconds(took)); }
-  void recover(std::chrono::steady_clock::duration took) { recover_seconds_->observe(seconds(took)); }
+  /// Adds 1 to the series of a counter, if it has one.
+  void add(counter index);
+  void upstream(std::chrono::steady_clock::duration duration, bool succeeded);
+  void store(std::chrono::steady_clock::duration duration) {
+    store_seconds_->observe(seconds(duration));
+  }
+  void recover(std::chrono::steady_clock::duration duration) {
+    recover_seconds_->observe(seconds(duration));
+  }
   void payload(std::size_t bytes) { payload_bytes_->observe(static_cast<double>(bytes)); }
-  void served(std::chrono::microseconds age) { age_seconds_->observe(std::chrono::duration<double>(age).count()); }
+  void served(std::chrono::microseconds age) {
+    age_seconds_->observe(std::chrono::duration<double>(age).count());
+  }
   /// Types only, never messages; a point has so many, the others are one.
   void exception(const std::string& type);
   void gauges(breaker_state breaker, const point_numbers& numbers, std::uint64_t running);
-  /// Of the point's effective name. A point whose entries are never counted has no such series.
-  void entries(std::uint64_t counted);
+  /// Sets the number of entries of the effective name. Creates the series on first use.
+  void entries(std::uint64_t count);
 
  private:
-  static double seconds(std::chrono::steady_clock::duration took) { return std::chrono::duration<double>(took).count(); }
+  static double seconds(std::chrono::steady_clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  }
 
   std::shared_ptr<metrics_sink> sink_;
   const std::string name_;
   const std::string domain_;
-  std::array<std::shared_ptr<metrics::counter>, tally_count> counters_{};
+  std::array<std::shared_ptr<metrics::counter>, counter_count> counters_{};
   std::array<std::shared_ptr<metrics::counter>, 2> impact_{};
   std::array<std::shared_ptr<metrics::histogram>, 2> upstream_seconds_{};
   std::shared_ptr<metrics::histogram> store_seconds_;
@@ -55,7 +58,7 @@ class instruments {
   std::shared_ptr<metrics::gauge> stale_ratio_;
   std::mutex mutex_{};
   std::set<std::string, std::less<>> exception_types_{};
-  point_numbers before_{};  // of the last gauges
+  point_numbers last_numbers_{};  // of the last call of `gauges`
 };
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

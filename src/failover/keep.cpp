@@ -1,189 +1,158 @@
-// Keeping a live answer: encoded before its caller gets it, so that nobody can change what is stored.
+#include "failover/keep.hpp"
 
-#include "failover/point_core.hpp"
-#include "failover/scatter.hpp"
+#include "failover/scatter/keep.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
 namespace {
 
-/// An entry whose texts keep their memory from one call to the next: a put copies what it keeps. A store that makes a protected call itself
-/// finds the thread's entry taken, and gets one of its own.
+/// The entry of this thread, whose strings keep their memory between calls; a put copies them. If
+/// the store itself makes a protected call, that call gets an entry of its own.
 class scratch_entry {
  public:
-  scratch_entry() {
-    if (std::exchange(taken, true)) at_ = &own_.emplace();
-    else at_ = &kept;
-  }
+  scratch_entry() : entry_(std::exchange(in_use, true) ? &own_.emplace() : &reused) {}
   scratch_entry(const scratch_entry&) = delete;
   scratch_entry& operator=(const scratch_entry&) = delete;
   ~scratch_entry() {
     if (own_) return;
-    // Large payloads are given back at once.
-    if (at_->payload && at_->payload->capacity() > most_kept) at_->payload.reset();
-    taken = false;
+    if (entry_->payload && entry_->payload->capacity() > max_reused_size) entry_->payload.reset();
+    in_use = false;
   }
-  entry& operator*() { return *at_; }
-  entry* operator->() { return at_; }
+  entry& operator*() { return *entry_; }
+  entry* operator->() { return entry_; }
 
  private:
-  static constexpr std::size_t most_kept = 4096;
-  static thread_local bool taken;
-  static thread_local entry kept;
+  static constexpr std::size_t max_reused_size = 4096;
+  static thread_local bool in_use;
+  static thread_local entry reused;
   std::optional<entry> own_{};
-  entry* at_;
+  entry* entry_;
 };
-thread_local bool scratch_entry::taken = false;
-thread_local entry scratch_entry::kept{};
+thread_local bool scratch_entry::in_use = false;
+thread_local entry scratch_entry::reused{};
 
-}  // namespace
-
-timestamp point_core::expire_on(const call_base& call, const encoded& what) const {
-  timestamp moment{};
-  if (what.expire_on) {
-    moment = *what.expire_on;
-  } else if (!options.expiry.name().empty()) {
-    const auto payload = what.kind == result_kind::store ? std::optional<std::string_view>(what.payload) : std::nullopt;
-    moment = engine.options.expiry_policies.find(options.expiry.name())->second({.point = name, .now = call.now, .payload = payload});
-  } else {
-    // A stamp may be ahead of a clock that was set back; what expires before it started would be refused.
-    return std::max(call.from.as_of, options.expiry.after(call.now));
-  }
-  return moment < call.now ? moment : std::max(call.from.as_of, moment);
-}
-
-namespace {
-
-/// In a catch clause.
-void not_stored(const point_core& point) noexcept {
-  point.count(tally::store_failed);
-  point.warn("store", "an answer could not be stored", std::current_exception());
-}
-
-/// All of a row but its key and realm. False: it is not to be stored, which is counted.
+/// Encodes the value and sets all members of the row except key and realm. Returns false if it is
+/// not to be stored.
 bool fill(entry& row, const point_core& point, call_base& call) noexcept {
-  const auto note = [&] { point.engine.note(point.id_of(call), call.from.as_of); };
-  bool shared = false;
+  const auto note_served = [&] {
+    point.engine.note_served(point.row_id(call), call.provenance.as_of);
+  };
+  bool shared = false;  // followers can use the bytes
   try {
-    encoded what = call.encode(call.now);
-    if (what.kind == result_kind::ignore) {
-      point.count(tally::ignored);
-      call.keeps_bytes = false;
+    encoded_value value = call.encode(call.now);
+    if (value.kind == result_kind::ignore) {
+      point.count(counter::ignored);
+      call.shares_bytes = false;
       return false;
     }
-    const bool tombstone = what.kind == result_kind::absent;
-    call.from.expires = point.expire_on(call, what);
-    if (call.keeps_bytes && !tombstone) call.bytes = std::make_shared<const std::string>(what.payload);
+    const bool tombstone = value.kind == result_kind::absent;
+    call.provenance.expires = point.expire_on(call, value);
+    if (call.shares_bytes && !tombstone)
+      call.shared_bytes = std::make_shared<const std::string>(value.payload);
     shared = true;
-    if (what.payload.size() > point.max_payload) {
-      point.count(tally::too_large);
+    if (value.payload.size() > point.max_payload) {
+      point.count(counter::too_large);
       point.warn("too_large", "an answer is larger than max_payload and was not stored");
-      note();
+      note_served();
       return false;
     }
-    if (call.from.expires < call.now) {
-      point.count(tally::ignored);
-      note();
+    if (call.provenance.expires < call.now) {
+      point.count(counter::ignored);
+      note_served();
       return false;
     }
     row.name.assign(point.effective_name);
-    row.as_of = call.from.as_of;
-    row.expire_on = call.from.expires;
+    row.as_of = call.provenance.as_of;
+    row.expire_on = call.provenance.expires;
     if (tombstone) {
       row.payload.reset();
       row.payload_class.clear();
     } else {
-      row.payload = std::move(what.payload);
+      row.payload = std::move(value.payload);
       row.payload_class.assign(point.payload_class);
     }
     return true;
   } catch (...) {
-    if (!shared) call.keeps_bytes = false;
-    note();
-    not_stored(point);
+    if (!shared) call.shares_bytes = false;
+    note_served();
+    record_store_failure(point);
     return false;
   }
 }
 
+void put_row(const point_core& point, const entry& row, std::uint64_t id,
+             std::chrono::steady_clock::time_point started) noexcept {
+  try {
+    point.write_store->put(std::span<const entry>(&row, 1));
+    point.count(counter::stored);
+    if (row.tombstone()) point.count(counter::absent);
+    if (point.meters) {
+      point.meters->payload(row.payload ? row.payload->size() : 0);
+      point.meters->store(point.engine.clock->steady() - started);
+    }
+  } catch (...) {
+    record_store_failure(point);
+  }
+  // Only now: a concurrent recovery that still finds the older row must be able to serve it.
+  point.engine.note_served(id, row.as_of);
+}
+
+void set_live(call_base& call) {
+  call.provenance.origin = origin::live;
+  call.provenance.complete = completeness::yes;
+}
+
 }  // namespace
 
+void record_store_failure(const point_core& point, const char* message) noexcept {
+  point.count(counter::store_failed);
+  point.warn("store", message, std::current_exception());
+}
+
 std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
-  entry made;
-  if (!fill(made, point, call)) return std::nullopt;
+  entry row;
+  if (!fill(row, point, call)) return std::nullopt;
   try {
-    made.key = call.key;
-    made.realm = call.realm;
-    return made;
+    row.key = call.key;
+    row.realm = call.realm;
+    return row;
   } catch (...) {
-    point.engine.note(point.id_of(call), made.as_of);
-    not_stored(point);
+    point.engine.note_served(point.row_id(call), row.as_of);
+    record_store_failure(point);
     return std::nullopt;
   }
 }
 
-namespace {
-
-void put_row(const point_core& point, const entry& row, std::uint64_t id, std::chrono::steady_clock::time_point began) noexcept {
-  try {
-    point.writes->put(std::span<const entry>(&row, 1));
-    point.count(tally::stored);
-    if (row.tombstone()) point.count(tally::absent);
-    if (point.meters) {
-      point.meters->payload(row.payload ? row.payload->size() : 0);
-      point.meters->store(point.engine.clock->steady() - began);
-    }
-  } catch (...) {
-    not_stored(point);
-  }
-  // Not before it is there: who recovers at this moment would find only an older one, and could not serve it.
-  point.engine.note(id, row.as_of);
-}
-
-std::chrono::steady_clock::time_point began_now(const point_core& point) noexcept {
-  return point.meters ? point.engine.clock->steady() : std::chrono::steady_clock::time_point{};
-}
-
-}  // namespace
-
-std::optional<unput> keep_later(const point_core& point, call_base& call) noexcept {
-  call.from.from = origin::live;
-  call.from.complete = completeness::yes;
+std::optional<encoded_answer> encode_answer(const point_core& point, call_base& call) noexcept {
+  set_live(call);
   if (call.key.empty()) return std::nullopt;
-  const auto began = began_now(point);
+  const auto started = point.measure_start();
   auto row = row_of(point, call);
   if (!row) return std::nullopt;
-  return unput{.row = *std::move(row), .id = point.id_of(call), .began = began};
+  return encoded_answer{.row = *std::move(row), .id = point.row_id(call), .started = started};
 }
 
-void put(const point_core& point, const unput& what) noexcept { put_row(point, what.row, what.id, what.began); }
+void put_encoded(const point_core& point, const encoded_answer& answer) noexcept {
+  put_row(point, answer.row, answer.id, answer.started);
+}
 
 void keep(const point_core& point, call_base& call) noexcept {
-  call.from.from = origin::live;
-  call.from.complete = completeness::yes;
-  if (auto* many = call.gather()) return keep_slices(point, *many);
+  set_live(call);
+  if (auto* scattered = call.gather()) return keep_slices(point, *scattered);
   if (call.key.empty()) return;
-  const auto began = began_now(point);
+  const auto started = point.measure_start();
   scratch_entry row;
   if (!fill(*row, point, call)) return;
-  const auto id = point.id_of(call);
-  row->key = std::move(call.key);  // nobody needs it afterwards
+  const auto id = point.row_id(call);
+  row->key = std::move(call.key);  // not used afterwards
   row->realm = std::move(call.realm);
-  put_row(point, *row, id, began);
+  put_row(point, *row, id, started);
 }
 
-void answered(const point_core& point, call_base& call) noexcept {
-  try {
-    call.enrich();
-  } catch (...) {
-    point.count(tally::hook_failed);
-    point.warn("enrich", "the enricher threw; the answer is given as it is", std::current_exception());
-  }
-  const auto* many = call.gather();
-  point.count(many != nullptr && many->refused ? tally::failed : tally::live);
+void finish_answer(const point_core& point, call_base& call) noexcept {
+  point.enrich(call);
+  const auto* scattered = call.gather();
+  point.count(scattered != nullptr && scattered->refusal ? counter::failed : counter::live);
 }
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,94 +1,76 @@
-// Reading the store for a recovery: here where it cannot wait, else on another thread, and not for longer than the read deadline.
+#include "failover/read.hpp"
 
-#include "failover/point_core.hpp"
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-#include <utility>
-
-namespace HOLDFAST_NAMESPACE::detail {
-
-namespace {
-
-/// Outlives a reader who left.
-struct errand {
-  std::shared_ptr<store> from;
-  std::string name;
-  std::string realm;
-  std::string key;
-  std::mutex mutex{};
-  std::condition_variable done{};
-  std::optional<reading> result{};
-  std::exception_ptr error{};
-};
-
-}  // namespace
-
-reading read(const std::shared_ptr<point_core>& point, const call_base& call) {
-  auto& engine = point->engine;
-  const auto fail = [&](const std::exception_ptr& why) {
-    point->warn("read", "the store could not be read; there is nothing to serve", why);
-    return reading{.how = found::failed};
-  };
-  if (!engine.reads_wait) {
-    try {
-      auto what = engine.front->find(place(point->effective_name, call.realm), call.key);
-      const auto how = what ? found::answer : found::nothing;
-      return {.how = how, .what = std::move(what)};
-    } catch (...) {
-      return fail(std::current_exception());
-    }
+read_result find_row(holdfast::store& store, place location, std::string_view key,
+                     std::exception_ptr& error) noexcept {
+  try {
+    auto row = store.find(location, key);
+    const auto status = row ? read_status::row : read_status::no_row;
+    return {.status = status, .row = std::move(row)};
+  } catch (...) {
+    error = std::current_exception();
+    return {.status = read_status::failed};
   }
-
-  const auto job = std::make_shared<errand>();
-  job->from = engine.front;
-  job->name = point->effective_name;
-  job->realm = call.realm;
-  job->key = call.key;
-  const auto deadline = engine.clock->steady() + engine.options.read_deadline;
-  const auto work = [job] {
-    reading result{.how = found::failed};
-    std::exception_ptr error;
-    try {
-      result.what = job->from->find(place(job->name, job->realm), job->key);
-      result.how = result.what ? found::answer : found::nothing;
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::scoped_lock lock(job->mutex);
-    job->result = std::move(result);
-    job->error = std::move(error);
-    job->done.notify_all();
-  };
-  if (!engine.reads().post(engine.in_this_context(work))) {
-    point->warn("read", "no thread is free to read the store; there is nothing to serve");
-    return {.how = found::failed};
-  }
-  std::unique_lock lock(job->mutex);
-  if (!engine.wait(lock, job->done, deadline, [&] { return job->result.has_value(); })) {
-    point->warn("read_late", "the store did not answer within the read deadline; there is nothing to serve");
-    return {.how = found::late};
-  }
-  if (job->error) return fail(job->error);
-  auto result = std::move(job->result);
-  return result ? *std::move(result) : reading{.how = found::failed};
 }
 
-void drop(const std::shared_ptr<point_core>& point, const entry& expired) noexcept {
+counter counter_of(read_status status) noexcept {
+  if (status == read_status::failed) return counter::read_failed;
+  return status == read_status::late ? counter::read_late : counter::not_found;
+}
+
+read_result read_row(const std::shared_ptr<point_core>& point, const call_base& call) {
   auto& engine = point->engine;
-  const auto erase = [](store& from, const entry& what) {
+  const auto warn_if = [&](const std::exception_ptr& error) {
+    if (error) point->warn("read", "the store could not be read; there is nothing to serve", error);
+  };
+  if (!engine.reads_block) {
+    std::exception_ptr error;
+    auto result =
+        find_row(*engine.front_store, place(point->effective_name, call.realm), call.key, error);
+    warn_if(error);
+    return result;
+  }
+  struct row_read : store_work {
+    read_result result{};
+    std::exception_ptr read_error{};
+  };
+  const auto read = std::make_shared<row_read>();
+  const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
+  if (!engine.start(read, [read = read.get(), store = engine.front_store,
+                           name = point->effective_name, realm = call.realm, key = call.key] {
+        read->result = find_row(*store, place(name, realm), key, read->read_error);
+      })) {
+    point->warn("read", "no thread is free to read the store; there is nothing to serve");
+    return {.status = read_status::failed};
+  }
+  if (!engine.wait_for(*read, deadline)) {
+    point->warn("read_late",
+                "the store did not answer within the read deadline; there is nothing to serve");
+    return {.status = read_status::late};
+  }
+  warn_if(read->read_error);
+  return std::move(read->result);
+}
+
+void erase_expired(const std::shared_ptr<point_core>& point, const entry& expired) noexcept {
+  auto& engine = point->engine;
+  const auto erase = [](holdfast::store& store, const entry& row) {
     try {
-      from.erase(place(what), what.key, what.as_of);
+      store.erase(place(row), row.key, row.as_of);
     } catch (...) {  // NOLINT(bugprone-empty-catch)
-      // It stays, and is not served; the store's own cleaning will remove it.
+      // The row stays and is not served; the cleanup of the store removes it.
     }
   };
   try {
-    if (!engine.reads_wait) return erase(*engine.front, expired);
-    const auto what =
-        std::make_shared<entry>(entry{.name = expired.name, .key = expired.key, .as_of = expired.as_of, .realm = expired.realm});
-    (void)engine.reads().post(engine.in_this_context([from = engine.front, what, erase] { erase(*from, *what); }));
+    if (!engine.reads_block) return erase(*engine.front_store, expired);
+    const auto row = std::make_shared<entry>(entry{
+        .name = expired.name, .key = expired.key, .as_of = expired.as_of, .realm = expired.realm});
+    (void)engine.reads().post(
+        engine.in_this_context([store = engine.front_store, row, erase] { erase(*store, *row); }));
   } catch (...) {  // NOLINT(bugprone-empty-catch)
     // As above.
   }
 }
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,233 +1,245 @@
-// Answering for an upstream that failed, or that need not be asked yet.
+#include "failover/recover.hpp"
 
-#include "failover/exception_type.hpp"
-#include "failover/point_core.hpp"
-#include "failover/scatter.hpp"
+#include "failover/call.hpp"
+#include "failover/keep.hpp"
+#include "failover/read.hpp"
+#include "failover/scatter/keep.hpp"
+#include "failover/scatter/recover.hpp"
+#include "failover/type_name.hpp"
 
-#include <utility>
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-namespace HOLDFAST_NAMESPACE::detail {
-
-tally judge(const std::shared_ptr<point_core>& point, call_base& call, const entry& what, timestamp now,
-            std::optional<timestamp> newest) noexcept {
-  if (now > what.expire_on) {
-    drop(point, what);
-    return tally::expired;
+counter check_row(const std::shared_ptr<point_core>& point, call_base& call, const entry& row,
+                  timestamp now, std::optional<timestamp> newest) noexcept {
+  if (now > row.expire_on) {
+    erase_expired(point, row);
+    return counter::expired;
   }
-  if (newest && what.as_of < *newest) return tally::older;
-  if (!what.payload) {
+  if (newest && row.as_of < *newest) return counter::older;
+  if (!row.payload) {
     call.make_empty();
-    // "There is nothing" is an answer only where an answer may be empty.
-    return point->type.may_be_empty ? tally::live : tally::not_found;
+    return point->type.may_be_empty ? counter::live : counter::not_found;
   }
-  if (!point->allowed.allows(what.payload_class)) {
-    point->warn("class", "a stored answer has a payload class that is not allowed here, and was not decoded");
-    return tally::not_allowed;
+  if (!point->allowed.allows(row.payload_class)) {
+    point->warn(
+        "class",
+        "a stored answer has a payload class that is not allowed here, and was not decoded");
+    return counter::not_allowed;
   }
   try {
-    call.decode(*what.payload);
+    call.decode(*row.payload);
   } catch (...) {
     call.make_empty();
     point->warn("decode", "a stored answer cannot be decoded", std::current_exception());
-    return tally::undecodable;
+    return counter::undecodable;
   }
-  return tally::live;
+  return counter::live;
 }
 
-void serve(const point_core& point, call_base& call, const entry& what, timestamp now, cause why) noexcept {
-  call.from = {
-      .from = origin::stored, .as_of = what.as_of, .expires = what.expire_on, .complete = completeness::yes, .why = std::move(why)};
-  if (what.as_of <= point.engine.horizon(now)) point.engine.note(point.id_of(call), what.as_of);
-  if (point.meters) point.meters->served(now - what.as_of);
-  try {
-    call.enrich();
-  } catch (...) {
-    point.count(tally::hook_failed);
-    point.warn("enrich", "the enricher threw; the answer is given as it is", std::current_exception());
-  }
+void serve(const point_core& point, call_base& call, const entry& row, timestamp now,
+           cause reason) noexcept {
+  call.provenance = {.origin = origin::stored,
+                     .as_of = row.as_of,
+                     .expires = row.expire_on,
+                     .complete = completeness::yes,
+                     .cause = std::move(reason)};
+  if (row.as_of <= point.engine.horizon(now))
+    point.engine.note_served(point.row_id(call), row.as_of);
+  if (point.meters) point.meters->served(now - row.as_of);
+  point.enrich(call);
 }
 
 namespace {
 
-/// The row, read and judged. What may be served is in the call afterwards.
-bool recover(const std::shared_ptr<point_core>& point, call_base& call, const cause& why, const entry* known,
-             std::optional<entry>* believed) {
-  if (call.key.empty()) return false;
+/// Reads the row of the call unless it is given, checks it, and serves it. Copies a row that was
+/// served to `*served_row`, unless that is null.
+bool recover_row(const std::shared_ptr<point_core>& point, call_base& call, const cause& reason,
+                 const entry* row, std::optional<entry>* served_row) {
   auto& engine = point->engine;
-  const auto began = point->meters ? engine.clock->steady() : std::chrono::steady_clock::time_point{};
-  if (auto* many = call.gather()) {
-    const bool served = recover_slices(point, *many, why);
-    if (point->meters) point->meters->recover(engine.clock->steady() - began);
-    return served;
+  // Before the read: a newer answer that is served meanwhile must not prevent this one.
+  const auto newest = engine.newest_served(point->row_id(call));
+  read_result read;
+  if (row == nullptr) {
+    read = read_row(point, call);
+    if (!read.row) {
+      point->count(counter_of(read.status));
+      return false;
+    }
+    row = &*read.row;
   }
-  // Before it is read: what is served to others meanwhile is newer, and no reason to have nothing.
-  const auto newest = engine.newest(point->id_of(call));
-  reading row;
-  if (known == nullptr) {
-    row = read(point, call);
-    if (row.how == found::failed) point->count(tally::read_failed);
-    if (row.how == found::late) point->count(tally::read_late);
-    if (row.how == found::nothing) point->count(tally::not_found);
-    if (row.what) known = &*row.what;
+  const auto now = engine.clock->now();
+  if (const auto checked = check_row(point, call, *row, now, newest); checked != counter::live) {
+    point->count(checked);
+    return false;
   }
-  bool served = false;
-  if (known != nullptr) {
-    const auto now = engine.clock->now();
-    const auto verdict = judge(point, call, *known, now, newest);
-    served = verdict == tally::live;
-    if (served) serve(*point, call, *known, now, why);
-    else point->count(verdict);
-    if (served && believed != nullptr) *believed = *known;
-  }
-  if (point->meters) point->meters->recover(engine.clock->steady() - began);
+  serve(*point, call, *row, now, reason);
+  if (served_row != nullptr) *served_row = *row;
+  return true;
+}
+
+bool recover(const std::shared_ptr<point_core>& point, call_base& call, const cause& reason,
+             const entry* row, std::optional<entry>* served_row) {
+  if (call.key.empty()) return false;
+  const auto started = point->measure_start();
+  auto* scattered = call.gather();
+  const bool served = scattered != nullptr ? recover_slices(point, *scattered, reason)
+                                           : recover_row(point, call, reason, row, served_row);
+  if (point->meters) point->meters->recover(point->engine.clock->steady() - started);
   return served;
 }
 
-/// The recovered-answer hook sees everything, and cannot break anything: when it throws, what was recovered is served as it was.
-bool shown_to_hook(const point_core& point, call_base& call, bool served, const std::optional<entry>& found) {
+/// Runs the recovered hook. Returns whether there is an answer afterwards. If the hook throws, the
+/// recovered row is served unchanged.
+bool run_recovered_hook(const point_core& point, call_base& call, bool served,
+                        const std::optional<entry>& row) {
   const bool had_value = call.has_value();
   try {
-    call.recovered();
+    call.call_recovered_hook();
   } catch (...) {
-    point.count(tally::hook_failed);
-    point.warn("recovered", "the handler of recovered answers threw; what was recovered is served as it was", std::current_exception());
+    point.count(counter::hook_failed);
+    point.warn("recovered", "the recovered hook threw; the stored answer is served unchanged",
+               std::current_exception());
     call.make_empty();
-    if (served && had_value && found && found->payload) call.decode(*found->payload);
+    if (served && had_value && row && row->payload) call.decode(*row->payload);
     return served;
   }
-  if (call.has_value() && !served) call.from.from = origin::substitute;
+  if (call.has_value() && !served) call.provenance.origin = origin::substitute;
   return call.has_value() || (served && !had_value);
 }
 
-[[noreturn]] void leave(const point_core& point, tally how, const std::exception_ptr& error) {
-  point.count(how);
+[[noreturn]] void rethrow(const point_core& point, counter index, const std::exception_ptr& error) {
+  point.count(index);
   std::rethrow_exception(error);
 }
 
-/// Nothing to serve: the policy decides.
-void unserved(const point_core& point, call_base& call, const std::exception_ptr& error) {
-  call.from.from = origin::substitute;
+/// Applies the exception policy: there is nothing to serve.
+void apply_policy(const point_core& point, call_base& call, const std::exception_ptr& error) {
+  call.provenance.origin = origin::substitute;
   switch (point.policy) {
     case exception_policy::rethrow:
-      leave(point, tally::failed, error);
+      rethrow(point, counter::failed, error);
     case exception_policy::never_throw:
       try {
-        call.default_value();
+        call.set_default_value();
       } catch (...) {
         call.make_empty();
-        point.count(tally::hook_failed);
-        point.warn("default", "the default value could not be made; the answer is empty", std::current_exception());
+        point.count(counter::hook_failed);
+        point.warn("default", "the default_value hook threw; the answer is empty",
+                   std::current_exception());
       }
       break;
     case exception_policy::custom:
       try {
-        if (!call.unserved()) point.engine.options.unserved(point.name, call.from);
+        if (!call.call_unserved_hook()) point.engine.options.unserved(point.name, call.provenance);
       } catch (...) {
-        leave(point, tally::failed, std::current_exception());
+        rethrow(point, counter::failed, std::current_exception());
       }
       break;
   }
-  point.count(tally::substituted);
+  point.count(counter::substituted);
 }
 
 void invalidate(const point_core& point, call_base& call) noexcept {
   if (call.key.empty()) return;
-  if (auto* many = call.gather()) return invalidate_slices(point, *many);
+  if (auto* scattered = call.gather()) return invalidate_slices(point, *scattered);
   try {
-    const auto expires = point.expire_on(call, {.kind = result_kind::absent});
-    const entry gone{.name = point.effective_name,
-                     .key = call.key,
-                     .as_of = call.from.as_of,
-                     .expire_on = expires,
-                     .payload = {},
-                     .payload_class = {},
-                     .realm = call.realm};
-    point.engine.note(point.id_of(call), call.from.as_of);
-    point.writes->put(std::span<const entry>(&gone, 1));
+    const entry row = point.tombstone(call, point.effective_name, call.key);
+    point.engine.note_served(point.row_id(call), row.as_of);
+    point.write_store->put(std::span<const entry>(&row, 1));
   } catch (...) {
-    point.count(tally::store_failed);
-    point.warn("store", "an answer could not be declared gone", std::current_exception());
+    record_store_failure(point, "an answer could not be invalidated");
   }
 }
 
 }  // namespace
 
-void fail_with(const std::shared_ptr<point_core>& point, call_base& call, std::exception_ptr error, cause_code code, const entry* known,
-               std::optional<entry>* believed) {
-  if (point->meters) point->meters->exception(exception_type(error));
-  // What the engine itself threw is no business of the point's rules.
-  const auto what = code == cause_code::failed ? point->options.classify(error) : on_failure::recover;
-  if (what == on_failure::pass) leave(*point, tally::passed, error);
-  if (what == on_failure::invalidate) {
-    invalidate(*point, call);
-    leave(*point, tally::invalidated, error);
+void answer_failure(const std::shared_ptr<point_core>& point, call_base& call,
+                    std::exception_ptr error, cause_code code, shared_result* shared,
+                    const entry* row) {
+  if (shared != nullptr) {
+    shared->error = error;
+    shared->code = code;
   }
-  point->warn("failed", "a call failed and is answered from the store, if there is something", error);
+  if (point->meters) point->meters->exception(exception_type(error));
+  // The rules of the point apply to exceptions of the upstream, not to those of the engine.
+  const auto action =
+      code == cause_code::failed ? point->options.classify(error) : on_failure::recover;
+  if (action == on_failure::pass) rethrow(*point, counter::passed, error);
+  if (action == on_failure::invalidate) {
+    invalidate(*point, call);
+    rethrow(*point, counter::invalidated, error);
+  }
+  point->warn("failed", "a call failed; it is answered from the store if possible", error);
 
   call.make_empty();
-  call.from.why = cause(code, std::move(error));
-  std::optional<entry> row;
-  if (believed == nullptr && point->type.has_recovered) believed = &row;
-  bool served = recover(point, call, call.from.why, known, believed);
-  if (point->type.has_recovered) served = shown_to_hook(*point, call, served, *believed);
-  if (!served) return unserved(*point, call, call.from.why.error());
-  point->count(call.from.from == origin::substitute ? tally::substituted : tally::stale);
+  call.provenance.cause = cause(code, std::move(error));
+  std::optional<entry> own_row;
+  auto* served_row = shared != nullptr ? &shared->served : &own_row;
+  const bool copy_row = shared != nullptr || point->type.has_recovered;
+  bool served = recover(point, call, call.provenance.cause, row, copy_row ? served_row : nullptr);
+  if (point->type.has_recovered) served = run_recovered_hook(*point, call, served, *served_row);
+  if (!served) return apply_policy(*point, call, call.provenance.cause.error());
+  point->count(call.provenance.origin == origin::substitute ? counter::substituted
+                                                            : counter::stale);
 }
 
 namespace {
 
-/// At most one at a time for a key, and no more than the executor takes.
-void refresh(const std::shared_ptr<point_core>& point, call_base& served, std::shared_ptr<call_base> owned) {
+/// Starts a refresh on the executor, at most one at a time for each key.
+void refresh(const std::shared_ptr<point_core>& point, call_base& served,
+             std::shared_ptr<call_base> owned) {
   auto& engine = point->engine;
   auto id = flight_id(*point, served) + "#refresh";
-  auto seat = engine.flights.join(id);
-  if (!seat.leader) return;
+  auto joined = engine.shared_calls.join(id);
+  if (!joined.leader) return;
   try {
     if (!owned) {
-      owned = served.own();
+      owned = served.copy_with_arguments();
       owned->key = served.key;
       owned->realm = served.realm;
     }
     owned->now = served.now;
     owned->started = served.started;
-    owned->from = {.as_of = served.from.as_of};
-    const auto work = [point, owned, id, on = seat.on] {
+    owned->provenance = {.as_of = served.provenance.as_of};
+    const auto work = [point, owned, id, shared = joined.call] {
       auto code = cause_code::failed;
       const auto error = call_upstream(point, *owned, code);
       if (!error) keep(*point, *owned);
       else if (point->options.classify(error) == on_failure::invalidate) invalidate(*point, *owned);
-      point->count(error ? tally::refresh_failed : tally::refreshed);
-      point->late_running.fetch_sub(1, std::memory_order_relaxed);
-      point->engine.flights.land(id, on, {});
+      point->count(error ? counter::refresh_failed : counter::refreshed);
+      point->detached_calls.fetch_sub(1, std::memory_order_relaxed);
+      point->engine.shared_calls.finish(id, shared, {});
     };
     auto task = engine.in_this_context(work);
-    point->late_running.fetch_add(1, std::memory_order_relaxed);
+    point->detached_calls.fetch_add(1, std::memory_order_relaxed);
     if (engine.calls().post(std::move(task))) return;
-    point->late_running.fetch_sub(1, std::memory_order_relaxed);
+    point->detached_calls.fetch_sub(1, std::memory_order_relaxed);
   } catch (...) {
     point->warn("refresh", "a refresh could not be started", std::current_exception());
   }
-  point->count(tally::refresh_failed);
-  engine.flights.land(id, seat.on, {});
+  point->count(counter::refresh_failed);
+  engine.shared_calls.finish(id, joined.call, {});
 }
 
 }  // namespace
 
-bool serve_young(const std::shared_ptr<point_core>& point, call_base& call, std::shared_ptr<call_base> owned) {
-  const auto newest = point->engine.newest(point->id_of(call));
-  const auto row = read(point, call);
-  if (!row.what) return false;
+bool serve_before_call(const std::shared_ptr<point_core>& point, call_base& call,
+                       std::shared_ptr<call_base> owned) {
+  const auto newest = point->engine.newest_served(point->row_id(call));
+  const auto row = read_row(point, call).row;
+  if (!row) return false;
   const auto now = point->engine.clock->now();
-  if (judge(point, call, *row.what, now, newest) != tally::live) {
+  if (check_row(point, call, *row, now, newest) != counter::live) {
     call.make_empty();
     return false;
   }
-  // One from the future would stay young until its time has come.
-  const bool young = row.what->as_of <= point->engine.horizon(now) && now - row.what->as_of <= point->soft_expiry;
-  if (!young) refresh(point, call, std::move(owned));  // before serving: it wants the call as it started
-  serve(*point, call, *row.what, now, cause(young ? cause_code::fresh : cause_code::refreshing));
-  point->count(young ? tally::fresh : tally::stale);
+  // An entry from the future would stay fresh until its time has come.
+  const bool fresh =
+      row->as_of <= point->engine.horizon(now) && now - row->as_of <= point->soft_expiry;
+  if (!fresh) refresh(point, call, std::move(owned));  // before `serve` changes the provenance
+  serve(*point, call, *row, now, cause(fresh ? cause_code::fresh : cause_code::refreshing));
+  point->count(fresh ? counter::fresh : counter::stale);
   return true;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,63 +1,116 @@
-// How the engine is: health, and what is said and shown from time to time.
+#include "failover/report.hpp"
 
 #include "base/cron.hpp"
 #include "failover/point_core.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <utility>
 
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-point_status point_core::status() const {
-  return {.name = name,
-          .domain = options.domain,
-          .effective_name = effective_name,
-          .expiry = options.expiry.text(),
-          .payload_class = payload_class,
-          .enabled = options.enabled,
-          .breaker = breaker ? breaker->state(engine.clock->steady()) : breaker_state::closed,
-          .running = running(),
-          .numbers = tallies.numbers()};
+namespace {
+
+/// As engine_core::start, but without the context of this thread: reports are not part of a call.
+bool start_without_context(engine_core& engine, std::shared_ptr<store_work> state,
+                           executor::task work) {
+  return engine.reads().post(
+      [state = std::move(state), work = std::move(work)] { engine_core::run_here(*state, work); });
 }
 
-engine_health engine_core::health() noexcept {
+store_health health_of_store(engine_core& engine) {
+  if (!engine.reads_block) return engine.front_store->health();
+  struct health_check : store_work {
+    store_health health{};
+  };
+  const auto check = std::make_shared<health_check>();
+  const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
+  store_health unknown;
+  if (!start_without_context(engine, check, [check = check.get(), store = engine.front_store] {
+        check->health = store->health();
+      }))
+    unknown.problem = "no thread is free to ask the store";
+  else if (engine.wait_for(*check, deadline)) return std::move(check->health);
+  else unknown.problem = "the store did not answer within the read deadline";
+  return unknown;
+}
+
+using entry_counts = std::map<std::string, std::uint64_t, std::less<>>;
+
+/// The number of entries of each effective name, including expired ones, as far as the store
+/// answers within the read deadline. Empty if tenants have their own parts of the store, and if
+/// counting would take queries that engine_reports::count_entries does not allow.
+entry_counts count_entries(engine_core& engine) noexcept {
+  struct counting : store_work {
+    entry_counts counts{};
+  };
+  try {
+    if (engine.options.caller.tenant ||
+        (engine.reads_block && !engine.options.reports.count_entries))
+      return {};
+    std::set<std::string> names;
+    for (const auto& point : engine.all_points()) names.insert(point->effective_name);
+    const auto count = std::make_shared<counting>();
+    // Asks the store under the queue: the queue would write everything before it counts.
+    const executor::task work = [count = count.get(), names = std::move(names),
+                                 store = engine.base_store] {
+      for (const auto& name : names) {
+        const auto entries = store->count(place(name));
+        const std::scoped_lock lock(count->mutex);
+        if (count->abandoned) return;
+        count->counts[name] = entries;
+      }
+    };
+    if (!engine.reads_block) {
+      engine_core::run_here(*count, work);
+    } else {
+      const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
+      if (!start_without_context(engine, count, work)) return {};
+      (void)engine.wait_for(*count, deadline);
+    }
+    const std::scoped_lock lock(count->mutex);
+    return count->counts;
+  } catch (...) {
+    return {};
+  }
+}
+
+void log_point(const logger& log, const point_status& status) {
+  const auto& n = status.numbers;
+  const std::array<std::string, 8> texts{
+      std::to_string(n.started),      std::to_string(n.live),        std::to_string(n.stale),
+      std::to_string(n.substituted),  std::to_string(n.failed),      std::to_string(n.stored),
+      std::to_string(n.store_failed), std::to_string(status.running)};
+  log.write(log_level::info, "failover report",
+            {{"name", status.name},
+             {"domain", status.effective_name},
+             {"expiry", status.expiry},
+             {"breaker", to_string(status.breaker)},
+             {"calls", texts[0]},
+             {"live", texts[1]},
+             {"stale", texts[2]},
+             {"substituted", texts[3]},
+             {"failed", texts[4]},
+             {"stored", texts[5]},
+             {"store_failed", texts[6]},
+             {"running", texts[7]}});
+}
+
+}  // namespace
+
+engine_health health_of(engine_core& engine) noexcept {
   engine_health result;
   try {
-    const auto all = all_points();
-    result.points = all.size();
-    for (const auto& each : all) result.running += each->running();
-    result.regressions_possible = recents.evicted();
-    result.sink_failures = log.failures() + metrics->failures();
-    if (behind) {
-      const auto numbers = behind->numbers();
+    const auto points = engine.all_points();
+    result.points = points.size();
+    for (const auto& point : points) result.running += point->running();
+    result.regressions_possible = engine.served.evicted();
+    result.sink_failures = engine.log.failures() + engine.metrics->failures();
+    if (engine.write_queue) {
+      const auto numbers = engine.write_queue->numbers();
       result.unsaved = numbers.pending;
       result.oldest_unsaved = numbers.oldest;
       if (numbers.stalled) result.problem = "writes have been failing for some time";
     }
-    if (!reads_wait) {
-      result.store = front->health();
-    } else {
-      struct errand {
-        std::mutex mutex{};
-        std::condition_variable done{};
-        std::optional<store_health> how{};
-      };
-      const auto job = std::make_shared<errand>();
-      const auto deadline = clock->steady() + options.read_deadline;
-      const bool posted = reads().post([job, from = front] {
-        auto how = from->health();
-        const std::scoped_lock lock(job->mutex);
-        job->how = std::move(how);
-        job->done.notify_all();
-      });
-      std::unique_lock lock(job->mutex);
-      if (posted) (void)wait(lock, job->done, deadline, [&] { return job->how.has_value(); });
-      if (auto how = std::move(job->how)) result.store = *std::move(how);
-      else result.store.problem = posted ? "the store did not answer within the read deadline" : "no thread is free to ask the store";
-    }
+    result.store = health_of_store(engine);
     if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
     result.healthy = result.store.available && result.problem.empty();
   } catch (const std::exception& e) {
@@ -65,126 +118,73 @@ engine_health engine_core::health() noexcept {
     try {
       result.problem = e.what();
     } catch (...) {  // NOLINT(bugprone-empty-catch)
-      // No memory for the words; unhealthy it is.
+      // Out of memory: unhealthy without a text.
     }
   }
   return result;
 }
 
-std::map<std::string, std::uint64_t, std::less<>> engine_core::count_entries() noexcept {
-  struct errand {
-    std::mutex mutex{};
-    std::condition_variable done{};
-    std::map<std::string, std::uint64_t, std::less<>> counted{};
-    bool ended = false;
-    bool left = false;
+void write_report(engine_core& engine) {
+  const bool has_metrics = engine.options.metrics != nullptr;
+  const auto entries = has_metrics ? count_entries(engine) : entry_counts{};
+  for (const auto& point : engine.all_points()) {
+    const auto status = point->status();
+    if (point->meters) {
+      point->meters->gauges(status.breaker, status.numbers, status.running);
+      if (const auto count = entries.find(point->effective_name); count != entries.end())
+        point->meters->entries(count->second);
+    }
+    if (engine.log.listened()) log_point(engine.log, status);
+  }
+  if (!has_metrics) return;
+  const auto health = health_of(engine);
+  const auto set = [&](const char* name, double value, const char* help) {
+    engine.metrics->gauge(name, {}, help)->set(value);
   };
-  try {
-    if (options.tenant || (reads_wait && !options.count_entries)) return {};
-    std::set<std::string> names;
-    for (const auto& each : all_points()) names.insert(each->effective_name);
-    const auto job = std::make_shared<errand>();
-    // Past the queue: it would write all that waits before it counts.
-    const auto work = [job, names = std::move(names), from = through] {
-      std::unique_lock lock(job->mutex);
-      try {
-        for (const auto& name : names) {
-          lock.unlock();
-          const auto entries = from->count(place(name));
-          lock.lock();
-          if (job->left) return;
-          job->counted[name] = entries;
-        }
-      } catch (...) {  // NOLINT(bugprone-empty-catch)
-        // A gauge is not worth a word: health() says what the store has.
-      }
-      if (!lock.owns_lock()) lock.lock();
-      job->ended = true;
-      job->done.notify_all();
-    };
-    if (!reads_wait) {
-      work();
-      return job->counted;
-    }
-    const auto deadline = clock->steady() + options.read_deadline;
-    if (!reads().post(work)) return {};
-    std::unique_lock lock(job->mutex);
-    (void)wait(lock, job->done, deadline, [&] { return job->ended; });
-    job->left = true;
-    return job->counted;
-  } catch (...) {
-    return {};
-  }
+  set("holdfast_failover_healthy", health.healthy ? 1 : 0,
+      "1 when the store answers and writes get through");
+  set("holdfast_failover_unsaved", static_cast<double>(health.unsaved), "writes that wait");
+  set("holdfast_failover_oldest_unsaved_seconds",
+      std::chrono::duration<double>(health.oldest_unsaved).count(),
+      "how long the oldest write has waited");
+  set("holdfast_failover_regressions_possible", static_cast<double>(health.regressions_possible),
+      "keys that the table of recent ones had no room for");
+  set("holdfast_failover_sink_failures", static_cast<double>(health.sink_failures),
+      "times that the log or metrics sink threw");
 }
 
-void engine_core::report() {
-  const auto entries = options.metrics ? count_entries() : std::map<std::string, std::uint64_t, std::less<>>{};
-  for (const auto& each : all_points()) {
-    const auto status = each->status();
-    if (each->meters) {
-      each->meters->gauges(status.breaker, status.numbers, status.running);
-      if (const auto counted = entries.find(each->effective_name); counted != entries.end()) each->meters->entries(counted->second);
-    }
-    if (!log.listened()) continue;
-    const auto& n = status.numbers;
-    const std::array<std::string, 8> texts{std::to_string(n.started),      std::to_string(n.live),        std::to_string(n.stale),
-                                           std::to_string(n.substituted),  std::to_string(n.failed),      std::to_string(n.stored),
-                                           std::to_string(n.store_failed), std::to_string(status.running)};
-    log.write(log_level::info, "failover report",
-              {{"name", status.name},
-               {"domain", status.effective_name},
-               {"expiry", status.expiry},
-               {"breaker", to_string(status.breaker)},
-               {"calls", texts[0]},
-               {"live", texts[1]},
-               {"stale", texts[2]},
-               {"substituted", texts[3]},
-               {"failed", texts[4]},
-               {"stored", texts[5]},
-               {"store_failed", texts[6]},
-               {"running", texts[7]}});
-  }
-  if (!options.metrics) return;
-  const auto how = health();
-  metrics->gauge("holdfast_failover_healthy", {}, "1 when the store answers and writes get through")->set(how.healthy ? 1 : 0);
-  metrics->gauge("holdfast_failover_unsaved", {}, "writes that wait")->set(static_cast<double>(how.unsaved));
-  metrics->gauge("holdfast_failover_oldest_unsaved_seconds", {}, "how long the oldest write has waited")
-      ->set(std::chrono::duration<double>(how.oldest_unsaved).count());
-  metrics->gauge("holdfast_failover_regressions_possible", {}, "keys that the table of recent ones had no room for")
-      ->set(static_cast<double>(how.regressions_possible));
-  metrics->gauge("holdfast_failover_sink_failures", {}, "times that the log or metrics sink threw")
-      ->set(static_cast<double>(how.sink_failures));
-}
-
-void engine_core::report_later() noexcept {
-  if (closed.load(std::memory_order_acquire)) return;
+void schedule_report(engine_core& engine) noexcept {
+  if (engine.closed.load(std::memory_order_acquire)) return;
   try {
-    std::chrono::steady_clock::duration pause = options.report_every;
+    std::chrono::steady_clock::duration pause = engine.options.reports.every;
     std::optional<timestamp> due;
-    if (!options.report_cron.empty()) {
-      const auto now = clock->now();
-      due = cron::parse(options.report_cron).next(std::chrono::floor<std::chrono::seconds>(now));
+    if (!engine.options.reports.cron.empty()) {
+      const auto now = engine.clock->now();
+      due = cron::parse(engine.options.reports.cron)
+                .next(std::chrono::floor<std::chrono::seconds>(now));
       if (!due) return;
       pause = std::min<std::chrono::microseconds>(*due - now, longest_sleep_until_wall_time);
     }
     if (pause.count() == 0) return;
-    const bool taken = calls().post_after(pause, [self = weak_from_this(), due] {
+    const bool accepted = engine.calls().post_after(pause, [self = engine.weak_from_this(), due] {
       const auto core = self.lock();
       if (!core || core->closed.load(std::memory_order_acquire)) return;
-      if (due && core->clock->now() < *due) return core->report_later();
-      try {
-        core->report();
-      } catch (...) {  // NOLINT(bugprone-empty-catch)
-        // The next one may do better.
+      if (!due || core->clock->now() >= *due) {
+        try {
+          write_report(*core);
+        } catch (...) {  // NOLINT(bugprone-empty-catch)
+          // The next report may succeed.
+        }
       }
-      core->report_later();
+      schedule_report(*core);
     });
-    if (taken) return;
+    if (accepted) return;
   } catch (...) {  // NOLINT(bugprone-empty-catch)
-    // No memory, no thread: as if it had been refused.
+    // Out of memory, or no thread could be started: as if the executor had refused.
   }
-  log.write_limited("report", log_level::warning, "the executor has no room for the next report; the next call asks it again");
-  report_refused.store(true, std::memory_order_relaxed);
+  engine.log.write_limited("report", log_level::warning,
+                           "the executor is full; the next call schedules the next report");
+  engine.report_refused.store(true, std::memory_order_relaxed);
 }
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,38 +1,32 @@
 #pragma once
 
 #include <holdfast/failover/options.hpp>
-#include <holdfast/version.hpp>
 
-#include <chrono>
-#include <cstdint>
 #include <mutex>
-#include <optional>
 #include <random>
-#include <string>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-/// Decides whether a failed call is tried again, and when. A budget (a bucket of tokens: every call puts a part of one in, every retry takes
-/// one out) keeps an outage from being answered with several times the load; full jitter keeps callers from coming back together.
-/// Thread-safety: every function may be called from any thread.
+/// Decides whether and when a failed call is retried. A token bucket limits the extra load during
+/// an outage: every call adds `budget` tokens, every retry takes one. Full jitter spreads the
+/// retries. Thread-safety: every function may be called from any thread.
 class retry_plan {
  public:
   retry_plan(const retry_options& options, std::uint64_t seed);
 
+  /// Describes what is wrong with the options; empty if nothing is.
   [[nodiscard]] static std::string problem_of(const retry_options& options);
 
-  /// A call begins: its part goes into the bucket.
-  void called();
+  /// Adds the tokens of one call to the bucket.
+  void record_call();
 
   enum class refusal : std::uint8_t { none, attempts, budget };
   struct decision {
-    refusal why = refusal::none;  ///< none: try again after the pause
+    refusal refused_by = refusal::none;  ///< none: retry after the pause
     std::chrono::microseconds pause{};
   };
-  /// After attempt number `made` (the first is 1) failed.
-  [[nodiscard]] decision again(unsigned made);
-
-  [[nodiscard]] const retry_options& options() const noexcept { return options_; }
+  /// Decides after attempt number `attempt` failed. The first attempt is 1.
+  [[nodiscard]] decision next(unsigned attempt);
 
  private:
   const retry_options options_;
@@ -41,4 +35,4 @@ class retry_plan {
   std::mt19937_64 random_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,8 +1,13 @@
 #include "failover/type_name.hpp"
 
-#include <algorithm>
+#include <cxxabi.h>
 
-namespace HOLDFAST_NAMESPACE {
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <typeinfo>
+
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
 namespace {
 
@@ -12,7 +17,7 @@ bool is_identifier(std::string_view text) {
   });
 }
 
-/// The first argument of `std::vector<...>`; empty when it is none.
+/// The element type of `std::vector<...>`; empty for other types.
 std::string_view element_of(std::string_view printed) {
   for (const std::string_view prefix : {"std::vector<", "std::__1::vector<"}) {
     if (!printed.starts_with(prefix) || !printed.ends_with('>')) continue;
@@ -32,7 +37,8 @@ std::string_view element_of(std::string_view printed) {
 }  // namespace
 
 std::string default_class_name(std::string_view printed) {
-  if (printed.starts_with("std::basic_string<char") || printed.starts_with("std::__cxx11::basic_string<char") || printed == "std::string")
+  if (printed.starts_with("std::basic_string<char") ||
+      printed.starts_with("std::__cxx11::basic_string<char") || printed == "std::string")
     return "text";
   if (const auto element = element_of(printed); !element.empty()) {
     if (element == "std::byte") return "bytes";
@@ -40,7 +46,7 @@ std::string default_class_name(std::string_view printed) {
     return named.empty() ? named : named + "[]";
   }
   std::string name;
-  int depth = 0;  // of parentheses: what stands in them is the signature of an enclosing function
+  int depth = 0;  // of brackets, which contain the signature of an enclosing function
   std::string_view rest = printed;
   while (!rest.empty()) {
     std::size_t end = 0;
@@ -54,13 +60,14 @@ std::string default_class_name(std::string_view printed) {
     rest.remove_prefix(std::min(rest.size(), end + 2));
     const bool scope_only = piece.find_first_of("({") != std::string_view::npos;
     if (scope_only && !rest.empty()) {
-      name.clear();  // a local type: what encloses the function does not tell it apart for others
+      name.clear();  // a local type: omit the scope of its function
       continue;
     }
     if (!is_identifier(piece)) {
-      // Built-in types of several words.
-      if (name.empty() && rest.empty() &&
-          std::all_of(piece.begin(), piece.end(), [](char c) { return (c >= 'a' && c <= 'z') || c == ' '; })) {
+      // Built-in types with several words, such as `unsigned int`.
+      if (name.empty() && rest.empty() && std::all_of(piece.begin(), piece.end(), [](char c) {
+            return (c >= 'a' && c <= 'z') || c == ' ';
+          })) {
         std::string joined(piece);
         std::replace(joined.begin(), joined.end(), ' ', '_');
         return joined;
@@ -73,4 +80,20 @@ std::string default_class_name(std::string_view printed) {
   return name;
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+std::string exception_type(const std::exception_ptr& thrown) {
+  if (!thrown) return {};
+  const std::type_info* type = thrown.__cxa_exception_type();
+  if (type == nullptr) return "unknown";
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+  std::string name = status == 0 && demangled ? demangled.get() : type->name();
+  constexpr std::string_view versioned = "holdfast::v";
+  if (name.starts_with(versioned)) {
+    const auto end = name.find("::", versioned.size());
+    if (end != std::string::npos) name.erase(8, end - 8);  // "holdfast" has 8 letters
+  }
+  return name;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

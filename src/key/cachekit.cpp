@@ -1,51 +1,58 @@
 #include <holdfast/key/cachekit.hpp>
 
 #include "base/utf8.hpp"
-#include "key/digest.hpp"
-#include "key/messagepack_writer.hpp"
-#include "key/output.hpp"
+#include "key/call_digest.hpp"
 
 #include <algorithm>
 #include <array>
 
 namespace HOLDFAST_NAMESPACE::key {
 
+using namespace holdfast::detail::key;
+
 namespace {
 
 constexpr std::size_t max_key_code_points = 250;
 constexpr std::size_t kept_code_points = 50;
-constexpr std::size_t max_name = 200;
+constexpr std::size_t max_function_name = 200;
 
-void require_utf8(std::string_view text, const char* what) {
-  if (!is_utf8(text)) throw error(errc::ill_formed_text, std::string("the ") + what + " is not well-formed UTF-8", {.path = what});
+void require_utf8(std::string_view text, const char* option) {
+  if (!holdfast::detail::is_utf8(text))
+    throw error(errc::ill_formed_text, std::string("the ") + option + " is not well-formed UTF-8",
+                {.path = option});
 }
 
-/// Every code point outside [A-Za-z0-9_.] becomes `_`, runs of dots become one, and the first 200 characters count.
+/// Replaces every code point outside [A-Za-z0-9_.] by `_` and each run of dots by one dot, then
+/// keeps the first 200 characters.
 std::string sanitised(std::string_view name) {
   std::string result;
   for (const char c : name) {
-    const auto u = static_cast<unsigned char>(c);
-    if ((u & 0xC0U) == 0x80) continue;  // the rest of a character that is one `_` already
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    if (holdfast::detail::continues_code_point(c)) continue;
+    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         (c >= '0' && c <= '9') || c == '_' || c == '.';
     if (c == '.' && !result.empty() && result.back() == '.') continue;
-    result += plain ? c : '_';
+    result += allowed ? c : '_';
   }
-  if (result.size() > max_name) result.resize(max_name);
+  if (result.size() > max_function_name) result.resize(max_function_name);
   return result;
 }
 
 using code_entry = std::pair<std::string_view, std::string_view>;
 
-std::string_view code_in(std::span<const code_entry> table, std::string_view serializer) {
-  const auto found = std::find_if(table.begin(), table.end(), [&](const code_entry& each) { return each.first == serializer; });
-  return found == table.end() ? std::string_view() : found->second;
+/// Returns an empty text if the table does not contain the serializer.
+std::string_view find_code(std::span<const code_entry> table, std::string_view serializer) {
+  const auto entry = std::find_if(table.begin(), table.end(), [&](const code_entry& candidate) {
+    return candidate.first == serializer;
+  });
+  return entry == table.end() ? std::string_view() : entry->second;
 }
 
-std::string serializer_code(std::string_view serializer, dialect edition) {
-  static constexpr std::array<code_entry, 5> fixed{{{"std", "s"}, {"auto", "a"}, {"orjson", "o"}, {"arrow", "w"}, {"local", "l"}}};
-  if (edition == dialect::seed || edition == dialect::py_0_17) {
-    const auto known = std::span(fixed).first(edition == dialect::seed ? 4 : 5);
-    const auto code = code_in(known, serializer);
+std::string serializer_code(std::string_view serializer, dialect version) {
+  static constexpr std::array<code_entry, 5> py_0_17{
+      {{"std", "s"}, {"auto", "a"}, {"orjson", "o"}, {"arrow", "w"}, {"local", "l"}}};
+  if (version != dialect::current) {
+    const auto table = std::span(py_0_17).first(version == dialect::v1_0 ? 4 : 5);
+    const auto code = find_code(table, serializer);
     return std::string(code.empty() ? "s" : code);
   }
   static constexpr std::array<code_entry, 8> current{{{"default", "s"},
@@ -57,11 +64,11 @@ std::string serializer_code(std::string_view serializer, dialect edition) {
                                                       {"arrow", "w"},
                                                       {"local", "l"}}};
   if (serializer.empty())
-    throw error(errc::invalid_argument, "the serializer's name is empty; use std, or the name of yours", {.path = "serializer"});
-  const auto code = code_in(current, serializer);
-  if (!code.empty()) return std::string(code);
-  const auto digest = blake2b_16(serializer);
-  return "x" + to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
+    throw error(errc::invalid_argument,
+                "the serializer's name is empty; use std, or the name of your serializer",
+                {.path = "serializer"});
+  const auto code = find_code(current, serializer);
+  return code.empty() ? "x" + holdfast::detail::to_hex(blake2b_16(serializer)) : std::string(code);
 }
 
 }  // namespace
@@ -74,54 +81,52 @@ cachekit_keys::cachekit_keys(const cachekit_options& options) {
 
   if (!options.ns.empty()) pattern_.append("ns:").append(options.ns).append(":");
   const auto name = std::string(options.module) + "." + std::string(options.qualname);
-  pattern_.append("func:").append(options.dialect == dialect::seed ? name : sanitised(name)).append(":args:");
+  pattern_.append("func:")
+      .append(options.dialect == dialect::v1_0 ? name : sanitised(name))
+      .append(":args:");
   for (char& c : pattern_) {
     if (c == ' ' || c == '\n' || c == '\r') c = '_';
   }
-  hash_at_ = pattern_.size();
+  hash_offset_ = pattern_.size();
   pattern_.append(digest256_hex_length, '0')
       .append(options.integrity ? ":1" : ":0")
       .append(serializer_code(options.serializer, options.dialect));
-  shortened_ = count_code_points(pattern_) > max_key_code_points;
+  shortened_ = holdfast::detail::count_code_points(pattern_) > max_key_code_points;
 }
 
-std::string cachekit_keys::finish(const unsigned char* digest) const {
-  std::string whole = pattern_;
-  to_hex(digest, digest256_hex_length / 2, whole.data() + hash_at_);
-  if (!shortened_) return whole;
+std::string cachekit_keys::from_digest(const unsigned char* digest) const {
+  std::string full_key = pattern_;
+  holdfast::detail::to_hex(digest, digest256_hex_length / 2, full_key.data() + hash_offset_);
+  if (!shortened_) return full_key;
 
-  const auto hash = blake2b_256(whole);
-  std::string key = whole.substr(0, code_point_prefix(whole, kept_code_points));
+  const auto hash = blake2b_256(full_key);
+  std::string key = full_key.substr(0, holdfast::detail::prefix_size(full_key, kept_code_points));
   key += ':';
-  const auto kept = key.size();
-  key.resize(kept + 32);
-  to_hex(hash.data(), 16, key.data() + kept);
+  const auto hash_offset = key.size();
+  key.resize(hash_offset + 32);
+  holdfast::detail::to_hex(hash.data(), 16, key.data() + hash_offset);
   return key;
 }
 
-std::string cachekit_keys::make(detail::argument_writer write) const {
-  blake2b_256_stream hash;
-  output out = hash.sink();
-  messagepack_writer w(profile::cachekit_auto, out);
-  write(w);
-  return finish(hash.finish(out).data());
+std::string cachekit_keys::from_call(detail::argument_writer write) const {
+  return from_digest(hash_call(profile::cachekit_auto, write).data());
 }
 
-std::string cachekit_keys::of_bytes(std::string_view message_pack) const { return finish(blake2b_256(message_pack).data()); }
-
-std::string cachekit_keys::of(std::span<const value> args, std::span<const std::pair<std::string, value>> keywords) const {
-  return make([&](writer& w) { detail::write_call(w, args, keywords); });
+std::string cachekit_keys::from_bytes(std::string_view message_pack) const {
+  return from_digest(blake2b_256(message_pack).data());
 }
 
-hashed_key cachekit_keys::explain(std::span<const value> args, std::span<const std::pair<std::string, value>> keywords) const {
+std::string cachekit_keys::of(std::span<const value> args,
+                              std::span<const std::pair<std::string, value>> keywords) const {
+  return from_call([&](writer& w) { detail::write_call(w, args, keywords); });
+}
+
+hashed_key cachekit_keys::explain(std::span<const value> args,
+                                  std::span<const std::pair<std::string, value>> keywords) const {
   hashed_key result;
-  output out(result.message_pack);
-  messagepack_writer w(profile::cachekit_auto, out);
-  detail::write_call(w, args, keywords);
-  out.flush();
-  const auto digest = blake2b_256(result.message_pack);
-  result.args_hash = to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
-  result.key = finish(digest.data());
+  const auto digest = explain_call(
+      profile::cachekit_auto, [&](writer& w) { detail::write_call(w, args, keywords); }, result);
+  result.key = from_digest(digest.data());
   return result;
 }
 

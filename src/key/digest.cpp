@@ -1,4 +1,5 @@
-// The plain MD5 functions: EVP allocates and wipes a context for every key, which costs more than the hash itself.
+// Uses OpenSSL's older MD5 functions: EVP allocates and wipes a context for every key, which takes
+// longer than the hash itself.
 #define OPENSSL_API_COMPAT 10100
 
 #include "key/digest.hpp"
@@ -8,20 +9,24 @@
 #include <openssl/evp.h>
 #include <openssl/md5.h>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
 namespace {
 
-/// libsodium picks its fastest code only once it was initialised; without this BLAKE2b takes half as long again.
+/// libsodium selects its fastest code when it is initialised. Without it BLAKE2b takes 50 % longer.
 void ensure_sodium() {
   static const int ready = sodium_init();
-  if (ready < 0) throw error(errc::unavailable, "libsodium could not be initialised: no source of randomness; check /dev/urandom");
+  if (ready < 0)
+    throw error(errc::unavailable,
+                "libsodium could not be initialised: no source of randomness; check /dev/urandom");
 }
 
-const unsigned char* data_of(std::string_view bytes) noexcept { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+const unsigned char* data_of(std::string_view bytes) noexcept {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
-void require(bool good, const char* what) {
-  if (!good) throw error(errc::internal, std::string(what) + " failed");
+void require_success(int result, const char* function) {
+  if (result != 0) throw error(errc::internal, std::string(function) + " failed");
 }
 
 }  // namespace
@@ -44,20 +49,22 @@ void blake2b_256_stream::drain(void* self, std::string_view piece) {
 }
 
 digest256 blake2b_256_stream::finish(output& out) {
-  if (!out.drained()) return blake2b_256(out.gathered());
+  if (!out.drained()) return blake2b_256(out.buffered());
   out.flush();
   digest256 digest;
   crypto_generichash_final(&state_, digest.data(), digest.size());
   return digest;
 }
 
-digest128 blake2b_128(std::string_view a, std::string_view b, std::string_view key) {
+digest128 blake2b_128(std::string_view first, std::string_view second, std::string_view key) {
   ensure_sodium();
   digest128 digest;
   crypto_generichash_state state;
-  require(crypto_generichash_init(&state, key.empty() ? nullptr : data_of(key), key.size(), digest.size()) == 0, "BLAKE2b");
-  crypto_generichash_update(&state, data_of(a), a.size());
-  crypto_generichash_update(&state, data_of(b), b.size());
+  require_success(crypto_generichash_init(&state, key.empty() ? nullptr : data_of(key), key.size(),
+                                          digest.size()),
+                  "BLAKE2b");
+  crypto_generichash_update(&state, data_of(first), first.size());
+  crypto_generichash_update(&state, data_of(second), second.size());
   crypto_generichash_final(&state, digest.data(), digest.size());
   return digest;
 }
@@ -65,20 +72,25 @@ digest128 blake2b_128(std::string_view a, std::string_view b, std::string_view k
 std::array<unsigned char, 2> blake2b_16(std::string_view bytes) {
   ensure_sodium();
   std::array<unsigned char, 2> digest;
-  require(crypto_generichash(digest.data(), digest.size(), data_of(bytes), bytes.size(), nullptr, 0) == 0, "BLAKE2b with a 2-byte digest");
+  require_success(
+      crypto_generichash(digest.data(), digest.size(), data_of(bytes), bytes.size(), nullptr, 0),
+      "BLAKE2b with a 2-byte digest");
   return digest;
 }
 
 namespace {
 
-/// Asked once: a system may forbid MD5, and then we do not use it either.
+/// A system's policy may forbid MD5. The functions below would ignore that, so ask EVP once.
 void require_md5() {
   static const bool allowed = [] {
-    EVP_MD* const found = EVP_MD_fetch(nullptr, "MD5", nullptr);
-    EVP_MD_free(found);
-    return found != nullptr;
+    EVP_MD* const md5 = EVP_MD_fetch(nullptr, "MD5", nullptr);
+    EVP_MD_free(md5);
+    return md5 != nullptr;
   }();
-  if (!allowed) throw error(errc::unavailable, "the system's cryptographic policy has no MD5; choose row_hash::blake2b for this point");
+  if (!allowed)
+    throw error(
+        errc::unavailable,
+        "the system's cryptographic policy forbids MD5; choose row_hash::blake2b for this point");
 }
 
 MD5_CTX* context_of(void* bytes) noexcept { return static_cast<MD5_CTX*>(bytes); }
@@ -102,10 +114,4 @@ digest128 md5_stream::finish(output& out) {
   return digest;
 }
 
-std::string to_hex(std::string_view bytes) {
-  std::string text(bytes.size() * 2, '\0');
-  to_hex(data_of(bytes), bytes.size(), text.data());
-  return text;
-}
-
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -1,21 +1,26 @@
 #pragma once
 
+/// \file
+/// Orders and checks the entries of a map by their keys.
+
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
 
 #include <span>
 #include <string>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
-/// How a map's key appears in a path or a message: `"a"`, `7`, `true`.
-[[nodiscard]] std::string shown(const map_key& k);
+using namespace holdfast::key;
 
-/// Sorts entries as Python sorts the items of a dict: texts by code point, bytes bytewise, numbers and booleans by value.
-/// Fails on the writer when keys of two kinds cannot be compared, or one comes twice.
-void sort_entries(const writer& on, std::span<map_slot> slots);
+/// A map's key in a path or a message: `"a"`, `7`, `true`.
+[[nodiscard]] std::string describe(const map_key& k);
 
-/// Fails on the writer when a key comes twice. Leaves the order as it is.
-void refuse_duplicates(const writer& on, std::span<const map_slot> slots);
+/// Sorts entries as Python sorts the items of a dict: texts by code point, bytes bytewise, numbers
+/// and booleans by value. Calls `w.fail` if two keys cannot be compared, or if a key occurs twice.
+void sort_entries(const writer& w, std::span<map_slot> slots);
 
-}  // namespace HOLDFAST_NAMESPACE::key
+/// Calls `w.fail` if a key occurs twice. Does not change the order.
+void refuse_duplicates(const writer& w, std::span<const map_slot> slots);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -2,9 +2,11 @@
 
 #include <holdfast/key/small_call.hpp>
 
+#include "base/hex.hpp"
 #include "base/utf8.hpp"
 #include "key/digest.hpp"
 #include "key/map_order.hpp"
+#include "key/messages.hpp"
 #include "key/number_text.hpp"
 #include "key/path_text.hpp"
 #include "key/time_text.hpp"
@@ -13,14 +15,20 @@
 #include <bit>
 #include <cmath>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
 namespace {
 
 constexpr std::size_t max_array_bytes = 100'000;
-constexpr std::size_t max_array_bytes_in_all = 5'000'000;
+constexpr std::size_t max_total_array_bytes = 5'000'000;
 
-std::string_view as_text(std::span<const std::byte> bytes) noexcept { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+constexpr char null_marker = '\xc0';
+constexpr char false_marker = '\xc2';
+constexpr char true_marker = '\xc3';
+
+std::string_view as_text(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 }  // namespace
 
@@ -28,22 +36,25 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept { return {re
 
 void messagepack_writer::put_big_endian(unsigned char marker, std::uint64_t v, std::size_t width) {
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
-  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_big_endian(bytes, marker, v, width) - bytes)));
+  put({bytes, holdfast::key::detail::write_big_endian(bytes, marker, v, width)});
 }
 
 void messagepack_writer::put_unsigned(std::uint64_t v) {
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
-  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_unsigned(bytes, v) - bytes)));
+  put({bytes, holdfast::key::detail::write_unsigned(bytes, v)});
 }
 
 void messagepack_writer::put_negative(std::int64_t v) {
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
-  put(std::string_view(bytes, static_cast<std::size_t>(detail::write_negative(bytes, v) - bytes)));
+  put({bytes, holdfast::key::detail::write_negative(bytes, v)});
 }
 
-void messagepack_writer::put_float(double v) { put_big_endian(0xcb, std::bit_cast<std::uint64_t>(v), 8); }
+void messagepack_writer::put_float(double v) {
+  put_big_endian(0xcb, std::bit_cast<std::uint64_t>(v), 8);
+}
 
-void messagepack_writer::put_long_header(std::size_t count, unsigned char marker16, unsigned char marker32) {
+void messagepack_writer::put_long_header(std::size_t count, unsigned char marker16,
+                                         unsigned char marker32) {
   if (count <= 0xFFFF) put_big_endian(marker16, count, 2);
   else if (count <= 0xFFFFFFFF) put_big_endian(marker32, count, 4);
   else fail(errc::too_large, "more than 2^32 - 1 elements");
@@ -57,7 +68,7 @@ void messagepack_writer::put_text(std::string_view v) {
 }
 
 void messagepack_writer::put_checked_text(std::string_view v) {
-  if (!is_utf8(v)) fail(errc::ill_formed_text, "the text is not well-formed UTF-8; pass it as bytes, or repair it");
+  if (!is_utf8(v)) fail(errc::ill_formed_text, ill_formed_text_message);
   put_text(v);
 }
 
@@ -67,12 +78,11 @@ void messagepack_writer::put_bytes(std::string_view v) {
   put(v);
 }
 
-void messagepack_writer::begin_value(std::size_t levels_inside) {
-  next();
-  if (depth() + levels_inside > deepest_) {
-    fail(errc::too_deep, "nested deeper than " + std::to_string(deepest_) + " levels; flatten the value or hash the inner part first");
-  }
-  if (holding_back_ && inside() == frame_kind::set) sets_->open.back().elements.push_back(sets_->bytes.size());
+void messagepack_writer::begin_value(std::size_t inner_levels) {
+  count_value();
+  if (depth() + inner_levels > max_levels_) fail(errc::too_deep, too_deep_message(max_levels_));
+  if (buffering_ && current_frame() == frame_kind::set)
+    sets_->open.back().element_offsets.push_back(sets_->bytes.size());
 }
 
 std::string_view messagepack_writer::format_name() const noexcept {
@@ -99,15 +109,18 @@ void messagepack_writer::begin_keywords(std::span<map_slot> slots) {
   pop();
   push(frame_kind::keywords);
   if (rules_ != profile::cachekit_auto) {
-    at_key(slots.front().key);
-    fail(errc::invalid_argument, "an interop key has no keyword arguments; pass them at their declared position");
+    set_entry_key(slots.front().key);
+    fail(errc::invalid_argument,
+         "an interop key has no keyword arguments; pass them at their declared position");
   }
   sort_entries(*this, slots);
   put_map_header(slots.size());
 }
 
 void messagepack_writer::end_arguments() {
-  if (rules_ == profile::cachekit_auto && inside() == frame_kind::arguments) put_map_header(0);  // there were no keywords
+  // The call had no keyword arguments: write an empty map.
+  if (rules_ == profile::cachekit_auto && current_frame() == frame_kind::arguments)
+    put_map_header(0);
   pop();
 }
 
@@ -115,12 +128,12 @@ void messagepack_writer::end_arguments() {
 
 void messagepack_writer::null() {
   begin_value();
-  put(static_cast<char>(0xc0));
+  put(null_marker);
 }
 
 void messagepack_writer::boolean(bool v) {
   begin_value();
-  put(static_cast<char>(v ? 0xc3 : 0xc2));
+  put(v ? true_marker : false_marker);
 }
 
 void messagepack_writer::integer(std::int64_t v) {
@@ -140,21 +153,24 @@ void messagepack_writer::float64(double v) {
   begin_value();
   switch (rules_) {
     case profile::cachekit_auto:
-      put_float(v == 0 ? 0.0 : v);
-      break;  // -0.0 is 0.0; NaN keeps its bits
+      put_float(v == 0 ? 0.0 : v);  // -0.0 becomes 0.0; NaN keeps its bits
+      break;
     case profile::interop_args:
-      put_number_by_interop_rules(v);
+      put_interop_number(v);
       break;
     case profile::interop_value:
-      if (!std::isfinite(v)) fail(errc::not_finite, "NaN and infinities are not interop values; pass null or a text");
+      if (!std::isfinite(v))
+        fail(errc::not_finite, "NaN and infinities are not interop values; pass null or a text");
       put_float(v);
       break;
   }
 }
 
-void messagepack_writer::put_number_by_interop_rules(double v) {
-  if (!std::isfinite(v)) fail(errc::not_finite, "NaN and infinities cannot be part of an interop key; pass null or a text");
-  // A whole float is the integer: 2.0 and 2 are one key, since not every language can tell them apart.
+void messagepack_writer::put_interop_number(double v) {
+  if (!std::isfinite(v))
+    fail(errc::not_finite,
+         "NaN and infinities cannot be part of an interop key; pass null or a text");
+  // 2.0 and 2 give the same key, because some languages do not distinguish them.
   if (v == std::trunc(v)) {
     if (v >= 0 && v < 18446744073709551616.0) return put_unsigned(static_cast<std::uint64_t>(v));
     if (v < 0 && v >= -9223372036854775808.0) return put_negative(static_cast<std::int64_t>(v));
@@ -166,7 +182,7 @@ void messagepack_writer::character(char32_t v) {
   char encoded[4];  // NOLINT(*-avoid-c-arrays)
   const auto length = encode_utf8(v, encoded);
   begin_value();
-  if (length == 0) fail(errc::ill_formed_text, "not a Unicode character: a surrogate or beyond U+10FFFF");
+  if (length == 0) fail(errc::ill_formed_text, not_a_character_message);
   put_text({encoded, length});
 }
 
@@ -190,22 +206,22 @@ void messagepack_writer::decimal(std::string_view v) {
   begin_value();
   if (rules_ == profile::interop_value) unsupported("decimal");
   const auto canonical = decimal_text(v, decimal_rules::python);
-  if (!canonical) fail(errc::invalid_argument, "not a decimal number; expected digits like 1.10 or 1E-7");
+  if (!canonical) fail(errc::invalid_argument, not_a_decimal_message);
   put_text(*canonical);
 }
 
 void messagepack_writer::big_integer(std::string_view) {
   begin_value();
-  fail(errc::out_of_range, "integer out of 64-bit range; pass it as text");
+  fail(errc::out_of_range, big_integer_message);
 }
 
 void messagepack_writer::instant(const key::instant& v) {
   begin_value();
   const auto iso = iso_text(v);
-  if (!iso) fail(errc::out_of_range, "a time outside the years 1 to 9999");
+  if (!iso) fail(errc::out_of_range, "the time is outside the years 1 to 9999");
   if (rules_ == profile::interop_args) {
-    // Whole microseconds first, then one division: every SDK rounds alike.
-    return put_number_by_interop_rules(static_cast<double>(microseconds_since_epoch(v)) / 1e6);
+    // All SDKs round to whole microseconds first and then divide.
+    return put_interop_number(static_cast<double>(microseconds_since_epoch(v)) / 1e6);
   }
   if (rules_ == profile::interop_value) put_temporal("__datetime__", *iso);
   else put_text(*iso);
@@ -215,7 +231,7 @@ void messagepack_writer::date(const key::date& v) {
   begin_value();
   if (rules_ != profile::interop_value) unsupported("date");
   const auto iso = iso_text(v);
-  if (!iso) fail(errc::out_of_range, "a date outside the years 1 to 9999");
+  if (!iso) fail(errc::out_of_range, "the date is outside the years 1 to 9999");
   put_temporal("__date__", *iso);
 }
 
@@ -228,7 +244,7 @@ void messagepack_writer::time_of_day(const key::time_of_day& v) {
 void messagepack_writer::put_temporal(std::string_view marker, std::string_view iso) {
   put_map_header(2);
   put_text(marker);
-  put(static_cast<char>(0xc3));
+  put(true_marker);
   put_text("value");
   put_text(iso);
 }
@@ -239,16 +255,20 @@ void messagepack_writer::path(std::string_view v, key::path::flavour style) {
   put_checked_text(posix_text(v, style));
 }
 
-void messagepack_writer::array(array_value::element type, std::span<const std::byte> little_endian) {
-  begin_value(2);  // it is written as a list that holds a list
+void messagepack_writer::array(array_value::element type,
+                               std::span<const std::byte> little_endian) {
+  begin_value(2);  // an array is written as a list that contains a list
   if (rules_ != profile::cachekit_auto) unsupported("numeric array");
   if (little_endian.size() > max_array_bytes) {
-    fail(errc::too_large, "an array of " + std::to_string(little_endian.size()) + " bytes; at most " + std::to_string(max_array_bytes) +
-                              " may be part of a key, so hash it yourself or key by its name");
+    fail(errc::too_large, "the array has " + std::to_string(little_endian.size()) +
+                              " bytes; at most " + std::to_string(max_array_bytes) +
+                              " can be part of a key, so pass a hash or a name of it instead");
   }
   array_bytes_ += little_endian.size();
-  if (array_bytes_ > max_array_bytes_in_all) {
-    fail(errc::too_large, "the arrays of this call are more than " + std::to_string(max_array_bytes_in_all) + " bytes together");
+  if (array_bytes_ > max_total_array_bytes) {
+    fail(errc::too_large, "the arrays of this call have more than " +
+                              std::to_string(max_total_array_bytes) +
+                              " bytes in total; pass hashes or names of them instead");
   }
   static constexpr std::array<std::string_view, 4> names{"i32", "i64", "f32", "f64"};
   const auto index = static_cast<std::size_t>(type);
@@ -275,38 +295,42 @@ void messagepack_writer::end_list() { pop(); }
 void messagepack_writer::begin_set(std::size_t) {
   begin_value();
   if (rules_ == profile::cachekit_auto) {
-    fail(errc::unsupported_type, "a set cannot be part of a CacheKit auto-mode key, its order is not defined; pass a sorted list");
+    fail(errc::unsupported_type,
+         "a set cannot be part of a CacheKit auto-mode key, its order is not defined; pass a "
+         "sorted list");
   }
   if (rules_ == profile::interop_value) unsupported("set");
-  if (!sets_) sets_ = std::make_unique<held_sets>();
+  if (!sets_) sets_ = std::make_unique<buffered_sets>();
   sets_->open.push_back({sets_->bytes.size(), {}});
-  holding_back_ = true;
+  buffering_ = true;
   push(frame_kind::set);
 }
 
 void messagepack_writer::end_set() {
   pop();
-  std::string& bytes = sets_->bytes;
-  const open_set done = std::move(sets_->open.back());
+  const open_set set = std::move(sets_->open.back());
   sets_->open.pop_back();
-  holding_back_ = !sets_->open.empty();
+  buffering_ = !sets_->open.empty();
+
+  std::string& bytes = sets_->bytes;
   std::vector<std::string_view> elements;
-  elements.reserve(done.elements.size());
-  const std::string_view all(bytes);
-  for (std::size_t i = 0; i < done.elements.size(); ++i) {
-    const auto end = i + 1 < done.elements.size() ? done.elements[i + 1] : all.size();
-    elements.push_back(all.substr(done.elements[i], end - done.elements[i]));
+  elements.reserve(set.element_offsets.size());
+  const std::string_view buffered(bytes);
+  for (std::size_t i = 0; i < set.element_offsets.size(); ++i) {
+    const auto begin = set.element_offsets[i];
+    const auto end =
+        i + 1 < set.element_offsets.size() ? set.element_offsets[i + 1] : buffered.size();
+    elements.push_back(buffered.substr(begin, end - begin));
   }
-  // Sorted by encoded bytes, duplicates dropped: what is equal in the encoding is equal in every language.
+  // Elements with the same encoding are equal in every language.
   std::sort(elements.begin(), elements.end());
   elements.erase(std::unique(elements.begin(), elements.end()), elements.end());
 
   std::string sorted;
-  sorted.reserve(all.size() - done.begin);
+  sorted.reserve(buffered.size() - set.begin);
   for (const auto element : elements) sorted += element;
-  const auto count = elements.size();
-  bytes.resize(done.begin);
-  put_array_header(count);
+  bytes.resize(set.begin);
+  put_array_header(elements.size());
   put(sorted);
 }
 
@@ -315,8 +339,8 @@ void messagepack_writer::begin_map(std::span<map_slot> slots) {
   if (rules_ != profile::cachekit_auto) {
     for (const map_slot& slot : slots) {
       if (slot.key.type != map_key::kind::text) {
-        fail(errc::unsupported_type,
-             "the keys of a map in " + std::string(format_name()) + " must be text, and " + shown(slot.key) + " is not");
+        fail(errc::unsupported_type, "the keys of a map in " + std::string(format_name()) +
+                                         " must be text, and " + describe(slot.key) + " is not");
       }
     }
   }
@@ -326,18 +350,19 @@ void messagepack_writer::begin_map(std::span<map_slot> slots) {
 }
 
 void messagepack_writer::entry(const map_slot& slot) {
-  at_key(slot.key);
+  set_entry_key(slot.key);
   put_key(slot.key);
 }
 
 void messagepack_writer::put_key(const map_key& k) {
   switch (k.type) {
     case map_key::kind::null:
-      return put(static_cast<char>(0xc0));
+      return put(null_marker);
     case map_key::kind::boolean:
-      return put(static_cast<char>(k.truth ? 0xc3 : 0xc2));
+      return put(k.truth ? true_marker : false_marker);
     case map_key::kind::integer:
-      return k.integer < 0 ? put_negative(k.integer) : put_unsigned(static_cast<std::uint64_t>(k.integer));
+      return k.integer < 0 ? put_negative(k.integer)
+                           : put_unsigned(static_cast<std::uint64_t>(k.integer));
     case map_key::kind::unsigned_integer:
       return put_unsigned(k.unsigned_integer);
     case map_key::kind::float32:
@@ -351,13 +376,13 @@ void messagepack_writer::put_key(const map_key& k) {
     case map_key::kind::other:
       break;
   }
-  if (k.type_name == "big integer") fail(errc::out_of_range, "integer out of 64-bit range; pass it as text");
+  if (k.type_name == "big integer") fail(errc::out_of_range, big_integer_message);
   unsupported(std::string(k.type_name) + " as a map key");
 }
 
 void messagepack_writer::end_map() { pop(); }
 
-// ---- what only Java has
+// ---- types that only Java has
 
 void messagepack_writer::object(const key::object& v) {
   begin_value();
@@ -378,7 +403,8 @@ bool messagepack_writer::enumerator_by_text(const key::enumeration& v) {
     begin_value();
     unsupported("enum");
   }
-  // The reference looks at an enumerator that is also a float as a float first, and then cannot encode it, unless it is zero.
+  // CacheKit's reference treats an enumerator that is also a float as a float and cannot encode it,
+  // unless it is zero.
   const auto* number = v.underlying->if_is<double>();
   if (rules_ == profile::cachekit_auto && v.float_mixin && (number == nullptr || *number != 0)) {
     begin_value();
@@ -387,4 +413,4 @@ bool messagepack_writer::enumerator_by_text(const key::enumeration& v) {
   return false;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

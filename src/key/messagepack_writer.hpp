@@ -1,5 +1,8 @@
 #pragma once
 
+/// \file
+/// The encoder of CacheKit's keys and interop values.
+
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
 
@@ -9,21 +12,27 @@
 #include <string>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
-/// Which rules of CacheKit the bytes follow.
+using namespace holdfast::key;
+
+/// The rules of CacheKit that the encoder follows.
 enum class profile : std::uint8_t {
-  cachekit_auto,  ///< [args, kwargs]; floats stay floats; no sets
-  interop_args,   ///< one flat array; whole floats become integers; sets sorted
-  interop_value   ///< one document; floats as they are; times as marked maps
+  /// [args, kwargs]. Floats stay floats; sets are refused.
+  cachekit_auto,
+  /// An array of the arguments. Floats without a fraction become integers; sets are sorted.
+  interop_args,
+  /// One value. Floats stay floats; times are marked maps.
+  interop_value
 };
 
-/// Canonical MessagePack: every header in its shortest form, maps sorted by key, float64 only. Written here because the packaged
-/// libraries turn 1.0 into an integer or a float32, which would give keys that no other language makes.
+/// Writes canonical MessagePack: shortest headers, maps sorted by key, floats as float64. The
+/// available libraries turn 1.0 into an integer or a float32, which would give other keys than
+/// CacheKit's.
 class messagepack_writer final : public writer {
  public:
   messagepack_writer(profile rules, output& out) noexcept
-      : out_(out), rules_(rules), deepest_(rules == profile::cachekit_auto ? 510 : max_height) {}
+      : out_(out), rules_(rules), max_levels_(rules == profile::cachekit_auto ? 510 : max_height) {}
 
   void begin_arguments(std::size_t count) override;
   void begin_keywords(std::span<map_slot> slots) override;
@@ -66,23 +75,25 @@ class messagepack_writer final : public writer {
 
  private:
   struct open_set {
-    std::size_t begin;                  // in held_sets::bytes
-    std::vector<std::size_t> elements;  // where each one begins
+    std::size_t begin;                         // in buffered_sets::bytes
+    std::vector<std::size_t> element_offsets;  // in buffered_sets::bytes
   };
 
-  /// A set is sorted by its encoded elements, so it is held back until it is complete. Few calls have one.
-  struct held_sets {
+  /// A set is sorted by the bytes of its elements, so it is buffered until it is complete. The
+  /// buffer is allocated for the first set.
+  struct buffered_sets {
     std::vector<open_set> open{};
     std::string bytes{};
   };
 
-  void begin_value(std::size_t levels_inside = 0);
+  /// Counts the value and checks its depth, including `inner_levels` that it opens itself.
+  void begin_value(std::size_t inner_levels = 0);
   void put(char c) {
-    if (holding_back_) sets_->bytes.push_back(c);
+    if (buffering_) sets_->bytes.push_back(c);
     else out_.put(c);
   }
   void put(std::string_view piece) {
-    if (holding_back_) sets_->bytes.append(piece);
+    if (buffering_) sets_->bytes.append(piece);
     else out_.put(piece);
   }
   void put_big_endian(unsigned char marker, std::uint64_t v, std::size_t width);
@@ -101,16 +112,16 @@ class messagepack_writer final : public writer {
     else put_long_header(count, 0xde, 0xdf);
   }
   void put_bytes(std::string_view v);
-  void put_number_by_interop_rules(double v);
+  void put_interop_number(double v);
   void put_temporal(std::string_view marker, std::string_view iso);
   void put_key(const map_key& k);
 
   output& out_;
   profile rules_;
-  std::size_t deepest_;          // how many levels may be open around a value; 510 is where CacheKit's reference encoder stops
-  std::size_t array_bytes_ = 0;  // all numeric arrays of the call together
-  std::unique_ptr<held_sets> sets_{};
-  bool holding_back_ = false;  // a set is open
+  std::size_t max_levels_;       // of open containers; CacheKit's reference encoder stops at 510
+  std::size_t array_bytes_ = 0;  // of all numeric arrays of the call
+  std::unique_ptr<buffered_sets> sets_{};
+  bool buffering_ = false;  // a set is open
 };
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
 namespace {
+
+// ---- floating-point numbers
 
 struct digits_and_exponent {
   char digits[20];  // NOLINT(*-avoid-c-arrays)
@@ -16,10 +18,8 @@ struct digits_and_exponent {
   int exponent = 0;  // of the first digit
 };
 
-template <class Float>
-digits_and_exponent parse_scientific(const char* begin, const char* end) noexcept {
+digits_and_exponent parse_scientific(const char* p, const char* end) noexcept {
   digits_and_exponent result;
-  const char* p = begin;
   for (; p != end && *p != 'e'; ++p) {
     if (*p != '.') result.digits[result.count++] = *p;
   }
@@ -31,37 +31,40 @@ digits_and_exponent parse_scientific(const char* begin, const char* end) noexcep
   return result;
 }
 
-/// The shortest digits that read back as the same number. Where one digit would do, Java prints two if there are two that are closer
-/// and still read back (4.9E-324, not 5E-324).
+/// The shortest digits that give the same number when they are read back. Where one digit is
+/// enough, Java prints two if they are closer to the number: 4.9E-324, not 5E-324.
 template <class Float>
-digits_and_exponent shortest(Float magnitude) noexcept {
+digits_and_exponent shortest_digits(Float magnitude) noexcept {
   char text[40];  // NOLINT(*-avoid-c-arrays)
   auto end = std::to_chars(text, text + sizeof text, magnitude, std::chars_format::scientific).ptr;
-  auto result = parse_scientific<Float>(text, end);
+  auto result = parse_scientific(text, end);
   if (result.count == 1) {
     end = std::to_chars(text, text + sizeof text, magnitude, std::chars_format::scientific, 1).ptr;
-    Float back{};
-    if (std::from_chars(text, end, back).ec == std::errc{} && back == magnitude) result = parse_scientific<Float>(text, end);
+    Float read_back{};
+    if (std::from_chars(text, end, read_back).ec == std::errc{} && read_back == magnitude)
+      result = parse_scientific(text, end);
   }
   while (result.count > 1 && result.digits[result.count - 1] == '0') --result.count;
   return result;
 }
 
 template <class Float>
-std::size_t java_text_of(Float v, char* to) noexcept {
-  const auto literal = [to](std::string_view text) {
-    std::memcpy(to, text.data(), text.size());
+std::size_t java_text_of(Float v, char* out) noexcept {
+  const auto literal = [out](std::string_view text) {
+    std::memcpy(out, text.data(), text.size());
     return text.size();
   };
   if (std::isnan(v)) return literal("NaN");
   if (std::isinf(v)) return literal(v < 0 ? "-Infinity" : "Infinity");
   if (v == 0) return literal(std::signbit(v) ? "-0.0" : "0.0");
 
-  char* p = to;
+  char* p = out;
   if (v < 0) *p++ = '-';
-  const auto number = shortest(std::fabs(v));
+  const auto number = shortest_digits(std::fabs(v));
   const int exponent = number.exponent;
-  const auto digit = [&number](int i) { return i < static_cast<int>(number.count) ? number.digits[i] : '0'; };
+  const auto digit = [&number](int i) {
+    return i < static_cast<int>(number.count) ? number.digits[i] : '0';
+  };
   const int count = static_cast<int>(number.count);
 
   if (exponent >= -3 && exponent < 7) {
@@ -83,23 +86,40 @@ std::size_t java_text_of(Float v, char* to) noexcept {
     *p++ = 'E';
     p = std::to_chars(p, p + 5, exponent).ptr;
   }
-  return static_cast<std::size_t>(p - to);
+  return static_cast<std::size_t>(p - out);
 }
 
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+// ---- decimals
 
-bool starts_with_no_case(std::string_view text, std::string_view prefix) noexcept {
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr char to_lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
+
+/// `prefix` is in lower case.
+bool starts_with_ignoring_case(std::string_view text, std::string_view prefix) noexcept {
   return text.size() >= prefix.size() &&
-         std::equal(prefix.begin(), prefix.end(), text.begin(), [](char a, char b) { return a == lower(b); });
+         std::equal(prefix.begin(), prefix.end(), text.begin(),
+                    [](char a, char b) { return a == to_lower(b); });
+}
+
+/// Removes a sign from the front of the text. Returns `-` or nothing.
+std::string_view remove_sign(std::string_view& text) {
+  if (text.empty() || (text.front() != '-' && text.front() != '+')) return "";
+  const std::string_view sign = text.front() == '-' ? "-" : "";
+  text.remove_prefix(1);
+  return sign;
 }
 
 /// Python's special values: `inf`, `Infinity`, `nan`, `sNaN123`.
 std::optional<std::string> special_decimal(std::string_view sign, std::string_view text) {
-  if (text.size() == 3 && starts_with_no_case(text, "inf")) return std::string(sign) + "Infinity";
-  if (text.size() == 8 && starts_with_no_case(text, "infinity")) return std::string(sign) + "Infinity";
-  for (const auto& [prefix, name] : {std::pair<std::string_view, std::string_view>{"snan", "sNaN"}, {"nan", "NaN"}}) {
-    if (!starts_with_no_case(text, prefix)) continue;
+  if (text.size() == 3 && starts_with_ignoring_case(text, "inf"))
+    return std::string(sign) + "Infinity";
+  if (text.size() == 8 && starts_with_ignoring_case(text, "infinity"))
+    return std::string(sign) + "Infinity";
+  for (const auto& [prefix, name] :
+       {std::pair<std::string_view, std::string_view>{"snan", "sNaN"}, {"nan", "NaN"}}) {
+    if (!starts_with_ignoring_case(text, prefix)) continue;
     auto payload = text.substr(prefix.size());
     if (!std::all_of(payload.begin(), payload.end(), is_digit)) return std::nullopt;
     while (!payload.empty() && payload.front() == '0') payload.remove_prefix(1);
@@ -108,74 +128,62 @@ std::optional<std::string> special_decimal(std::string_view sign, std::string_vi
   return std::nullopt;
 }
 
-}  // namespace
-
-std::size_t java_text(double v, char* to) noexcept { return java_text_of(v, to); }
-std::size_t java_text(float v, char* to) noexcept { return java_text_of(v, to); }
-
-std::optional<std::string> decimal_text(std::string_view text, decimal_rules rules) {
-  std::string cleaned;
-  if (rules == decimal_rules::python) {
-    // Python takes white space around the number and underscores within it.
-    constexpr std::string_view white = " \t\n\v\f\r";
-    const auto first = std::min(text.find_first_not_of(white), text.size());
-    text = text.substr(first, text.find_last_not_of(white) + 1 - first);
-    if (text.find('_') != std::string_view::npos) {
-      cleaned = text;
-      std::erase(cleaned, '_');
-      text = cleaned;
-    }
-  }
-  std::string_view sign;
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) {
-    if (text.front() == '-') sign = "-";
-    text.remove_prefix(1);
-  }
-  if (rules == decimal_rules::python) {
-    if (auto special = special_decimal(sign, text)) return special;
-  }
-
-  std::string digits;  // the coefficient
+/// The number digits * 10^exponent.
+struct scaled_digits {
+  std::string digits;
   std::int64_t exponent = 0;
-  bool any = false;
-  std::size_t at = 0;
-  for (bool fraction = false; at < text.size(); ++at) {
-    const char c = text[at];
+};
+
+/// Reads `12.34e5`, without a sign. Returns nullopt if the text is not a decimal.
+std::optional<scaled_digits> parse_decimal(std::string_view text) {
+  scaled_digits result;
+  std::size_t length = 0;  // of the digits and the point
+  for (bool fraction = false; length < text.size(); ++length) {
+    const char c = text[length];
     if (c == '.' && !fraction) {
       fraction = true;
     } else if (is_digit(c)) {
-      any = true;
-      digits.push_back(c);
-      if (fraction) --exponent;
+      result.digits.push_back(c);
+      if (fraction) --result.exponent;
     } else {
       break;
     }
   }
-  if (!any) return std::nullopt;
-  if (at < text.size()) {
-    if (lower(text[at]) != 'e') return std::nullopt;
-    auto power_text = text.substr(at + 1);
+  if (result.digits.empty()) return std::nullopt;
+  if (length < text.size()) {
+    if (to_lower(text[length]) != 'e') return std::nullopt;
+    auto power_text = text.substr(length + 1);
     const bool plus = power_text.starts_with('+');
     if (plus) power_text.remove_prefix(1);
     if (power_text.empty() || (plus && !is_digit(power_text.front()))) return std::nullopt;
-    // An exponent of more digits would overflow the sum below; nobody's decimal library takes it either.
+    // More digits could overflow the sum below. The decimal libraries refuse them as well.
+    if (power_text.size() > 18) return std::nullopt;
     std::int64_t power = 0;
-    const auto [end, failed] = std::from_chars(power_text.data(), power_text.data() + power_text.size(), power);
-    if (failed != std::errc{} || end != power_text.data() + power_text.size() || power_text.size() > 18) return std::nullopt;
-    exponent += power;
+    const auto* const power_end = power_text.data() + power_text.size();
+    const auto [end, failed] =
+        std::from_chars(power_text.data(), power_text.data() + power_text.size(), power);
+    if (failed != std::errc{} || end != power_end) return std::nullopt;
+    result.exponent += power;
   }
-  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size() - 1));
-  if (rules == decimal_rules::java && digits == "0") sign = "";
+  result.digits.erase(0, std::min(result.digits.find_first_not_of('0'), result.digits.size() - 1));
+  return result;
+}
 
-  // The rule both libraries share: plain unless the exponent is positive or the first digit is more than six places behind the point.
+/// Both libraries print without an exponent, unless the exponent is positive or more than five
+/// zeros would follow the point.
+std::string format_decimal(std::string_view sign, const scaled_digits& number) {
+  const std::string& digits = number.digits;
   const auto count = static_cast<std::int64_t>(digits.size());
-  const std::int64_t adjusted = exponent + count - 1;
+  const std::int64_t adjusted = number.exponent + count - 1;  // exponent of the first digit
   std::string result(sign);
-  if (exponent <= 0 && adjusted >= -6) {
-    const std::int64_t point = count + exponent;  // digits before the point
-    if (exponent == 0) return result + digits;
-    if (point > 0) return result + digits.substr(0, static_cast<std::size_t>(point)) + "." + digits.substr(static_cast<std::size_t>(point));
-    return result + "0." + std::string(static_cast<std::size_t>(-point), '0') + digits;
+  if (number.exponent <= 0 && adjusted >= -6) {
+    if (number.exponent == 0) return result + digits;
+    const std::int64_t integer_digits = count + number.exponent;
+    if (integer_digits > 0) {
+      const auto point = static_cast<std::size_t>(integer_digits);
+      return result + digits.substr(0, point) + "." + digits.substr(point);
+    }
+    return result + "0." + std::string(static_cast<std::size_t>(-integer_digits), '0') + digits;
   }
   result += digits.front();
   if (count > 1) result += "." + digits.substr(1);
@@ -183,16 +191,39 @@ std::optional<std::string> decimal_text(std::string_view text, decimal_rules rul
   return result + std::to_string(adjusted < 0 ? -adjusted : adjusted);
 }
 
-std::optional<std::string> integer_text(std::string_view text) {
-  std::string sign;
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) {
-    if (text.front() == '-') sign = "-";
-    text.remove_prefix(1);
+}  // namespace
+
+std::size_t java_text(double v, char* out) noexcept { return java_text_of(v, out); }
+std::size_t java_text(float v, char* out) noexcept { return java_text_of(v, out); }
+
+std::optional<std::string> decimal_text(std::string_view text, decimal_rules rules) {
+  const bool python = rules == decimal_rules::python;
+  std::string without_underscores;
+  if (python) {
+    // Python accepts white space around a number and underscores in it.
+    constexpr std::string_view white_space = " \t\n\v\f\r";
+    const auto first = std::min(text.find_first_not_of(white_space), text.size());
+    text = text.substr(first, text.find_last_not_of(white_space) + 1 - first);
+    if (text.find('_') != std::string_view::npos) {
+      without_underscores = text;
+      std::erase(without_underscores, '_');
+      text = without_underscores;
+    }
   }
-  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return std::nullopt;
-  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
-  if (text == "0") sign.clear();
-  return sign + std::string(text);
+  const auto sign = remove_sign(text);
+  if (python) {
+    if (auto special = special_decimal(sign, text)) return special;
+  }
+  const auto number = parse_decimal(text);
+  if (!number) return std::nullopt;
+  return format_decimal(!python && number->digits == "0" ? "" : sign, *number);
 }
 
-}  // namespace HOLDFAST_NAMESPACE::key
+std::optional<std::string> integer_text(std::string_view text) {
+  const auto sign = remove_sign(text);
+  if (text.empty() || !std::all_of(text.begin(), text.end(), is_digit)) return std::nullopt;
+  text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
+  return std::string(text == "0" ? "" : sign) + std::string(text);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -1,23 +1,39 @@
 #pragma once
 
+/// \file
+/// A buffer between a writer and a hash or string.
+
 #include <holdfast/version.hpp>
 
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
-/// Bytes on their way to a hash or a string. They are gathered on the stack and passed on in large pieces, because a hash that is
-/// fed byte by byte costs a fifth more; what fits in the buffer never leaves it before the end, so that it can be hashed in one call.
+/// Collects bytes on the stack and passes them to a target in large pieces: a hash takes a fifth
+/// longer if it is fed byte by byte. Bytes that fit in the buffer stay there until `flush`, so that
+/// they can be hashed in one call.
 class output {
  public:
   using drain_function = void (*)(void* target, std::string_view piece);
 
   output(drain_function drain, void* target) noexcept : drain_(drain), target_(target) {}
   explicit output(std::string& target) noexcept
-      : drain_([](void* to, std::string_view piece) { static_cast<std::string*>(to)->append(piece); }), target_(&target) {}
+      : output([](void* text,
+                  std::string_view piece) { static_cast<std::string*>(text)->append(piece); },
+               &target) {}
+  explicit output(std::vector<std::byte>& target) noexcept
+      : output(
+            [](void* bytes, std::string_view piece) {
+              auto& vector = *static_cast<std::vector<std::byte>*>(bytes);
+              const auto added = std::as_bytes(std::span(piece));
+              vector.insert(vector.end(), added.begin(), added.end());
+            },
+            &target) {}
   output(const output&) = delete;
   output& operator=(const output&) = delete;
 
@@ -26,25 +42,19 @@ class output {
     buffer_[size_++] = c;
   }
   void put(std::string_view piece) {
-    if (piece.empty()) return;  // it may have no data, which memcpy must not be given
+    if (piece.empty()) return;  // data() may be null, which memcpy does not accept
     if (piece.size() > capacity - size_) return put_large(piece);
     std::memcpy(buffer_ + size_, piece.data(), piece.size());
     size_ += piece.size();
   }
-  /// Room for at most 16 bytes, of which `used` are then taken: for what is written in place.
-  [[nodiscard]] char* room() {
-    if (capacity - size_ < 16) flush();
-    return buffer_ + size_;
-  }
-  void used(std::size_t count) noexcept { size_ += count; }
 
-  /// What was not passed on yet.
-  [[nodiscard]] std::string_view gathered() const noexcept { return {buffer_, size_}; }
-  /// Whether anything was passed on.
+  /// The bytes that are still in the buffer.
+  [[nodiscard]] std::string_view buffered() const noexcept { return {buffer_, size_}; }
+  /// Whether the target has received anything.
   [[nodiscard]] bool drained() const noexcept { return drained_; }
   void flush() {
     if (size_ == 0) return;
-    drain_(target_, gathered());
+    drain_(target_, buffered());
     drained_ = true;
     size_ = 0;
   }
@@ -66,7 +76,7 @@ class output {
   void* target_;
   std::size_t size_ = 0;
   bool drained_ = false;
-  char buffer_[capacity];  // NOLINT(*-avoid-c-arrays): deliberately not initialised
+  char buffer_[capacity];  // NOLINT(*-avoid-c-arrays): not initialised on purpose
 };
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
 namespace {
 
-/// The anchor (drive and root) and what comes after it.
+/// A path, split into its anchor (drive and root) and the rest.
 struct split_path {
   std::string drive;
   std::string root;
@@ -15,40 +15,49 @@ struct split_path {
 
 split_path split_posix(std::string_view text) {
   const auto slashes = std::min(text.find_first_not_of('/'), text.size());
-  // Exactly two leading slashes are the system's own business and are kept; three or more mean one.
+  // POSIX gives exactly two leading slashes a meaning of their own; three or more mean one.
   const std::string root = slashes == 0 ? "" : slashes == 2 ? "//" : "/";
   return {"", root, text.substr(slashes)};
 }
 
-constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_letter(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
-/// `text` has backslashes only.
+/// The length of `\\server\share` at the front of the text, or 0 if server or share is missing. The
+/// first two characters are not checked.
+std::size_t share_length(std::string_view text) {
+  if (text.size() > 2 && text[2] == '\\') return 0;
+  const auto server_end = text.find('\\', 2);
+  if (server_end == std::string_view::npos) return 0;
+  const auto share_end = text.find('\\', server_end + 1);
+  return share_end == server_end + 1 ? 0 : std::min(share_end, text.size());
+}
+
+/// `text` contains backslashes only.
 split_path split_windows(std::string_view text) {
   std::string prefix;
+  bool extended_share = false;
   if (text.starts_with(R"(\\?\)")) {  // an extended path: \\?\C:\ or \\?\UNC\server\share
     prefix = text.substr(0, 4);
     text.remove_prefix(4);
     if (text.starts_with("UNC\\")) {
       prefix += "UNC";
-      text.remove_prefix(2);  // leaves `C\server\share`: its first character is stood in for by a slash below
+      extended_share = true;
+      // Leaves `C\server\share`, as long as `\\server\share`. Its first character is not used.
+      text.remove_prefix(2);
     }
   }
-  const bool extended_share = prefix.size() == 7;
-  const bool share_like = extended_share || (text.size() >= 2 && text[0] == '\\' && text[1] == '\\');
-  if (share_like && !(text.size() > 2 && text[2] == '\\')) {
-    const auto server_end = text.find('\\', 2);
-    if (server_end != std::string_view::npos) {
-      auto share_end = text.find('\\', server_end + 1);
-      if (share_end != server_end + 1) {
-        share_end = std::min(share_end, text.size());
-        const auto drive = prefix.empty() ? std::string(text.substr(0, share_end)) : prefix + std::string(text.substr(1, share_end - 1));
-        return {drive, "\\", text.substr(std::min(share_end + 1, text.size()))};
-      }
+  if (extended_share || text.starts_with("\\\\")) {
+    if (const auto length = share_length(text)) {
+      const auto drive = prefix.empty() ? std::string(text.substr(0, length))
+                                        : prefix + std::string(text.substr(1, length - 1));
+      return {drive, "\\", text.substr(std::min(length + 1, text.size()))};
     }
   }
   std::string drive = prefix;
   if (extended_share) {
-    // Not a share after all: what is left begins with the slash that the server's name stood behind.
+    // Without a server and a share, `text` begins with `C\`. Skip both and all slashes after them.
     return {drive, "\\", text.substr(std::min(text.find_first_not_of('\\', 1), text.size()))};
   }
   if (text.size() >= 2 && text[1] == ':' && is_letter(text[0])) {
@@ -63,11 +72,11 @@ split_path split_windows(std::string_view text) {
 
 std::string posix_text(std::string_view path, path::flavour flavour) {
   const bool windows = flavour == path::flavour::windows;
-  std::string turned;
+  std::string with_backslashes;
   if (windows) {
-    turned = path;
-    std::replace(turned.begin(), turned.end(), '/', '\\');
-    path = turned;
+    with_backslashes = path;
+    std::replace(with_backslashes.begin(), with_backslashes.end(), '/', '\\');
+    path = with_backslashes;
   }
   const char separator = windows ? '\\' : '/';
   const auto parts = windows ? split_windows(path) : split_posix(path);
@@ -88,4 +97,4 @@ std::string posix_text(std::string_view path, path::flavour flavour) {
   return result;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -1,8 +1,8 @@
 #include "key/text_writer.hpp"
 
 #include "base/utf8.hpp"
-#include "key/digest.hpp"
 #include "key/map_order.hpp"
+#include "key/messages.hpp"
 #include "key/number_text.hpp"
 #include "key/time_text.hpp"
 
@@ -10,18 +10,22 @@
 #include <charconv>
 #include <cstring>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
-// The escapes. Each begins with a backslash, which a text can only contain doubled, so that none can be forged.
 namespace {
+
+/// The text of a call without arguments.
 constexpr std::string_view no_arguments = "NO-ARG";
+
+// The marks of style `escaped` begin with a backslash. Inside a text a backslash is doubled, so a
+// text cannot contain a mark.
 constexpr std::string_view null_mark = "\\0";
 constexpr std::string_view empty_text_mark = "\\e";
-constexpr std::string_view plain_list_mark = "\\-";  // an argument that is a list, where that would not show otherwise
+constexpr std::string_view list_mark = "\\-";  // for an empty list and for [null]
 constexpr std::string_view nested_begin = "\\[";
 constexpr std::string_view nested_end = "\\]";
 
-/// Which characters a text must escape, by their code.
+/// The characters that a text must escape.
 using special_set = std::array<bool, 256>;
 constexpr special_set specials_of(std::string_view characters) {
   special_set set{};
@@ -30,6 +34,7 @@ constexpr special_set specials_of(std::string_view characters) {
 }
 constexpr special_set segment_specials = specials_of(":,\\");
 constexpr special_set string_form_specials = specials_of(":,\\={}[]");
+
 }  // namespace
 
 // ---- the call
@@ -46,10 +51,10 @@ void text_writer::begin_keywords(std::span<map_slot>) {
 void text_writer::end_arguments() { pop(); }
 
 void text_writer::begin_value() {
-  next();
+  count_value();
   lone_element_ = false;
-  const bool first = position() == 1;
-  switch (inside()) {
+  const bool first = value_count() == 1;
+  switch (current_frame()) {
     case frame_kind::arguments:
       if (!first) out_.put(':');
       break;
@@ -74,7 +79,7 @@ void text_writer::put_null() {
 void text_writer::null() {
   const bool lone = lone_element_;
   begin_value();
-  if (lone && escaped_) out_.put(plain_list_mark);  // the list [null] is not null
+  if (lone && escaped_) out_.put(list_mark);  // the list [null] is not null
   put_null();
 }
 
@@ -113,7 +118,7 @@ void text_writer::character(char32_t v) {
   char encoded[4];  // NOLINT(*-avoid-c-arrays)
   const auto length = encode_utf8(v, encoded);
   begin_value();
-  if (length == 0) fail(errc::ill_formed_text, "not a Unicode character: a surrogate or beyond U+10FFFF");
+  if (length == 0) fail(errc::ill_formed_text, not_a_character_message);
   put_text({encoded, length});
 }
 
@@ -123,7 +128,7 @@ void text_writer::text(std::string_view v) {
 }
 
 void text_writer::put_text(std::string_view v) {
-  if (!is_utf8(v)) fail(errc::ill_formed_text, "the text is not well-formed UTF-8; pass it as bytes, or repair it");
+  if (!is_utf8(v)) fail(errc::ill_formed_text, ill_formed_text_message);
   if (escaped_) put_escaped(v);
   else out_.put(v);
 }
@@ -137,7 +142,7 @@ void text_writer::put_escaped(std::string_view v) {
     if (!specials[static_cast<unsigned char>(v[i])]) continue;
     out_.put(v.substr(written, i - written));
     out_.put('\\');
-    written = i;  // the character itself goes with what follows it
+    written = i;  // the character itself is written with the text after it
   }
   out_.put(v.substr(written));
 }
@@ -150,7 +155,7 @@ void text_writer::uuid(const key::uuid& v) {
 void text_writer::decimal(std::string_view v) {
   begin_value();
   const auto canonical = decimal_text(v, decimal_rules::java);
-  if (!canonical) fail(errc::invalid_argument, "not a decimal number; expected digits like 1.10 or 1E-7");
+  if (!canonical) fail(errc::invalid_argument, not_a_decimal_message);
   out_.put(*canonical);
 }
 
@@ -164,7 +169,7 @@ void text_writer::big_integer(std::string_view digits) {
 void text_writer::instant(const key::instant& v) {
   begin_value();
   const auto text = java_text(v);
-  if (!text) fail(errc::out_of_range, "a time outside the years -32767 to 32767");
+  if (!text) fail(errc::out_of_range, "the time is outside the years -32767 to 32767");
   out_.put(*text);
 }
 
@@ -186,17 +191,17 @@ void text_writer::open_sequence(frame_kind kind, std::size_t count) {
   if (in_string_form()) {
     out_.put('[');
   } else if (escaped_) {
-    if (inside() != frame_kind::arguments) out_.put(nested_begin);
-    else if (count == 0) out_.put(plain_list_mark);
+    if (current_frame() != frame_kind::arguments) out_.put(nested_begin);
+    else if (count == 0) out_.put(list_mark);
   }
-  lone_element_ = count == 1 && !in_string_form() && inside() == frame_kind::arguments;
+  lone_element_ = count == 1 && !in_string_form() && current_frame() == frame_kind::arguments;
   push(kind);
 }
 
 void text_writer::close_sequence() {
   pop();
   if (in_string_form()) out_.put(']');
-  else if (escaped_ && inside() != frame_kind::arguments) out_.put(nested_end);
+  else if (escaped_ && current_frame() != frame_kind::arguments) out_.put(nested_end);
 }
 
 void text_writer::begin_list(std::size_t count) { open_sequence(frame_kind::list, count); }
@@ -204,24 +209,24 @@ void text_writer::end_list() { close_sequence(); }
 void text_writer::begin_set(std::size_t count) { open_sequence(frame_kind::set, count); }
 void text_writer::end_set() { close_sequence(); }
 
-void text_writer::refuse_array_in_string_form(std::string_view what) const {
-  if (in_string_form()) unsupported(std::string(what) + " inside a map or an Optional");
+void text_writer::refuse_in_string_form(std::string_view type_name) const {
+  if (in_string_form()) unsupported(std::string(type_name) + " inside a map or an Optional");
 }
 
-/// A Java byte[]: its elements are signed.
+/// Bytes are a Java byte[], whose elements are signed.
 void text_writer::bytes(std::span<const std::byte> v) {
-  refuse_array_in_string_form("bytes");
+  refuse_in_string_form("bytes");
   open_sequence(frame_kind::list, v.size());
   for (const std::byte b : v) integer(static_cast<std::int8_t>(b));
   close_sequence();
 }
 
 void text_writer::array(array_value::element type, std::span<const std::byte> little_endian) {
-  refuse_array_in_string_form("array");
-  const auto each = [&]<class Element>(Element element) {
+  refuse_in_string_form("array");
+  const auto write_elements = [&]<class Element>(Element element) {
     open_sequence(frame_kind::list, little_endian.size() / sizeof element);
-    for (std::size_t at = 0; at + sizeof element <= little_endian.size(); at += sizeof element) {
-      std::memcpy(&element, little_endian.data() + at, sizeof element);
+    for (std::size_t i = 0; i + sizeof element <= little_endian.size(); i += sizeof element) {
+      std::memcpy(&element, little_endian.data() + i, sizeof element);
       begin_value();
       put_number(element);
     }
@@ -229,13 +234,13 @@ void text_writer::array(array_value::element type, std::span<const std::byte> li
   };
   switch (type) {
     case array_value::element::i32:
-      return each(std::int32_t{});
+      return write_elements(std::int32_t{});
     case array_value::element::i64:
-      return each(std::int64_t{});
+      return write_elements(std::int64_t{});
     case array_value::element::f32:
-      return each(float{});
+      return write_elements(float{});
     case array_value::element::f64:
-      return each(double{});
+      return write_elements(double{});
   }
 }
 
@@ -244,14 +249,14 @@ void text_writer::array(array_value::element type, std::span<const std::byte> li
 void text_writer::begin_map(std::span<map_slot> slots) {
   begin_value();
   refuse_duplicates(*this, slots);
-  ++string_form_;
+  ++string_form_depth_;
   out_.put('{');
   push(frame_kind::map);
 }
 
 void text_writer::entry(const map_slot& slot) {
-  at_key(slot.key);
-  if (position() != 0) out_.put(", ");
+  set_entry_key(slot.key);
+  if (value_count() != 0) out_.put(", ");
   const map_key& k = slot.key;
   switch (k.type) {
     case map_key::kind::null:
@@ -287,21 +292,21 @@ void text_writer::entry(const map_slot& slot) {
 
 void text_writer::end_map() {
   pop();
-  --string_form_;
+  --string_form_depth_;
   out_.put('}');
 }
 
 void text_writer::begin_optional(bool has_item) {
   begin_value();
-  ++string_form_;
+  ++string_form_depth_;
   out_.put(has_item ? std::string_view("Optional[") : std::string_view("Optional.empty"));
   push(frame_kind::optional);
 }
 
 void text_writer::end_optional() {
-  const bool had_item = position() != 0;
+  const bool had_item = value_count() != 0;
   pop();
-  --string_form_;
+  --string_form_depth_;
   if (had_item) out_.put(']');
 }
 
@@ -313,17 +318,20 @@ void text_writer::object_identity(const key::object_identity& v) {
   begin_value();
   if (escaped_) {
     fail(errc::unsupported_type, "an object of type '" + v.class_name +
-                                     "' has no stable text form; give it one, use a custom key generator, or choose style exact");
+                                     "' has no stable text form; give it one, use a custom key "
+                                     "generator, or choose style exact");
   }
   if (on_unstable_ != nullptr && *on_unstable_) (*on_unstable_)(v.class_name);
-  if (!is_utf8(v.class_name)) fail(errc::ill_formed_text, "the class name is not well-formed UTF-8");
+  if (!is_utf8(v.class_name))
+    fail(errc::ill_formed_text, "the class name is not well-formed UTF-8");
   out_.put(v.class_name);
   out_.put('@');
   char text[16];  // NOLINT(*-avoid-c-arrays)
-  const auto end = std::to_chars(text, text + sizeof text, static_cast<std::uint32_t>(v.hash), 16).ptr;
+  const auto end =
+      std::to_chars(text, text + sizeof text, static_cast<std::uint32_t>(v.hash), 16).ptr;
   out_.put(std::string_view(text, static_cast<std::size_t>(end - text)));
 }
 
 bool text_writer::enumerator_by_text(const key::enumeration&) { return true; }
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -1,5 +1,8 @@
 #pragma once
 
+/// \file
+/// The writer of the failover scheme.
+
 #include <holdfast/key/failover.hpp>
 #include <holdfast/key/writer.hpp>
 #include <holdfast/version.hpp>
@@ -8,17 +11,22 @@
 
 #include <functional>
 
-namespace HOLDFAST_NAMESPACE::key {
+namespace HOLDFAST_NAMESPACE::detail::key {
 
-/// The raw text of the failover scheme, in both styles. Append-only: a long text streams into the hash.
+using namespace holdfast::key;
+
+/// Writes the raw text of the failover scheme, in both styles. It only appends, so that a long text
+/// can be hashed while it is written.
 ///
-/// Two forms. In the *segment* form (arguments, lists) elements are joined with `:` and `,`. Inside a map or an Optional the *string*
-/// form of Java's toString takes over: `{a=1, b=[1, 2]}`.
+/// The text has two forms:
+/// - the segment form of arguments and lists: elements joined with `:` and `,`;
+/// - the string form of Java's toString, inside a map or an Optional: `{a=1, b=[1, 2]}`.
 class text_writer final : public writer {
  public:
   /// `on_unstable` may be null.
-  text_writer(style how, output& out, const std::function<void(std::string_view)>* on_unstable) noexcept
-      : out_(out), escaped_(how == style::escaped), on_unstable_(on_unstable) {}
+  text_writer(key::style style, output& out,
+              const std::function<void(std::string_view)>* on_unstable) noexcept
+      : out_(out), escaped_(style == key::style::escaped), on_unstable_(on_unstable) {}
 
   void begin_arguments(std::size_t count) override;
   void begin_keywords(std::span<map_slot> slots) override;
@@ -68,14 +76,14 @@ class text_writer final : public writer {
   void put_number(Number v);
   void open_sequence(frame_kind kind, std::size_t count);
   void close_sequence();
-  void refuse_array_in_string_form(std::string_view what) const;
-  [[nodiscard]] bool in_string_form() const noexcept { return string_form_ != 0; }
+  void refuse_in_string_form(std::string_view type_name) const;
+  [[nodiscard]] bool in_string_form() const noexcept { return string_form_depth_ != 0; }
 
   output& out_;
   bool escaped_;
-  bool lone_element_ = false;    // the next value is the only element of a list that is an argument
-  std::size_t string_form_ = 0;  // how many maps and Optionals are open
+  bool lone_element_ = false;  // the next value is the only element of a list that is an argument
+  std::size_t string_form_depth_ = 0;  // number of open maps and Optionals
   const std::function<void(std::string_view)>* on_unstable_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::key
+}  // namespace HOLDFAST_NAMESPACE::detail::key

@@ -1,6 +1,7 @@
 #include <holdfast/key/writer.hpp>
 
 #include "key/map_order.hpp"
+#include "key/messages.hpp"
 #include "key/number_text.hpp"
 
 #include <algorithm>
@@ -9,66 +10,71 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
+using namespace holdfast::detail::key;
+
 writer::~writer() = default;
 
 std::string writer::path_to_value() const {
+  constexpr std::size_t max_path_size = 400;
   if (depth_ == 0) return "value";
   std::string path;
-  if (frames_[0].kind != frame_kind::arguments && frames_[0].kind != frame_kind::keywords) path = "value";
+  if (frames_[0].kind != frame_kind::arguments && frames_[0].kind != frame_kind::keywords)
+    path = "value";
   for (std::size_t i = 0; i < depth_; ++i) {
-    const frame& at = frames_[i];
-    const auto index = "[" + std::to_string(at.index == 0 ? 0 : at.index - 1) + "]";
-    switch (at.kind) {
+    const frame& f = frames_[i];
+    const auto index = "[" + std::to_string(f.index == 0 ? 0 : f.index - 1) + "]";
+    switch (f.kind) {
       case frame_kind::arguments:
         path += "args" + index;
         break;
       case frame_kind::keywords:
-        path += at.key != nullptr ? "kwargs[" + shown(*at.key) + "]" : "kwargs";
+        path += f.key != nullptr ? "kwargs[" + describe(*f.key) + "]" : "kwargs";
         break;
       case frame_kind::list:
       case frame_kind::set:
         path += index;
         break;
       case frame_kind::map:
-        path += ".items[" + (at.key != nullptr ? shown(*at.key) : "") + "]";
+        path += ".items[" + (f.key != nullptr ? describe(*f.key) : "") + "]";
         break;
       case frame_kind::optional:
         path += ".value";
         break;
     }
-    // A path of hundreds of levels helps nobody.
-    if (path.size() > 400 && i + 1 < depth_) return path + "...";
+    if (path.size() > max_path_size && i + 1 < depth_) return path + "...";
   }
   return path;
 }
 
-void writer::fail(errc code, const std::string& message) const { throw error(code, message, {.path = path_to_value()}); }
+void writer::fail(errc code, const std::string& message) const {
+  throw error(code, message, {.path = path_to_value()});
+}
 
 void writer::unsupported(std::string_view type_name) const {
-  fail(errc::unsupported_type, "a value of type '" + std::string(type_name) + "' cannot be part of " + std::string(format_name()) +
+  fail(errc::unsupported_type, "a value of type '" + std::string(type_name) +
+                                   "' cannot be part of " + std::string(format_name()) +
                                    "; pass its text or its parts instead");
 }
 
-void writer::make_room() {
-  if (many_)
-    fail(errc::too_deep, "nested deeper than " + std::to_string(max_height) + " levels; flatten the value or hash the inner part first");
-  many_ = std::make_unique<frame[]>(max_frames);
-  std::copy_n(few_, depth_, many_.get());
-  frames_ = many_.get();
-  room_ = max_frames;
+void writer::grow() {
+  if (heap_frames_) fail(errc::too_deep, too_deep_message(max_height));
+  heap_frames_ = std::make_unique<frame[]>(max_frames);
+  std::copy_n(inline_frames_, depth_, heap_frames_.get());
+  frames_ = heap_frames_.get();
+  capacity_ = max_frames;
 }
 
 namespace {
 
-/// A container that is being written. Values are walked with a stack of these instead of recursion.
-struct open_container {
-  const value* of = nullptr;
-  std::size_t next = 0;
-  std::vector<map_slot> slots{};         // maps: the entries in the order that the writer chose
-  std::vector<std::string> key_texts{};  // what slots refer to when a key had to be turned into text
+/// A container that is being written. A stack of these replaces recursion.
+struct walked_container {
+  const value* container = nullptr;
+  std::size_t next = 0;                  // index of the next item
+  std::vector<map_slot> slots{};         // of a map, in the order of the writer
+  std::vector<std::string> key_texts{};  // owns the texts of keys that were converted to text
 };
 
-map_key key_of(const value& v, std::vector<std::string>& texts) {
+map_key map_key_of(const value& v, std::vector<std::string>& texts) {
   map_key k;
   k.type_name = v.type_name();
   const auto as_other = [&](std::string text) {
@@ -113,10 +119,10 @@ map_key key_of(const value& v, std::vector<std::string>& texts) {
   return k;
 }
 
-/// Writes a scalar, or opens a container by pushing it.
-struct opener {
+/// Writes a scalar, or begins a container and pushes it on the stack.
+struct value_writer {
   writer& w;
-  std::vector<open_container>& open;
+  std::vector<walked_container>& stack;
   const value& self;
 
   void operator()(std::monostate) const { w.null(); }
@@ -142,88 +148,90 @@ struct opener {
 
   void operator()(const list& v) const {
     w.begin_list(v.items.size());
-    open.push_back({.of = &self});
+    stack.push_back({.container = &self});
   }
   void operator()(const set& v) const {
     w.begin_set(v.items.size());
-    open.push_back({.of = &self});
+    stack.push_back({.container = &self});
   }
   void operator()(const map& v) const {
-    open_container frame{.of = &self};
-    frame.slots.reserve(v.items.size());
-    frame.key_texts.reserve(v.items.size());  // slots refer to its elements: it must not move
-    for (const auto& item : v.items) frame.slots.push_back({key_of(item.first, frame.key_texts), &item.second});
-    w.begin_map(frame.slots);
-    open.push_back(std::move(frame));
+    walked_container entry{.container = &self};
+    entry.slots.reserve(v.items.size());
+    entry.key_texts.reserve(v.items.size());  // the slots refer to its elements
+    for (const auto& item : v.items)
+      entry.slots.push_back({map_key_of(item.first, entry.key_texts), &item.second});
+    w.begin_map(entry.slots);
+    stack.push_back(std::move(entry));
   }
   void operator()(const boxed_optional& v) const {
     w.begin_optional(v.item != nullptr);
-    open.push_back({.of = &self});
+    stack.push_back({.container = &self});
   }
   void operator()(const enumeration& v) const {
     if (w.enumerator_by_text(v) && v.text) return w.text(*v.text);
-    std::visit(opener{w, open, *v.underlying}, v.underlying->get());
+    std::visit(value_writer{w, stack, *v.underlying}, v.underlying->get());
   }
 };
 
-/// The next value inside an open container; null when it is complete.
-struct stepper {
+/// Returns the next value of the container on top of the stack, or null if there is none.
+struct next_value {
   writer& w;
-  std::vector<open_container>& open;
+  walked_container& top;
 
-  const value* operator()(const list& v) const { return item_of(v.items); }
-  const value* operator()(const set& v) const { return item_of(v.items); }
-  const value* operator()(const map& v) const {
-    auto& frame = open.back();
-    if (frame.next == v.items.size()) return nullptr;
-    const map_slot& slot = frame.slots[frame.next++];
+  const value* operator()(const list& v) const { return next_of(v.items); }
+  const value* operator()(const set& v) const { return next_of(v.items); }
+  const value* operator()(const map&) const {
+    if (top.next == top.slots.size()) return nullptr;
+    const map_slot& slot = top.slots[top.next++];
     w.entry(slot);
     return static_cast<const value*>(slot.item);
   }
-  const value* operator()(const boxed_optional& v) const { return open.back().next++ == 0 ? v.item.get() : nullptr; }
+  const value* operator()(const boxed_optional& v) const {
+    return top.next++ == 0 ? v.item.get() : nullptr;
+  }
   template <class Scalar>
   const value* operator()(const Scalar&) const {
     return nullptr;
   }
 
  private:
-  const value* item_of(const std::vector<value>& items) const {
-    auto& frame = open.back();
-    return frame.next < items.size() ? &items[frame.next++] : nullptr;
+  const value* next_of(const std::vector<value>& items) const {
+    return top.next < items.size() ? &items[top.next++] : nullptr;
   }
 };
 
 }  // namespace
 
 void write(writer& w, const value& v) {
-  std::vector<open_container> open;
-  std::visit(opener{w, open, v}, v.get());
-  while (!open.empty()) {
-    const auto& container = open.back().of->get();
-    if (const value* item = std::visit(stepper{w, open}, container)) {
-      std::visit(opener{w, open, *item}, item->get());
+  std::vector<walked_container> stack;
+  std::visit(value_writer{w, stack, v}, v.get());
+  while (!stack.empty()) {
+    const auto& container = stack.back().container->get();
+    if (const value* item = std::visit(next_value{w, stack.back()}, container)) {
+      std::visit(value_writer{w, stack, *item}, item->get());
       continue;
     }
     if (std::holds_alternative<list>(container)) w.end_list();
     else if (std::holds_alternative<set>(container)) w.end_set();
     else if (std::holds_alternative<map>(container)) w.end_map();
     else w.end_optional();
-    open.pop_back();
+    stack.pop_back();
   }
 }
 
 namespace detail {
 
-void write_call(writer& w, std::span<const value> args, std::span<const std::pair<std::string, value>> keywords) {
+void write_call(writer& w, std::span<const value> args,
+                std::span<const std::pair<std::string, value>> keywords) {
   w.begin_arguments(args.size());
-  for (const value& each : args) write(w, each);
+  for (const value& arg : args) write(w, arg);
   if (!keywords.empty()) {
     std::vector<map_slot> slots;
     slots.reserve(keywords.size());
-    for (const auto& each : keywords) {
-      map_slot slot{.item = &each.second};
+    for (const auto& [name, item] : keywords) {
+      map_slot slot{.item = &item};
       slot.key.type = map_key::kind::text;
-      slot.key.text = each.first;
+      slot.key.text = name;
       slots.push_back(slot);
     }
     w.begin_keywords(slots);

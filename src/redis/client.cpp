@@ -1,258 +1,348 @@
+// The client: sends the requests of a call in rounds. A round groups the waiting requests by node,
+// one exchange for each, and ends when a request must be sent again. A call of one command to one
+// node that answers is a single round with a single exchange.
+
 #include <holdfast/redis.hpp>
 
+#include "base/backoff.hpp"
+#include "base/duration_limit.hpp"
+#include "base/fork_detector.hpp"
 #include "base/local_host.hpp"
-#include "redis/address.hpp"
-#include "redis/client_state.hpp"
+#include "net/address.hpp"
+#include "net/tls.hpp"
+#include "redis/counters.hpp"
+#include "redis/exchange.hpp"
+#include "redis/node_pool.hpp"
+#include "redis/pipeline.hpp"
 #include "redis/probe.hpp"
+#include "redis/settings.hpp"
+#include "redis/topology.hpp"
 
 #include <algorithm>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
 namespace {
 
-/// Counts a call for as long as it runs.
-class running_call {
+constexpr std::size_t standalone_attempts = 2;
+/// Time that a silent node gets to answer CLUSTER SLOTS before the next one is asked as well.
+constexpr auto next_node_delay = std::chrono::milliseconds(250);
+
+/// Counts a call while it runs.
+class call_timer {
  public:
-  running_call(counters& in, std::size_t commands) : in_(in) {
-    ++in_.calls;
-    in_.commands += commands;
-    in_.in_flight += 1;
+  call_timer(counters& counted, std::size_t commands) : counters_(counted) {
+    ++counters_.calls;
+    counters_.commands += commands;
+    counters_.in_flight += 1;
   }
-  running_call(const running_call&) = delete;
-  running_call& operator=(const running_call&) = delete;
-  ~running_call() {
-    in_.in_flight += -1;
-    in_.add_latency(steady::now() - began_);
+  call_timer(const call_timer&) = delete;
+  call_timer& operator=(const call_timer&) = delete;
+  ~call_timer() {
+    counters_.in_flight += -1;
+    counters_.add_latency(steady::now() - start_);
   }
-  [[nodiscard]] steady::time_point began() const noexcept { return began_; }
+  [[nodiscard]] steady::time_point start() const noexcept { return start_; }
 
  private:
-  counters& in_;
-  steady::time_point began_ = steady::now();
+  counters& counters_;
+  steady::time_point start_ = steady::now();
 };
 
-constexpr std::size_t standalone_attempts = 2;
-
-void refuse_unsendable(std::span<const command> commands) {
-  const auto found = std::find_if(commands.begin(), commands.end(), [](const command& each) { return each.changes_connection(); });
-  if (found == commands.end()) return;
-  throw error(errc::invalid_argument, found->refusal(), {.path = "commands[" + std::to_string(found - commands.begin()) + "]"});
+void refuse_connection_changes(std::span<const command> commands) {
+  const auto refused = std::ranges::find_if(commands, &command::changes_connection);
+  if (refused == commands.end()) return;
+  throw error(errc::invalid_argument, refused->refusal(),
+              {.path = "commands[" + std::to_string(refused - commands.begin()) + "]"});
 }
 
 }  // namespace
 
-client::state::state(settings from)
-    : settings_(std::move(from)),
-      tls_(settings_.tls ? std::make_unique<const tls_context>(settings_.how.tls) : nullptr),
-      counters_(settings_.how.metrics),
-      log_(settings_.how.log) {
+/// What the copies of a client share.
+/// Thread-safety: every function may be called from any thread.
+class client_state {
+ public:
+  explicit client_state(settings configured);
+  /// Deletes the state. In a child after fork it only closes the child's copies of idle sockets:
+  /// threads that the child does not have may hold locks, and the server is connected to the
+  /// parent.
+  static void destroy(client_state* shared) noexcept;
+
+  [[nodiscard]] std::vector<reply> run(std::span<const command> commands,
+                                       const call_options& options);
+  [[nodiscard]] std::vector<node> nodes();
+  [[nodiscard]] const settings& configured() const noexcept { return settings_; }
+  [[nodiscard]] numbers count() const noexcept { return counters_.read(); }
+
+ private:
+  void warn_of_plaintext() const;
+  void check_process() const;
+  void send_waiting(pipeline& requests, exchange_group& exchanges, steady::time_point deadline);
+  [[nodiscard]] const std::string* node_for(const request& sent, const slot_map* map,
+                                            const std::string*& any_master);
+  void finish(exchange& finished);
+  [[nodiscard]] steady::time_point begin_round(pipeline& requests,
+                                               std::chrono::milliseconds timeout,
+                                               steady::time_point deadline);
+  void count_outcome(const pipeline_counts& counts, std::span<const reply> replies) noexcept;
+  void query_slots(std::span<const std::string> nodes, steady::time_point deadline,
+                   const topology::reply_handler& handler);
+
+  const settings settings_;
+  const std::unique_ptr<const net::tls_context> tls_;
+  const fork_detector fork_detector_{};
+  counters counters_;
+  const logger log_;
+  node_pools pools_;
+  std::optional<topology> topology_{};  // of a Cluster
+};
+
+client_state::client_state(settings configured)
+    : settings_(std::move(configured)),
+      tls_(settings_.tls ? std::make_unique<const net::tls_context>(settings_.options.tls)
+                         : nullptr),
+      counters_(settings_.options.metrics),
+      log_(settings_.options.log),
+      pools_(settings_, tls_.get(), counters_) {
   warn_of_plaintext();
-  if (settings_.cluster)
-    topology_.emplace(
-        settings_,
-        [this](std::span<const std::string> nodes, steady::time_point deadline, const topology::listener& take) {
-          ask_slots(nodes, deadline, take);
-        },
-        counters_);
+  if (!settings_.cluster) return;
+  const auto query = [this](std::span<const std::string> nodes, steady::time_point deadline,
+                            const topology::reply_handler& handler) {
+    query_slots(nodes, deadline, handler);
+  };
+  topology_.emplace(settings_, query, counters_);
 }
 
-void client::state::warn_of_plaintext() const {
+void client_state::destroy(client_state* shared) noexcept {
+  if (shared->fork_detector_.inherited_by_fork()) shared->pools_.abandon();
+  else delete shared;
+}
+
+void client_state::warn_of_plaintext() const {
   if (settings_.tls) return;
-  const auto remote = std::ranges::find_if(settings_.seeds, [](const std::string& seed) { return !is_local_host(host_of(seed)); });
-  if (remote == settings_.seeds.end()) return;
-  log_.write(log_level::warning, "the connection to Redis at " + *remote +
-                                     " is not encrypted: the password and the data can be read and changed on the way; set up TLS on it, "
-                                     "and write rediss:// (docs/tls.md)");
+  const auto remote = std::ranges::find_if(settings_.addresses, [](const std::string& address) {
+    return !is_local_host(net::host_of(address));
+  });
+  if (remote == settings_.addresses.end()) return;
+  log_.write(log_level::warning,
+             "the connection to Redis at " + *remote +
+                 " is not encrypted: the password and the data can be read and changed in transit; "
+                 "set up TLS on the server and use rediss:// (docs/tls.md)");
 }
 
-void client::state::end(state* held) noexcept {
-  if (held->process_.inherited()) held->abandon();
-  else delete held;
-}
-
-// What a thread of the parent was changing when it forked may be half changed, and stays locked for ever: it is left alone.
-void client::state::abandon() noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  for (const auto& [address, pool] : pools_) pool->abandon();
-}
-
-void client::state::check_process() const {
-  if (process_.inherited())
+void client_state::check_process() const {
+  if (fork_detector_.inherited_by_fork())
     throw error(errc::invalid_argument,
-                "this Redis client was made before fork, and its connections belong to the parent; make a new one in the child");
+                "this Redis client was created before fork, and its connections belong to the "
+                "parent; create a new one in the child");
 }
 
-std::shared_ptr<node_pool> client::state::pool_of(const std::string& node) {
-  const std::scoped_lock lock(mutex_);
-  auto& found = pools_[node];
-  if (!found) found = std::make_shared<node_pool>(node, settings_, tls_.get(), counters_);
-  return found;
+std::vector<reply> client_state::run(std::span<const command> commands,
+                                     const call_options& options) {
+  check_process();
+  if (commands.empty()) return {};
+  refuse_connection_changes(commands);
+  const call_timer timer(counters_, commands.size());
+  const auto timeout =
+      options.timeout.count() > 0 ? limit_duration(options.timeout) : settings_.options.timeout;
+  const auto deadline = timer.start() + timeout;
+  pipeline requests(
+      commands, {.cluster = settings_.cluster,
+                 .attempts = settings_.cluster ? settings_.options.attempts : standalone_attempts,
+                 .node = options.node,
+                 .translate = settings_.options.translate});
+  exchange_group exchanges(deadline);
+  auto send_at = timer.start();
+  do {
+    const bool has_waiting = !requests.waiting().empty();
+    if (has_waiting && steady::now() >= send_at) send_waiting(requests, exchanges, deadline);
+    else if (!exchanges.empty()) exchanges.wait(has_waiting ? send_at : deadline);
+    else std::this_thread::sleep_until(send_at);
+    exchanges.remove_finished([this](exchange& finished) { finish(finished); });
+    // A request that must be sent again does not wait for the replies of other nodes.
+    if (requests.waiting().empty() && (requests.has_retries() || exchanges.empty()))
+      send_at = begin_round(requests, timeout, deadline);
+  } while (!requests.waiting().empty() || !exchanges.empty());
+  auto replies = requests.take_replies();
+  count_outcome(requests.counts(), replies);
+  return replies;
 }
 
-double client::state::jitter() {
-  const std::scoped_lock lock(mutex_);
-  return std::uniform_real_distribution<double>(0.5, 1.0)(random_);
-}
-
-/// Who gets what. A slot that nobody serves fails here, to be tried again.
-std::vector<client::state::batch> client::state::split(delivery& what, const slot_map* map) {
-  std::vector<batch> batches;
-  std::vector<std::size_t> homeless;
-  std::optional<std::size_t> anywhere;
-  for (const auto index : what.waiting()) {
-    const chain& c = what.at(index);
-    const std::string* node = nullptr;
-    if (!c.target.empty()) {
-      node = &c.target;
-    } else if (map == nullptr) {
-      node = &settings_.seeds.front();
-    } else if (c.slot) {
-      node = map->master_of(*c.slot);
-    } else {
-      // Any master that has slots; the same one for the whole pipeline.
-      if (!anywhere) {
-        const std::scoped_lock lock(mutex_);
-        anywhere = random_() % map->nodes().size();
-        while (!map->nodes()[*anywhere].master && *anywhere > 0) --*anywhere;
-      }
-      node = &map->nodes()[*anywhere].address;
-    }
-    if (node == nullptr) {
-      homeless.push_back(index);
-      continue;
-    }
-    const auto found = std::find_if(batches.begin(), batches.end(), [&](const batch& b) { return b.node == node || *b.node == *node; });
-    if (found != batches.end()) {
-      found->chains.push_back(index);
-    } else {
-      batches.push_back({.node = node});
-      batches.back().chains.reserve(map == nullptr ? what.waiting().size() : what.waiting().size() / 2 + 1);
-      batches.back().chains.push_back(index);
-    }
-  }
-  for (const auto index : homeless) {
-    what.interrupted(index, {}, false,
-                     error(errc::unavailable, "no node of the Cluster serves the slot " + std::to_string(what.at(index).slot.value_or(0)),
-                           {.backend_code = "CLUSTERDOWN", .transient = true}),
-                     {});
-  }
-  return batches;
-}
-
-/// Nodes that left the Cluster: their connections are closed.
-void client::state::close_strangers(const slot_map& map) {
-  std::vector<std::shared_ptr<node_pool>> gone;
-  const std::scoped_lock lock(mutex_);
-  const auto refreshes = counters_.refreshes.read();
-  if (std::exchange(refreshes_seen_, refreshes) == refreshes) return;
-  for (auto each = pools_.begin(); each != pools_.end();) {
-    const auto is_it = [&](const node& n) { return n.address == each->first; };
-    const bool known = std::any_of(map.nodes().begin(), map.nodes().end(), is_it) ||
-                       std::find(settings_.seeds.begin(), settings_.seeds.end(), each->first) != settings_.seeds.end();
-    if (known) {
-      ++each;
-      continue;
-    }
-    gone.push_back(std::move(each->second));
-    each = pools_.erase(each);
-  }
-}
-
-/// Sends what is waiting, or begins to.
-void client::state::dispatch(delivery& what, std::list<trip>& trips, carrier& with, steady::time_point deadline) {
+/// Starts an exchange for each node that a waiting request goes to.
+void client_state::send_waiting(pipeline& requests, exchange_group& exchanges,
+                                steady::time_point deadline) {
+  const auto waiting = requests.take_waiting();
   std::shared_ptr<const slot_map> map;
   if (topology_) {
     try {
       map = topology_->current(deadline);
-      close_strangers(*map);
-    } catch (const error& failed) {
-      for (const auto index : what.waiting()) what.interrupted(index, {}, false, failed, {});
+      pools_.remove_absent(*map);
+    } catch (const error& problem) {
+      for (request* each : waiting) requests.interrupted(*each, false, problem, {});
       return;
     }
   }
-  begin(what, split(what, map.get()), trips, with, deadline);
-}
-
-std::vector<reply> client::state::run(std::span<const command> commands, const call_options& how) {
-  check_process();
-  if (commands.empty()) return {};
-  refuse_unsendable(commands);
-  const running_call timer(counters_, commands.size());
-  const auto timeout = how.timeout.count() > 0 ? bounded(how.timeout) : settings_.how.timeout;
-  const auto deadline = timer.began() + timeout;
-  delivery what(commands, {.cluster = settings_.cluster,
-                           .attempts = settings_.cluster ? settings_.how.attempts : standalone_attempts,
-                           .fixed_node = how.node,
-                           .translate = settings_.how.translate});
-  // Each command goes on by itself: what has to be sent again does not wait for the replies of another node.
-  std::list<trip> trips;
-  carrier with(4, deadline);
-  bool to_send = true;
-  auto not_before = timer.began();
-  for (;;) {
-    if (to_send && steady::now() >= not_before) {
-      dispatch(what, trips, with, deadline);
-      to_send = false;
-    } else if (!trips.empty()) {
-      travel(trips, with, deadline, to_send ? not_before : deadline);
-    } else if (to_send) {
-      std::this_thread::sleep_until(not_before);
-    }
-    trips.remove_if([](const trip& t) { return t.ended; });
-    if (to_send || (!what.any_again() && !trips.empty())) continue;
-
-    const auto next = what.end_round();
-    if (topology_) {
-      for (const auto& each : next.moved) topology_->learn(each.slot, each.address);
-      if (next.refresh) topology_->set_stale();
-    }
-    if (what.waiting().empty()) {
-      if (trips.empty()) break;
+  std::list<exchange> started;
+  const std::string* any_master = nullptr;
+  for (request* next : waiting) {
+    const std::string* node = node_for(*next, map.get(), any_master);
+    if (node == nullptr) {
+      requests.interrupted(
+          *next, false,
+          error(errc::unavailable,
+                "no node of the Cluster serves the slot " + std::to_string(next->slot.value_or(0)),
+                {.backend_code = "CLUSTERDOWN", .transient = true}),
+          {});
       continue;
     }
-    auto pause = next.pause;
-    if (pause.count() > 0) pause = std::chrono::duration_cast<std::chrono::microseconds>(pause * jitter());
-    not_before = steady::now() + pause;
-    to_send = not_before < deadline;
-    if (!to_send)
-      what.give_up(error(errc::timeout, "Redis did not answer within " + std::to_string(timeout.count()) + " ms", {.transient = true}));
+    auto target = std::ranges::find(started, *node, &exchange::node);
+    if (target == started.end()) {
+      target = started.emplace(started.end(), requests, pools_.get(*node));
+      target->requests().reserve(map ? waiting.size() / 2 + 1 : waiting.size());
+    }
+    target->requests().add(*next);
   }
-  auto replies = what.take();
-  add_up(what, replies);
-  return replies;
+  exchanges.start(std::move(started));
 }
 
-void client::state::add_up(const delivery& what, const std::vector<reply>& replies) noexcept {
-  const auto& c = what.counts();
-  counters_.moved += c.moved;
-  counters_.asked += c.asked;
-  counters_.retried += c.retried;
-  counters_.resent += c.resent;
-  counters_.in_doubt += c.in_doubt;
-  for (const auto& each : replies) {
-    if (each.is_error()) ++counters_.errors[static_cast<std::size_t>(each.problem().code())];
+/// Returns the node that a request goes to; null if no node serves its slot. `any_master` is the
+/// node for all requests without keys, and is chosen when the first one needs it.
+const std::string* client_state::node_for(const request& sent, const slot_map* map,
+                                          const std::string*& any_master) {
+  if (!sent.node.empty()) return &sent.node;
+  if (map == nullptr) return &settings_.addresses.front();
+  if (sent.slot) return map->master_of(*sent.slot);
+  if (any_master == nullptr) {
+    auto index = thread_random()() % map->nodes().size();
+    while (!map->nodes()[index].master && index > 0) --index;
+    any_master = &map->nodes()[index].address;
+  }
+  return any_master;
+}
+
+/// Reports the outcome of an exchange to its requests, the topology, the counters and the log.
+void client_state::finish(exchange& finished) {
+  auto& requests = finished.requests();
+  const bool connected = finished.connected();
+  if (connected) counters_.whole_scripts += requests.script_texts();
+  // Outside a Cluster no redirect says that another server has become the master. The name may lead
+  // to it already, but only for new connections.
+  if (connected && !topology_ && requests.met_replica()) {
+    finished.connection()->discard();
+    finished.connection().pool().close_idle();
+  }
+  if (const error* problem = finished.problem()) {
+    if (topology_) topology_->mark_unresponsive(finished.node());
+    log_.write_limited(connected ? "redis.lost" : "redis.connect", log_level::warning,
+                       problem->what());
+  }
+  requests.settle(finished.problem());
+}
+
+/// Makes the requests that must be sent again waiting, or settles them if there is no time left.
+/// Returns when to send them.
+steady::time_point client_state::begin_round(pipeline& requests, std::chrono::milliseconds timeout,
+                                             steady::time_point deadline) {
+  const auto round = requests.next_round();
+  if (topology_) {
+    for (const auto& moved : round.moved) topology_->move_slot(moved.slot, moved.address);
+    if (round.refresh) topology_->mark_stale();
+  }
+  auto send_at = steady::now();
+  if (requests.waiting().empty()) return send_at;
+  if (round.pause.count() > 0) send_at += with_jitter(round.pause, thread_random());
+  if (send_at >= deadline)
+    requests.give_up(error(errc::timeout,
+                           "Redis did not answer within " + std::to_string(timeout.count()) + " ms",
+                           {.transient = true}));
+  return send_at;
+}
+
+void client_state::count_outcome(const pipeline_counts& counts,
+                                 std::span<const reply> replies) noexcept {
+  counters_.moved += counts.moved;
+  counters_.asked += counts.asked;
+  counters_.retried += counts.retried;
+  counters_.resent += counts.resent;
+  counters_.in_doubt += counts.in_doubt;
+  for (const auto& answer : replies) {
+    if (answer.is_error()) ++counters_.errors[static_cast<std::size_t>(answer.problem().code())];
   }
 }
 
-std::vector<node> client::state::nodes() {
+/// Sends CLUSTER SLOTS to one node after the other. A silent node is not waited for: after a delay
+/// the next one is asked in parallel.
+void client_state::query_slots(std::span<const std::string> nodes, steady::time_point deadline,
+                               const topology::reply_handler& handler) {
+  const command slots = command("CLUSTER").arg("SLOTS").idempotent();
+  // If the time is short, every node gets an equal share of the first half of it.
+  const auto share =
+      (deadline - steady::now()) / static_cast<steady::duration::rep>(2 * nodes.size() + 1);
+  const auto delay = std::clamp<steady::duration>(share, steady::duration::zero(), next_node_delay);
+  std::list<pipeline> queries;  // one for each node that was asked
+  exchange_group exchanges(deadline);
+  auto next_at = steady::now();
+  while ((queries.size() < nodes.size() || !exchanges.empty()) && steady::now() < deadline) {
+    if (queries.size() < nodes.size() && (exchanges.empty() || steady::now() >= next_at)) {
+      const auto& node = nodes[queries.size()];
+      auto& query =
+          queries.emplace_back(std::span(&slots, 1), pipeline_rules{.attempts = 1, .node = node});
+      std::list<exchange> started;
+      started.emplace_back(query, pools_.get(node)).requests().add(query.at(0));
+      exchanges.start(std::move(started));
+      next_at = steady::now() + delay;
+    } else {
+      exchanges.wait(queries.size() < nodes.size() ? next_at : deadline);
+    }
+    bool accepted = false;
+    exchanges.remove_finished([&](exchange& finished) {
+      finish(finished);
+      if (!accepted)
+        accepted = handler(finished.node(), finished.requests().front().replies.front());
+    });
+    if (!accepted) continue;
+    // Nodes that did not answer before are asked last the next time.
+    for (const auto& slower : exchanges.running()) topology_->mark_unresponsive(slower.node());
+    return;
+  }
+}
+
+std::vector<node> client_state::nodes() {
   check_process();
-  if (!topology_) return {{.address = settings_.seeds.front(), .slots = slot_map::slots}};
-  return topology_->ask_again(steady::now() + settings_.how.timeout)->nodes();
+  if (!topology_) return {{.address = settings_.addresses.front(), .slots = slot_map::slots}};
+  return topology_->refresh(steady::now() + settings_.options.timeout)->nodes();
 }
 
-client::client(std::string_view url, options how) : state_(new state(read_settings(url, std::move(how))), &state::end) {}
+}  // namespace HOLDFAST_NAMESPACE::detail::redis
 
-reply client::call(const command& what, const call_options& how) const {
-  auto replies = state_->run({&what, 1}, how);
+namespace HOLDFAST_NAMESPACE::redis {
+
+using detail::redis::steady;
+
+client::client(std::string_view url, options settings)
+    : state_(
+          new detail::redis::client_state(detail::redis::read_settings(url, std::move(settings))),
+          &detail::redis::client_state::destroy) {}
+
+reply client::call(const command& request, const call_options& options) const {
+  auto replies = state_->run({&request, 1}, options);
   replies.front().checked();
   return std::move(replies.front());
 }
 
-std::vector<reply> client::pipeline(std::span<const command> what, const call_options& how) const { return state_->run(what, how); }
+std::vector<reply> client::pipeline(std::span<const command> commands,
+                                    const call_options& options) const {
+  return state_->run(commands, options);
+}
 
 bool client::is_cluster() const noexcept { return state_->configured().cluster; }
 
@@ -265,20 +355,23 @@ std::vector<server_report> client::probe() const {
 }
 
 server_report client::probe(const std::string& node) const {
-  const auto questions = probe_questions(is_cluster());
-  const auto began = steady::now();
-  auto replies = pipeline(questions, {.node = node});
-  server_report report = read_probe(replies);
+  const auto commands = detail::redis::probe_commands(is_cluster());
+  const auto timed = [](const auto& action) {
+    const auto start = steady::now();
+    action();
+    return steady::now() - start;
+  };
+  server_report report;
+  std::vector<steady::duration> round_trips;
+  round_trips.push_back(
+      timed([&] { report = detail::redis::read_probe(pipeline(commands, {.node = node})); }));
+  for (int i = 0; i < 9; ++i)
+    round_trips.push_back(timed([&] { call(command("PING").idempotent(), {.node = node}); }));
+  const auto median = round_trips.begin() + 5;
+  std::nth_element(round_trips.begin(), median, round_trips.end());
+  report.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(*median);
   report.address = node;
   report.encrypted = state_->configured().tls;
-  std::vector<steady::duration> trips{steady::now() - began};
-  for (int i = 0; i < 9; ++i) {
-    const auto start = steady::now();
-    call(command("PING").idempotent(), {.node = node});
-    trips.push_back(steady::now() - start);
-  }
-  std::nth_element(trips.begin(), trips.begin() + 5, trips.end());
-  report.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(trips[5]);
   return report;
 }
 
@@ -286,27 +379,13 @@ std::optional<error> client::health() const noexcept {
   try {
     call(command("PING").idempotent());
     return std::nullopt;
-  } catch (const error& failed) {
-    return failed;
+  } catch (const error& problem) {
+    return problem;
   } catch (const std::exception&) {
-    return error(errc::unavailable, "not enough memory to ask Redis how it is");
+    return error(errc::unavailable, "not enough memory to send a PING to Redis");
   }
 }
 
 numbers client::count() const noexcept { return state_->count(); }
-
-std::uint64_t numbers::errors_of(errc code) const noexcept { return errors[static_cast<std::size_t>(code)]; }
-
-std::chrono::microseconds numbers::latency_at(double part) const noexcept {
-  std::uint64_t all = 0;
-  for (const auto each : latency) all += each;
-  double left = part * static_cast<double>(all);
-  std::size_t bucket = 0;
-  for (; bucket + 1 < latency.size(); ++bucket) {
-    left -= static_cast<double>(latency[bucket]);
-    if (left <= 0) break;
-  }
-  return std::chrono::microseconds(std::int64_t{1} << bucket);
-}
 
 }  // namespace HOLDFAST_NAMESPACE::redis

@@ -1,78 +1,144 @@
 #include "redis/connection.hpp"
 
-#include <algorithm>
+#include <poll.h>
 
-namespace HOLDFAST_NAMESPACE::redis {
+#include <array>
 
-greeting::greeting(const settings& from) {
-  const auto& how = from.how;
-  if (!how.user.empty() || !how.password.empty()) {  // a user may have an empty password
-    command login("AUTH");
-    if (!how.user.empty()) login.arg(how.user);
-    commands.push_back(std::move(login.arg(how.password)));
+namespace HOLDFAST_NAMESPACE::detail::redis {
+
+login::login(const settings& configured) {
+  const auto& options = configured.options;
+  if (!options.user.empty() || !options.password.empty()) {  // a user may have an empty password
+    command auth("AUTH");
+    if (!options.user.empty()) auth.arg(options.user);
+    commands.push_back(std::move(auth.arg(options.password)));
   }
-  if (from.database != 0) commands.push_back(command("SELECT").arg(from.database));
-  // Always something: a server that is frozen accepts connections, and must be found out before a command is sent to it.
-  commands.push_back(command("CLIENT").arg("SETNAME").arg(how.client_name.empty() ? "holdfast" : how.client_name));
+  if (configured.database != 0) commands.push_back(command("SELECT").arg(configured.database));
+  // Every connection starts with at least this command. A frozen server accepts connections, and
+  // the missing reply shows that before a command of the caller is sent.
+  commands.push_back(command("CLIENT").arg("SETNAME").arg(
+      options.client_name.empty() ? "holdfast" : options.client_name));
 }
 
-void greeting::check(std::span<const reply> replies, const std::string& address) const {
+void login::check(std::span<const reply> replies, const std::string& address) const {
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (!replies[i].is_error()) {
-      // Each of them is answered so. Whoever sends back what it hears would be believed everything.
+      // An echo service would also answer every command, but not with OK.
       if (replies[i].is_text() && replies[i].text() == "OK") continue;
-      throw error(errc::malformed, "what answers at " + address + " does not speak as Redis does; check that a Redis server listens there");
+      throw error(errc::malformed, "the server at " + address +
+                                       " did not answer as Redis does; check that a Redis server "
+                                       "listens there");
     }
-    const error& why = replies[i].problem();
-    const bool last = i + 1 == replies.size();
-    if (last && why.code() != errc::permission && !why.transient() && why.code() != errc::unavailable && why.code() != errc::timeout)
-      continue;                                            // a name is a courtesy
-    if (last && why.backend_code() == "NOPERM") continue;  // so is the right to give one
-    // A server without AUTH repeats what it was told, the password too: "unknown command 'AUTH', with args beginning with: ..."
-    throw error(why.code(), "Redis at " + address + " does not let us in: " + why.message().substr(0, why.message().find(", with args")),
-                {.backend_code = why.backend_code(), .transient = why.transient()});
+    const error& problem = replies[i].problem();
+    const bool is_set_name = i + 1 == replies.size();
+    const bool fatal = problem.code() == errc::permission || problem.transient() ||
+                       problem.code() == errc::unavailable || problem.code() == errc::timeout;
+    // The name of the connection is optional, and so is the permission to set it.
+    if (is_set_name && (!fatal || problem.backend_code() == "NOPERM")) continue;
+    // A server without AUTH repeats the arguments, and so the password: "unknown command 'AUTH',
+    // with args beginning with: ..."
+    throw error(problem.code(),
+                "Redis at " + address + " refused the login: " +
+                    problem.message().substr(0, problem.message().find(", with args")),
+                {.backend_code = problem.backend_code(), .transient = problem.transient()});
   }
 }
 
-connection::arrival::arrival(connection& of, const settings& from)
-    : hello(from), what(hello.commands, {.attempts = 1}), words(what, of.address_, of.scripts_) {
-  for (const auto each : what.waiting()) words.add(each);
-  way = {.over = &of, .what = &words};
+connection::pending_login::pending_login(const settings& configured, const std::string& address,
+                                         known_scripts& scripts)
+    : steps(configured), requests(steps.commands, {.attempts = 1}), sent(requests, address) {
+  for (request* each : requests.take_waiting()) sent.add(*each);
+  sent.encode(scripts);
 }
 
-connection::connection(std::string address, const settings& from, const tls_context* tls, steady::time_point deadline)
-    : address_(std::move(address)),
+connection::connection(const std::string& address, const settings& configured,
+                       const net::tls_context* tls, steady::time_point deadline)
+    : address_(address),
       deadline_(deadline),
-      wire_(address_, {.keep_alive = from.how.keep_alive, .tls = tls}, deadline),
-      reader_(from.how.max_reply),
-      arrival_(std::make_unique<arrival>(*this, from)) {}
+      stream_(address_,
+              {.service = "Redis", .keep_alive = configured.options.keep_alive, .tls = tls},
+              deadline),
+      reader_(configured.options.max_reply),
+      login_(std::make_unique<pending_login>(configured, address_, scripts_)) {}
 
 bool connection::set_up() {
-  if (!arrival_) return true;
-  arrival& at = *arrival_;
-  const bool first = !at.connected;
-  if (first && !wire_.set_up()) return false;
-  at.connected = true;
-  at.way.waits_for = move_on(at.way, first, deadline_);
-  if (at.way.waits_for != 0) {
+  if (!login_) return true;
+  const bool just_connected = !login_->connected;
+  if (just_connected && !stream_.set_up()) return false;
+  login_->connected = true;
+  const short send_events = send(login_->sent, deadline_);
+  // A reply cannot have arrived at once.
+  const short receive_events = just_connected ? short{POLLIN} : receive(login_->sent, deadline_);
+  if (receive_events != 0) {
+    login_->events = static_cast<short>(send_events | receive_events);
     if (steady::now() < deadline_) return false;
-    throw error(errc::timeout, "Redis at " + address_ + " did not answer in time", {.transient = true});
+    throw error(errc::timeout, "Redis at " + address_ + " did not answer in time",
+                {.transient = true});
   }
-  // Nothing that matters was sent yet: whatever happened, it is not in doubt.
-  if (at.way.problem) throw error(at.way.problem->code(), at.way.problem->message(), {.transient = at.way.problem->transient()});
-  at.words.land(nullptr);
-  at.hello.check(at.what.take(), address_);
-  if (broken_)
-    throw error(errc::malformed, "Redis at " + address_ + " answered more than it was asked; check what else writes to its connections");
-  arrival_.reset();
+  login_->sent.settle(nullptr);
+  login_->steps.check(login_->requests.take_replies(), address_);
+  if (!reusable_)
+    throw error(errc::malformed,
+                "Redis at " + address_ +
+                    " sent more replies than there were commands; check what else writes to its "
+                    "connections");
+  login_.reset();
   return true;
 }
 
-void connection::add_waits(std::vector<pollfd>& to) const {
-  if (arrival_->connected) to.push_back({wire_.descriptor(), arrival_->way.waits_for, 0});
-  else wire_.add_waits(to);
+void connection::add_polls(std::vector<pollfd>& polls) const {
+  if (login_->connected) polls.push_back({stream_.descriptor(), login_->events, 0});
+  else stream_.add_polls(polls);
 }
 
-steady::time_point connection::wake_at() const noexcept { return arrival_->connected ? deadline_ : wire_.wake_at(); }
+steady::time_point connection::wake_at() const noexcept {
+  return login_->connected ? deadline_ : stream_.wake_at();
+}
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+short connection::send(batch& requests, steady::time_point deadline) {
+  reusable_ = false;  // until all replies have arrived
+  while (!requests.unsent().empty()) {
+    // After the deadline the caller has given up: a command sent now could only be in doubt.
+    if (steady::now() >= deadline) return POLLOUT;
+    const auto result = stream_.write(requests.unsent());
+    switch (result.status) {
+      case net::io_status::done:
+        requests.mark_sent(result.bytes);
+        break;
+      case net::io_status::wait_write:
+        return POLLOUT;
+      case net::io_status::wait_read:
+      case net::io_status::closed:
+        // Replies that arrived before the close can still be read. `receive` reports the close.
+        return POLLIN;
+    }
+  }
+  return 0;
+}
+
+short connection::receive(batch& requests, steady::time_point deadline) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): written before it is read
+  std::array<char, std::size_t{32} * 1024> buffer;
+  for (;;) {
+    const auto result = stream_.read(buffer);
+    if (result.status == net::io_status::wait_read) return POLLIN;
+    if (result.status == net::io_status::wait_write) return POLLOUT;
+    if (result.status == net::io_status::closed)
+      throw error(errc::unavailable,
+                  "the connection to Redis at " + address_ + " was lost: " + stream_.close_reason(),
+                  {.transient = true});
+    reader_.feed({buffer.data(), result.bytes});
+    while (auto answer = reader_.next()) {
+      // After an unexpected reply the connection is not reusable.
+      if (!requests.add_reply(std::move(*answer))) return 0;
+    }
+    if (requests.complete()) {
+      reusable_ = reader_.empty();
+      return 0;
+    }
+    // A server that never stops sending must not move the deadline.
+    if (steady::now() >= deadline) return POLLIN;
+  }
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

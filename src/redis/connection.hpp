@@ -1,119 +1,94 @@
 #pragma once
 
 /// \file
-/// A connection to one server, ready for commands, and the carrying of pipelines over several of them at the same time.
+/// A connection to one server: its socket, its login and its reply reader.
 
 #include <holdfast/redis.hpp>
 
-#include "redis/flight.hpp"
+#include "net/byte_stream.hpp"
+#include "net/tls.hpp"
+#include "redis/batch.hpp"
 #include "redis/reply_reader.hpp"
 #include "redis/settings.hpp"
-#include "redis/tls.hpp"
-#include "redis/wire.hpp"
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// What a new connection says first, and what the answers mean. No input or output.
-struct HOLDFAST_API greeting {
-  std::vector<command> commands{};
-  explicit greeting(const settings& from);
-  /// Throws when the server does not let us in.
+using net::steady;
+
+/// The commands that a new connection starts with, and how to read the replies. No input or output.
+struct HOLDFAST_API login {
+  explicit login(const settings& configured);
+  /// Throws if the server refused the login, or if it is not a Redis server.
   void check(std::span<const reply> replies, const std::string& address) const;
+
+  std::vector<command> commands{};
 };
-
-class connection;
-
-/// A flight over a connection.
-struct leg {
-  connection* over = nullptr;
-  flight* what = nullptr;
-  std::optional<error> problem{};  ///< why it did not get all its replies; the
-                                   ///< connection is broken then
-  bool done = false;               ///< it has all, or will get no more
-  short waits_for = 0;             ///< the carrier's: events, as for poll
-};
-
-/// Sends what there is room for and reads what has come. Returns what to wait for; 0 when it has all its replies, or will get no more.
-/// `first`: it was not sent before, and no answer can be there.
-[[nodiscard]] short move_on(leg& l, bool first, steady::time_point deadline);
 
 /// Thread-safety: none.
 class connection {
  public:
-  /// Looks up the host; the rest is done by set_up. Throws errc::unavailable (transient).
-  connection(std::string address, const settings& from, const tls_context* tls, steady::time_point deadline);
+  /// Resolves the host; `set_up` does the rest. Throws errc::unavailable (transient).
+  connection(const std::string& address, const settings& configured, const net::tls_context* tls,
+             steady::time_point deadline);
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
-  /// Goes on connecting and logging in, and never blocks; true when it is ready for commands. Throws errc::unavailable or errc::timeout
-  /// (transient), or errc::permission.
+  /// Continues to connect and log in, without blocking. Returns true when the connection is ready
+  /// for commands. Throws errc::unavailable or errc::timeout (transient), or errc::permission.
   bool set_up();
-  [[nodiscard]] bool ready() const noexcept { return arrival_ == nullptr; }
-  /// While it is not ready: what to wait for, until when at the latest.
-  void add_waits(std::vector<pollfd>& to) const;
+  [[nodiscard]] bool ready() const noexcept { return login_ == nullptr; }
+  /// While it is not ready: adds the sockets to poll before the next call of `set_up`.
+  void add_polls(std::vector<pollfd>& polls) const;
+  /// While it is not ready: when to call `set_up` even if no socket is ready.
   [[nodiscard]] steady::time_point wake_at() const noexcept;
 
+  /// Sends as much of a batch as the socket accepts, until the deadline. Returns the events to poll
+  /// for before it is called again; 0 when everything is sent.
+  [[nodiscard]] short send(batch& requests, steady::time_point deadline);
+  /// Reads the replies that have arrived. Returns the events to poll for before it is called again;
+  /// 0 when the batch is complete. Throws errc::unavailable (transient) if the connection is lost,
+  /// or what reply_reader throws.
+  [[nodiscard]] short receive(batch& requests, steady::time_point deadline);
+
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
-  [[nodiscard]] wire& io() noexcept { return wire_; }
-  [[nodiscard]] reply_reader& reader() noexcept { return reader_; }
+  [[nodiscard]] int descriptor() const noexcept { return stream_.descriptor(); }
   [[nodiscard]] known_scripts& scripts() noexcept { return scripts_; }
-  /// To be thrown away: it may have replies under way that nobody waits for.
-  [[nodiscard]] bool broken() const noexcept { return broken_; }
-  void set_broken(bool yes = true) noexcept { broken_ = yes; }
-  /// Is this asked for the first time? For whoever counts connections.
-  [[nodiscard]] bool first_time() noexcept { return std::exchange(fresh_, false); }
-  /// Can it be used again?
-  [[nodiscard]] bool usable() noexcept { return !broken_ && wire_.quiet(); }
+
+  /// Returns true if the connection may serve another batch: it is ready and no reply is missing.
+  [[nodiscard]] bool reusable() const noexcept { return reusable_; }
+  void discard() noexcept { reusable_ = false; }
+  /// Returns true if a reusable connection is still open and has received nothing unexpected.
+  [[nodiscard]] bool is_alive() noexcept { return reusable_ && stream_.is_idle(); }
+  /// Returns true at the first call. The pool counts each connection once.
+  [[nodiscard]] bool first_use() noexcept { return std::exchange(unused_, false); }
+  /// See byte_stream::abandon.
+  void abandon() noexcept { stream_.abandon(); }
 
  private:
-  /// The log-in, until it is through.
-  struct arrival {
-    arrival(connection& of, const settings& from);
-    greeting hello;
-    delivery what;
-    flight words;
-    leg way{};
-    bool connected = false;
+  /// The login as a batch, until it is accepted.
+  struct pending_login {
+    pending_login(const settings& configured, const std::string& address, known_scripts& scripts);
+    login steps;
+    pipeline requests;
+    batch sent;
+    bool connected = false;  // the socket, and TLS
+    short events = 0;        // to poll for, once connected
   };
 
   std::string address_;
-  steady::time_point deadline_;  // of setting it up
-  wire wire_;
+  steady::time_point deadline_;  // of set_up
+  net::byte_stream stream_;
   reply_reader reader_;
   known_scripts scripts_{};
-  bool broken_ = true;  // until it is ready
-  bool fresh_ = true;
-  std::unique_ptr<arrival> arrival_;
+  bool reusable_ = false;
+  bool unused_ = true;
+  std::unique_ptr<pending_login> login_;
 };
 
-/// Carries flights at the same time, those whose connections are still being set up among them. None waits for another. Thread-safety:
-/// none.
-class carrier {
- public:
-  carrier(std::size_t legs, steady::time_point deadline);
-
-  /// Sends it, or as much of it as there is room for. The leg stays where it is until it is done.
-  void add(leg& l);
-  /// Waits until something has come for one of them, or until then; at the deadline all are given up. Never throws for what happens to a
-  /// leg.
-  void step(steady::time_point wake = steady::time_point::max());
-  /// How many are not done.
-  [[nodiscard]] std::size_t open() const noexcept { return legs_.size(); }
-
- private:
-  void advance(leg& l, bool first);
-  void set_up(leg& l);
-
-  steady::time_point deadline_;
-  std::vector<leg*> legs_{};
-  std::vector<pollfd> waits_{};
-};
-
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

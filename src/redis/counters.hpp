@@ -1,5 +1,8 @@
 #pragma once
 
+/// \file
+/// The counters behind `client::count`, which are also reported to a metrics sink.
+
 #include <holdfast/metrics.hpp>
 #include <holdfast/redis.hpp>
 
@@ -9,60 +12,67 @@
 #include <cstdint>
 #include <memory>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// A number that `client::count` shows and a metrics sink is told.
-/// Thread-safety: every function may be called from any thread.
-class tally {
+/// Thread-safety: every function may be called from any thread, except moving.
+class counter {
  public:
-  tally() = default;
-  explicit tally(std::shared_ptr<metrics::counter> behind) : behind_(std::move(behind)) {}
-  tally(tally&& other) noexcept : held_(other.held_.load()), behind_(std::move(other.behind_)) {}  // before anybody counts
-  tally& operator=(tally&&) = delete;
+  counter() = default;
+  explicit counter(std::shared_ptr<metrics::counter> metric) : metric_(std::move(metric)) {}
+  counter(counter&& other) noexcept
+      : value_(other.value_.load()), metric_(std::move(other.metric_)) {}
+  counter& operator=(counter&&) = delete;
 
-  void operator+=(std::uint64_t more) noexcept {
-    if (more == 0) return;
-    held_.fetch_add(more, std::memory_order_relaxed);
-    if (behind_) behind_->add(more);
+  void operator+=(std::uint64_t increment) noexcept {
+    if (increment == 0) return;
+    value_.fetch_add(increment, std::memory_order_relaxed);
+    if (metric_) metric_->add(increment);
   }
   void operator++() noexcept { *this += 1; }
-  [[nodiscard]] std::uint64_t read() const noexcept { return held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t read() const noexcept {
+    return value_.load(std::memory_order_relaxed);
+  }
 
  private:
-  std::atomic<std::uint64_t> held_{0};
-  std::shared_ptr<metrics::counter> behind_{};
+  std::atomic<std::uint64_t> value_{0};
+  std::shared_ptr<metrics::counter> metric_{};  // may be null
 };
 
 /// A number that goes up and down.
-class level {
+/// Thread-safety: every function may be called from any thread.
+class gauge {
  public:
-  level() = default;
-  explicit level(std::shared_ptr<metrics::gauge> behind) : behind_(std::move(behind)) {}
+  gauge() = default;
+  explicit gauge(std::shared_ptr<metrics::gauge> metric) : metric_(std::move(metric)) {}
 
-  void operator+=(std::int64_t more) noexcept {
-    held_.fetch_add(more, std::memory_order_relaxed);
-    if (behind_) behind_->add(static_cast<double>(more));
+  void operator+=(std::int64_t difference) noexcept {
+    value_.fetch_add(difference, std::memory_order_relaxed);
+    if (metric_) metric_->add(static_cast<double>(difference));
   }
-  [[nodiscard]] std::uint64_t read() const noexcept { return static_cast<std::uint64_t>(held_.load(std::memory_order_relaxed)); }
+  [[nodiscard]] std::uint64_t read() const noexcept {
+    return static_cast<std::uint64_t>(value_.load(std::memory_order_relaxed));
+  }
 
  private:
-  std::atomic<std::int64_t> held_{0};
-  std::shared_ptr<metrics::gauge> behind_{};
+  std::atomic<std::int64_t> value_{0};
+  std::shared_ptr<metrics::gauge> metric_{};  // may be null
 };
 
-/// What `numbers` shows. The sink is isolated: its faults do not come here.
+/// The live values of `numbers`. Exceptions of the sink do not reach the client.
 struct HOLDFAST_API counters {
-  explicit counters(std::shared_ptr<metrics_sink> sink);
+  /// The sink may be null.
+  explicit counters(std::shared_ptr<metrics_sink> target);
 
   std::shared_ptr<metrics_sink> sink;
-  tally calls, commands, moved, asked, retried, resent, in_doubt, whole_scripts, refreshes, connected, lost;
-  level in_flight, open;
-  std::array<tally, std::tuple_size_v<decltype(numbers::errors)>> errors;
+  counter calls, commands, moved, asked, retried, resent, in_doubt, whole_scripts, refreshes,
+      connected, lost;
+  gauge in_flight, open;
+  std::array<counter, std::tuple_size_v<decltype(numbers::errors)>> errors;
   std::array<std::atomic<std::uint64_t>, std::tuple_size_v<decltype(numbers::latency)>> latency{};
   std::shared_ptr<metrics::histogram> seconds;
 
-  void add_latency(std::chrono::steady_clock::duration took) noexcept;
+  void add_latency(std::chrono::steady_clock::duration elapsed) noexcept;
   [[nodiscard]] numbers read() const noexcept;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -3,137 +3,166 @@
 #include <algorithm>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-node_pool::node_pool(std::string address, const settings& from, const tls_context* tls, counters& count)
-    : address_(std::move(address)), from_(from), tls_(tls), count_(count) {
-  idle_.reserve(from.how.connections);  // giving a connection back must not fail
-                                        // for want of memory
+node_pool::node_pool(std::string address, const settings& configured, const net::tls_context* tls,
+                     counters& counted)
+    : address_(std::move(address)), settings_(configured), tls_(tls), counters_(counted) {
+  idle_.reserve(configured.options.connections);  // returning a connection must not allocate
 }
 
 node_pool::~node_pool() { close_idle(); }
 
-void node_pool::enter(ticket& who) {
+void node_pool::enter(pooled_connection& caller) {
   const std::scoped_lock lock(mutex_);
-  if (!idle_.empty()) {  // the one that came back last
-    who.held_ = std::move(idle_.back());
+  if (!idle_.empty()) {  // the one that was used last
+    caller.connection_ = std::move(idle_.back());
     idle_.pop_back();
-    who.called_ = true;
-  } else if (seats_ < from_.how.connections) {
-    ++seats_;
-    who.called_ = true;
+  } else if (permits_ < settings_.options.connections) {
+    ++permits_;
   } else {
-    queue_.push_back(&who);
+    queue_.push_back(&caller);
+    return;
   }
+  caller.granted_ = caller.granted_seen_ = true;
 }
 
-void node_pool::leave(ticket& who) noexcept {
-  {
+void node_pool::leave(pooled_connection& caller) noexcept {
+  if (!caller.granted_seen_) {
     const std::scoped_lock lock(mutex_);
-    if (!who.called_) {
-      std::erase(queue_, &who);
+    if (!caller.granted_) {
+      std::erase(queue_, &caller);
       return;
     }
   }
-  pass_on(std::move(who.held_));  // called, and not taken
+  auto released = std::move(caller.connection_);
+  if (released) {
+    if (released->ready() && released->first_use()) ++counters_.connected;
+    if (!released->reusable()) {
+      if (released->ready()) ++counters_.lost;  // a failed login is not a lost connection
+      released.reset();
+      counters_.open += -1;
+    }
+  }
+  pass_on(std::move(released));
 }
 
-/// The seat, and the connection on it if there is one, go to whoever waits longest.
-void node_pool::pass_on(std::unique_ptr<connection> done) noexcept {
+/// Grants the permit, with its connection if there is one, to the caller that has waited longest.
+void node_pool::pass_on(std::unique_ptr<connection> released) noexcept {
   const std::scoped_lock lock(mutex_);
   if (queue_.empty()) {
-    if (done) idle_.push_back(std::move(done));
-    else --seats_;
+    if (released) idle_.push_back(std::move(released));
+    else --permits_;
     return;
   }
-  ticket& next = *queue_.front();
+  pooled_connection& next = *queue_.front();
   queue_.pop_front();
-  next.held_ = std::move(done);
-  next.called_ = true;
-  if (next.sleeper_ != nullptr) next.sleeper_->notify_one();  // under the lock: it lives on the sleeper's stack
+  next.connection_ = std::move(released);
+  next.granted_ = true;
+  // Notifies under the lock, because the condition variable is on the stack of the waiting thread.
+  if (next.waiter_ != nullptr) next.waiter_->notify_one();
 }
 
-void node_pool::take_back(std::unique_ptr<connection> done) noexcept {
-  if (done->ready() && done->first_time()) ++count_.connected;
-  if (done->broken()) {
-    if (done->ready()) ++count_.lost;  // one that was never there is not lost
-    done.reset();
-    count_.open += -1;
-  }
-  pass_on(std::move(done));
-}
-
-/// Those that the server has closed meanwhile go: a command sent over one of them would be in doubt for nothing.
-void node_pool::drop_dead(ticket& who) {
-  while (who.held_ && !who.held_->usable()) {
-    who.held_.reset();
-    ++count_.lost;
-    count_.open += -1;
+/// Exchanges a connection that the server has closed for another idle one, or for null if there is
+/// none: the caller may then open a new one.
+void node_pool::replace_dead(std::unique_ptr<connection>& idle) {
+  while (idle && !idle->is_alive()) {
+    idle.reset();
+    ++counters_.lost;
+    counters_.open += -1;
     const std::scoped_lock lock(mutex_);
     if (idle_.empty()) return;
-    who.held_ = std::move(idle_.back());
+    idle = std::move(idle_.back());
     idle_.pop_back();
-    --seats_;  // that of the dead one; nobody waits for it, since one was idle
+    --permits_;  // of the dead connection; no caller waits for it, because one was idle
   }
 }
 
 void node_pool::close_idle() noexcept {
-  std::vector<std::unique_ptr<connection>> dropped;
+  std::vector<std::unique_ptr<connection>> closed;
   {
     const std::scoped_lock lock(mutex_);
-    dropped.swap(idle_);
-    seats_ -= dropped.size();
+    closed.swap(idle_);
+    permits_ -= closed.size();
   }
-  count_.open += -static_cast<std::int64_t>(dropped.size());
+  counters_.open += -static_cast<std::int64_t>(closed.size());
 }
 
 void node_pool::abandon() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  for (const auto& each : idle_) each->io().abandon();
+  for (const auto& idle : idle_) idle->abandon();
 }
 
-node_pool::ticket::ticket(std::shared_ptr<node_pool> from) : from_(std::move(from)) { from_->enter(*this); }
-
-node_pool::ticket::~ticket() {
-  if (from_) from_->leave(*this);
+pooled_connection::pooled_connection(std::shared_ptr<node_pool> pool) : pool_(std::move(pool)) {
+  pool_->enter(*this);
 }
 
-bool node_pool::ticket::called() {
-  if (seen_) return true;
-  const std::scoped_lock lock(from_->mutex_);
-  return seen_ = called_;
+pooled_connection::~pooled_connection() { pool_->leave(*this); }
+
+bool pooled_connection::granted() {
+  if (granted_seen_) return true;
+  const std::scoped_lock lock(pool_->mutex_);
+  return granted_seen_ = granted_;
 }
 
-bool node_pool::ticket::wait(steady::time_point deadline) {
-  std::condition_variable here;
-  std::unique_lock lock(from_->mutex_);
-  sleeper_ = &here;
-  const bool mine = here.wait_until(lock, deadline, [this] { return called_; });
-  sleeper_ = nullptr;
-  return mine;
+void pooled_connection::wait(steady::time_point deadline) {
+  std::condition_variable condition;
+  std::unique_lock lock(pool_->mutex_);
+  waiter_ = &condition;
+  static_cast<void>(condition.wait_until(lock, deadline, [this] { return granted_; }));
+  waiter_ = nullptr;
 }
 
-bool node_pool::ticket::has_connection() {
-  if (!std::exchange(checked_, true)) from_->drop_dead(*this);
-  return held_ != nullptr;
+bool pooled_connection::is_open() {
+  if (!std::exchange(checked_, true)) pool_->replace_dead(connection_);
+  return connection_ != nullptr;
 }
 
-node_pool::lease node_pool::ticket::take(steady::time_point deadline) {
-  node_pool& pool = *from_;
-  if (!held_) {
-    held_ = std::make_unique<connection>(pool.address_, pool.from_, pool.tls_,
-                                         std::min(deadline, steady::now() + pool.from_.how.connect_timeout));
-    pool.count_.open += 1;
-  }
-  return {std::move(from_), std::move(held_)};
+void pooled_connection::open(steady::time_point deadline) {
+  if (is_open()) return;
+  const auto limit = steady::now() + pool_->settings_.options.connect_timeout;
+  connection_ = std::make_unique<connection>(pool_->address_, pool_->settings_, pool_->tls_,
+                                             std::min(deadline, limit));
+  pool_->counters_.open += 1;
 }
 
-error node_pool::ticket::busy() const {
+error pooled_connection::busy_error() const {
   return {errc::timeout,
-          "all " + std::to_string(from_->from_.how.connections) + " connections to Redis at " + from_->address_ +
+          "all " + std::to_string(pool_->settings_.options.connections) +
+              " connections to Redis at " + pool_->address_ +
               " are busy; raise options::connections, or look for slow commands",
           {.transient = true}};
 }
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+std::shared_ptr<node_pool> node_pools::get(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  auto& pool = pools_[address];
+  if (!pool) pool = std::make_shared<node_pool>(address, settings_, tls_, counters_);
+  return pool;
+}
+
+void node_pools::remove_absent(const slot_map& map) {
+  std::vector<std::shared_ptr<node_pool>> removed;  // closed after the lock is released
+  const std::scoped_lock lock(mutex_);
+  const auto refreshes = counters_.refreshes.read();
+  if (std::exchange(seen_refreshes_, refreshes) == refreshes) return;
+  std::erase_if(pools_, [&](auto& entry) {
+    const auto& address = entry.first;
+    const bool present =
+        std::ranges::find(map.nodes(), address, &node::address) != map.nodes().end() ||
+        std::ranges::find(settings_.addresses, address) != settings_.addresses.end();
+    if (!present) removed.push_back(std::move(entry.second));
+    return !present;
+  });
+}
+
+// A thread of the parent may have held a lock during fork. Then it stays locked, and what the
+// thread was changing is left alone.
+void node_pools::abandon() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (const auto& [address, pool] : pools_) pool->abandon();
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,97 +1,125 @@
 #pragma once
 
+/// \file
+/// The connections to one node, and the pools of all nodes of a client.
+
 #include <holdfast/redis.hpp>
 
 #include "redis/connection.hpp"
 #include "redis/counters.hpp"
+#include "redis/slot_map.hpp"
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// The connections to one node: made on demand, bounded, handed out one caller at a time, in the order in which they came. Thread-safety:
-/// every function may be called from any thread; tickets and leases, by their owner.
+class pooled_connection;
+
+/// A limited number of connections, opened on demand. When all are in use, callers get them in the
+/// order in which they came.
+/// Thread-safety: every function may be called from any thread.
 class node_pool {
  public:
-  node_pool(std::string address, const settings& from, const tls_context* tls, counters& count);
+  /// Keeps references to all but the address.
+  node_pool(std::string address, const settings& configured, const net::tls_context* tls,
+            counters& counted);
   ~node_pool();
   node_pool(const node_pool&) = delete;
   node_pool& operator=(const node_pool&) = delete;
 
-  /// A connection for as long as this lives; it goes back by itself, unless it is broken.
-  class lease {
-   public:
-    lease(std::shared_ptr<node_pool> from, std::unique_ptr<connection> held) noexcept : from_(std::move(from)), held_(std::move(held)) {}
-    lease(lease&&) noexcept = default;
-    lease& operator=(lease&&) = delete;
-    ~lease() {
-      if (from_ && held_) from_->take_back(std::move(held_));
-    }
-    [[nodiscard]] connection& operator*() const noexcept { return *held_; }
-    [[nodiscard]] connection* operator->() const noexcept { return held_.get(); }
-
-   private:
-    std::shared_ptr<node_pool> from_;
-    std::unique_ptr<connection> held_;
-  };
-
-  /// A place in the queue for a connection; it leaves the queue by itself. Nobody waits unless asked to.
-  class ticket {
-   public:
-    explicit ticket(std::shared_ptr<node_pool> from);
-    ticket(const ticket&) = delete;
-    ticket& operator=(const ticket&) = delete;
-    ~ticket();
-
-    /// Is it its turn?
-    [[nodiscard]] bool called();
-    /// Waits until it is, or the deadline has come: false.
-    [[nodiscard]] bool wait(steady::time_point deadline);
-    /// When it is its turn: has it a connection that is made already?
-    [[nodiscard]] bool has_connection();
-    /// When it is its turn, once. The connection may still have to be set up. Throws what looking up the host throws.
-    [[nodiscard]] lease take(steady::time_point deadline);
-    /// Why it had no turn.
-    [[nodiscard]] error busy() const;
-
-   private:
-    friend class node_pool;
-    std::shared_ptr<node_pool> from_;
-    bool seen_ = false;     // that it was called
-    bool checked_ = false;  // that the connection is alive
-    // Of the pool's mutex until it is called:
-    bool called_ = false;
-    std::unique_ptr<connection> held_{};  // null: there is room for a new one
-    std::condition_variable* sleeper_ = nullptr;
-  };
-
-  /// Nobody needs it for now.
+  [[nodiscard]] const std::string& address() const noexcept { return address_; }
   void close_idle() noexcept;
-  /// In a child made by fork: closes its copies of the idle sockets, if nobody held the lock, and touches nothing else. Of no further use.
+  /// After fork, in the child: closes the child's copies of the idle sockets, unless the pool was
+  /// locked during fork. The pool must not be used afterwards.
   void abandon() noexcept;
 
  private:
-  void enter(ticket& who);
-  void leave(ticket& who) noexcept;
-  void drop_dead(ticket& who);
-  void take_back(std::unique_ptr<connection> done) noexcept;
-  void pass_on(std::unique_ptr<connection> done) noexcept;
+  friend class pooled_connection;
+  void enter(pooled_connection& caller);
+  void leave(pooled_connection& caller) noexcept;
+  void replace_dead(std::unique_ptr<connection>& idle);
+  void pass_on(std::unique_ptr<connection> released) noexcept;
 
   const std::string address_;
-  const settings& from_;
-  const tls_context* const tls_;
-  counters& count_;
+  const settings& settings_;
+  const net::tls_context* const tls_;
+  counters& counters_;
   std::mutex mutex_;
-  std::deque<ticket*> queue_{};  // empty while a connection is idle, or there is room for one
+  // Callers that wait. Empty while a connection is idle or another one may be opened.
+  std::deque<pooled_connection*> queue_{};
   std::vector<std::unique_ptr<connection>> idle_{};
-  std::size_t seats_ = 0;  // connections, and permissions to make one
+  std::size_t permits_ = 0;  // granted: each allows one connection, which may be not open yet
 };
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+/// A caller's right to one connection of a pool. It waits in the queue of the pool until the pool
+/// grants it a connection, or the permit to open one. The destructor leaves the queue or returns
+/// the connection.
+///
+/// Thread-safety: none.
+class pooled_connection {
+ public:
+  explicit pooled_connection(std::shared_ptr<node_pool> pool);
+  ~pooled_connection();
+  pooled_connection(const pooled_connection&) = delete;
+  pooled_connection& operator=(const pooled_connection&) = delete;
+
+  /// Returns true if the pool has granted a connection. Does not wait.
+  [[nodiscard]] bool granted();
+  /// Waits until `granted` is true, or until the deadline.
+  void wait(steady::time_point deadline);
+  /// Once granted: returns true if the connection is open already. Replaces a connection that the
+  /// server has closed, so that no command is sent over it and ends in doubt.
+  [[nodiscard]] bool is_open();
+  /// Once granted: starts to open a connection unless it is open. Throws what resolving the host
+  /// throws.
+  void open(steady::time_point deadline);
+
+  /// Null until `open` has returned.
+  [[nodiscard]] connection* get() const noexcept { return connection_.get(); }
+  [[nodiscard]] connection* operator->() const noexcept { return connection_.get(); }
+  [[nodiscard]] node_pool& pool() const noexcept { return *pool_; }
+  /// The error of a caller whose deadline passes before a connection is granted.
+  [[nodiscard]] error busy_error() const;
+
+ private:
+  friend class node_pool;
+  std::shared_ptr<node_pool> pool_;
+  bool granted_seen_ = false;  // saves the lock
+  bool checked_ = false;       // that the connection is alive
+  // Guarded by the mutex of the pool until granted:
+  bool granted_ = false;
+  std::unique_ptr<connection> connection_{};  // null: a permit to open one
+  std::condition_variable* waiter_ = nullptr;
+};
+
+/// The pools of all nodes.
+/// Thread-safety: every function may be called from any thread.
+class node_pools {
+ public:
+  node_pools(const settings& configured, const net::tls_context* tls, counters& counted)
+      : settings_(configured), tls_(tls), counters_(counted) {}
+
+  [[nodiscard]] std::shared_ptr<node_pool> get(const std::string& address);
+  /// Closes the idle connections to nodes that have left the Cluster.
+  void remove_absent(const slot_map& map);
+  /// See node_pool::abandon.
+  void abandon() noexcept;
+
+ private:
+  const settings& settings_;
+  const net::tls_context* const tls_;
+  counters& counters_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<node_pool>, std::less<>> pools_{};
+  std::uint64_t seen_refreshes_ = 0;  // of the slot map, at the last remove_absent
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -6,56 +6,58 @@ namespace HOLDFAST_NAMESPACE::redis {
 
 namespace {
 
-std::string_view kind_of(const reply& what) {
-  if (what.is_nil()) return "nothing";
-  if (what.is_integer()) return "an integer";
-  if (what.is_text()) return "text";
-  if (what.is_list()) return "a list";
+std::string_view type_of(const reply& answer) {
+  if (answer.is_nil()) return "nil";
+  if (answer.is_integer()) return "an integer";
+  if (answer.is_text()) return "text";
+  if (answer.is_list()) return "a list";
   return "an error";
 }
 
 }  // namespace
 
-void reply::refuse(std::string_view wanted) const {
-  if (const auto* problem = std::get_if<error>(&held_)) throw error(*problem);
-  throw error(errc::malformed, "Redis answered with " + std::string(kind_of(*this)) + " where " + std::string(wanted) +
-                                   " was expected; check the command, and what its key holds");
+void reply::throw_not(std::string_view expected) const {
+  if (const auto* problem = std::get_if<error>(&value_)) throw error(*problem);
+  throw error(errc::malformed, "Redis answered with " + std::string(type_of(*this)) + " where " +
+                                   std::string(expected) +
+                                   " was expected; check the command, and the type of its key");
 }
 
 std::int64_t reply::integer() const {
-  if (const auto* held = std::get_if<std::int64_t>(&held_)) return *held;
-  refuse("an integer");
+  if (const auto* value = std::get_if<std::int64_t>(&value_)) return *value;
+  throw_not("an integer");
 }
 
 const std::string& reply::text() const& {
-  if (const auto* held = std::get_if<std::string>(&held_)) return *held;
-  refuse("text");
+  if (const auto* value = std::get_if<std::string>(&value_)) return *value;
+  throw_not("text");
 }
 
 std::string reply::text() && {
-  if (auto* held = std::get_if<std::string>(&held_)) return std::move(*held);
-  refuse("text");
+  if (auto* value = std::get_if<std::string>(&value_)) return std::move(*value);
+  throw_not("text");
 }
 
 const reply::list& reply::elements() const& {
-  if (const auto* held = std::get_if<list>(&held_)) return *held;
-  refuse("a list");
+  if (const auto* value = std::get_if<list>(&value_)) return *value;
+  throw_not("a list");
 }
 
 reply::list reply::elements() && {
-  if (auto* held = std::get_if<list>(&held_)) return std::move(*held);
-  refuse("a list");
+  if (auto* value = std::get_if<list>(&value_)) return std::move(*value);
+  throw_not("a list");
 }
 
 const error& reply::problem() const& {
-  if (const auto* held = std::get_if<error>(&held_)) return *held;
-  throw error(errc::malformed, "Redis answered with " + std::string(kind_of(*this)) + " where an error was expected");
+  if (const auto* value = std::get_if<error>(&value_)) return *value;
+  throw error(errc::malformed, "Redis answered with " + std::string(type_of(*this)) +
+                                   " where an error was expected");
 }
 
 error reply::problem() && { return std::as_const(*this).problem(); }
 
 const reply& reply::checked() const& {
-  if (const auto* held = std::get_if<error>(&held_)) throw error(*held);
+  if (const auto* value = std::get_if<error>(&value_)) throw error(*value);
   return *this;
 }
 
@@ -65,11 +67,15 @@ reply reply::checked() && {
 }
 
 bool operator==(const reply& a, const reply& b) noexcept {
-  if (a.held_.index() != b.held_.index()) return false;
-  if (const auto* number = std::get_if<std::int64_t>(&a.held_)) return *number == std::get<std::int64_t>(b.held_);
-  if (const auto* text = std::get_if<std::string>(&a.held_)) return *text == std::get<std::string>(b.held_);
-  if (const auto* elements = std::get_if<reply::list>(&a.held_)) return *elements == std::get<reply::list>(b.held_);
-  if (const auto* problem = std::get_if<error>(&a.held_)) return problem->message() == std::get<error>(b.held_).message();
+  if (a.value_.index() != b.value_.index()) return false;
+  if (const auto* number = std::get_if<std::int64_t>(&a.value_))
+    return *number == std::get<std::int64_t>(b.value_);
+  if (const auto* text = std::get_if<std::string>(&a.value_))
+    return *text == std::get<std::string>(b.value_);
+  if (const auto* elements = std::get_if<reply::list>(&a.value_))
+    return *elements == std::get<reply::list>(b.value_);
+  if (const auto* problem = std::get_if<error>(&a.value_))
+    return problem->message() == std::get<error>(b.value_).message();
   return true;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Bytes in, replies out: hiredis's reader behind limits. It builds our values directly, without a tree of its own.
+/// Turns bytes into replies with the reader of hiredis, within limits. It builds `reply` values
+/// directly, without the reply tree of hiredis.
 
 #include <holdfast/redis.hpp>
 
@@ -16,9 +17,10 @@ struct redisReadTask;
 struct redisReplyObjectFunctions;
 }
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// Thread-safety: none. After an error it is of no further use, and neither is its connection.
+/// After an exception the reader must not be used again, nor its connection.
+/// Thread-safety: none.
 class HOLDFAST_API reply_reader {
  public:
   explicit reply_reader(std::size_t max_reply);
@@ -27,14 +29,15 @@ class HOLDFAST_API reply_reader {
   reply_reader& operator=(const reply_reader&) = delete;
 
   void feed(std::string_view bytes);
-  /// The next whole reply, if it is there. Throws errc::too_large, errc::too_deep (lists in lists, more than 7) or errc::malformed.
+  /// Returns the next reply if it is complete. Throws errc::too_large, errc::too_deep (more than 7
+  /// nested lists) or errc::malformed.
   [[nodiscard]] std::optional<reply> next();
-  /// Is there nothing left over?
+  /// Returns true if no bytes of another reply have arrived.
   [[nodiscard]] bool empty() const noexcept;
 
  private:
   struct deleter {
-    void operator()(redisReader* held) const noexcept;
+    void operator()(redisReader* reader) const noexcept;
   };
   static void* on_text(const redisReadTask* task, char* text, std::size_t size) noexcept;
   static void* on_list(const redisReadTask* task, int size) noexcept;
@@ -42,14 +45,16 @@ class HOLDFAST_API reply_reader {
   static void* on_nil(const redisReadTask* task) noexcept;
   static const redisReplyObjectFunctions functions;
 
-  reply& place_of(const redisReadTask& task) noexcept;
-  bool charge(std::size_t bytes) noexcept;
+  reply& target_of(const redisReadTask& task) noexcept;
+  bool reserve(std::size_t bytes) noexcept;
+  [[noreturn]] void throw_too_large() const;
+  [[noreturn]] void throw_reader_error() const;
 
   std::unique_ptr<redisReader, deleter> reader_;
   reply root_{};
   std::size_t max_reply_;
-  std::size_t charged_ = 0;  // what the reply takes so far
+  std::size_t used_ = 0;  // bytes of the current reply so far
   bool too_large_ = false;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,53 +1,65 @@
 #include "redis/server_error.hpp"
 
-#include "redis/address.hpp"
+#include "net/address.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <initializer_list>
+#include <utility>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
 namespace {
 
-struct meaning {
+struct error_class {
   std::string_view word;
   errc code;
   bool transient;
   std::string_view advice;
 };
 
-// Those marked transient were not run: trying again later can succeed and does no harm.
-constexpr std::array meanings{
-    meaning{"MOVED", errc::unavailable, true, "this server is part of a Cluster: use redis+cluster://"},
-    meaning{"ASK", errc::unavailable, true, "this server is part of a Cluster: use redis+cluster://"},
-    meaning{"TRYAGAIN", errc::unavailable, true, "try again when the slot has moved"},
-    meaning{"CLUSTERDOWN", errc::unavailable, true, "try again when the Cluster has healed"},
-    meaning{"LOADING", errc::unavailable, true, "try again when it has read its data"},
-    meaning{"MASTERDOWN", errc::unavailable, true, "try again when it has found its master"},
-    meaning{"READONLY", errc::unavailable, true, "connect to the master"},
-    meaning{"BUSY", errc::unavailable, true, "a script runs for too long; end it with SCRIPT KILL"},
-    meaning{"UNBLOCKED", errc::unavailable, true, "the server stepped down while the command waited; try again"},
-    meaning{"NOREPLICAS", errc::unavailable, true, "try again when enough replicas are connected"},
-    meaning{"MISCONF", errc::unavailable, true, "the server cannot write to its disk; look at its log"},
-    meaning{"OOM", errc::unavailable, true, "the server's memory is full; make room, or raise maxmemory"},
-    meaning{"NOAUTH", errc::permission, false, "give a user and a password"},
-    meaning{"WRONGPASS", errc::permission, false, "check the user and the password"},
-    meaning{"NOPERM", errc::permission, false, "ask for the right to do it (ACL SETUSER)"},
-    meaning{"DENIED", errc::permission, false, "give the server a password, or connect from its own machine"},
-    meaning{"NOSCRIPT", errc::not_found, false, ""},
-    meaning{"BUSYKEY", errc::duplicate, false, ""},
-    meaning{"BUSYGROUP", errc::duplicate, false, ""},
+// A transient error means that the server did not run the command: a retry can succeed and does no
+// harm.
+constexpr std::array error_classes{
+    error_class{"MOVED", errc::unavailable, true,
+                "this server is part of a Cluster: use redis+cluster://"},
+    error_class{"ASK", errc::unavailable, true,
+                "this server is part of a Cluster: use redis+cluster://"},
+    error_class{"TRYAGAIN", errc::unavailable, true, "try again when the slot has moved"},
+    error_class{"CLUSTERDOWN", errc::unavailable, true, "try again when the Cluster has recovered"},
+    error_class{"LOADING", errc::unavailable, true, "try again when it has loaded its data"},
+    error_class{"MASTERDOWN", errc::unavailable, true,
+                "try again when it is connected to its master"},
+    error_class{"READONLY", errc::unavailable, true, "connect to the master"},
+    error_class{"BUSY", errc::unavailable, true,
+                "a script runs for too long; end it with SCRIPT KILL"},
+    error_class{"UNBLOCKED", errc::unavailable, true,
+                "the server became a replica while the command waited; try again"},
+    error_class{"NOREPLICAS", errc::unavailable, true,
+                "try again when enough replicas are connected"},
+    error_class{"MISCONF", errc::unavailable, true,
+                "the server cannot write to its disk; check its log"},
+    error_class{"OOM", errc::unavailable, true,
+                "the memory of the server is full; delete data, or raise maxmemory"},
+    error_class{"NOAUTH", errc::permission, false, "give a user and a password"},
+    error_class{"WRONGPASS", errc::permission, false, "check the user and the password"},
+    error_class{"NOPERM", errc::permission, false, "grant the user this command (ACL SETUSER)"},
+    error_class{"DENIED", errc::permission, false,
+                "set a password on the server, or connect from its own machine"},
+    error_class{"NOSCRIPT", errc::not_found, false, ""},
+    error_class{"BUSYKEY", errc::duplicate, false, ""},
+    error_class{"BUSYGROUP", errc::duplicate, false, ""},
 };
 
-bool begins(std::string_view text, std::initializer_list<std::string_view> words) {
-  for (const auto word : words) {
-    if (text.starts_with(word)) return true;
-  }
-  return false;
+bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
 }
 
-/// The words of an error code are capitals; anything else is plain talk.
-std::string_view first_word(std::string_view text) {
+/// Returns the first word if it is an error code, which has only capitals, digits and underscores;
+/// otherwise ERR.
+std::string_view code_word(std::string_view text) {
   const auto word = text.substr(0, text.find(' '));
   for (const char c : word) {
     if ((c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_') return "ERR";
@@ -55,71 +67,78 @@ std::string_view first_word(std::string_view text) {
   return word.empty() ? "ERR" : word;
 }
 
-/// A script that ended with an error has run, whatever the word it ends with.
-bool from_script(std::string_view text) { return text.find(" script: ") != std::string_view::npos; }
-
-/// In the server's own words, whatever it calls itself: a script may end with an error of its own that begins with BUSY or TRYAGAIN, and it
-/// has run.
+/// Returns true if the server did not run the command.
+///
+/// The code word alone does not tell: a script may end with an error of its own that begins with
+/// BUSY or TRYAGAIN, and such a script has run. So this compares the sentences of the server. Forks
+/// of Redis put their own name into some of them.
 bool was_not_run(std::string_view text) {
-  if (from_script(text)) return false;
-  if (text.starts_with("LOADING ")) return text.find(" is loading the dataset") != std::string_view::npos;
+  const bool raised_in_script = text.find(" script: ") != std::string_view::npos;
+  if (raised_in_script) return false;
+  if (text.starts_with("LOADING "))
+    return text.find(" is loading the dataset") != std::string_view::npos;
   if (text.starts_with("BUSY ")) return text.find(" is busy running ") != std::string_view::npos;
-  return begins(text, {"TRYAGAIN Multiple keys request", "CLUSTERDOWN The cluster is down", "CLUSTERDOWN Hash slot not served",
-                       "MASTERDOWN Link with MASTER is down", "READONLY You can't write against a read only", "UNBLOCKED force unblock"});
+  return starts_with_any(
+      text, {"TRYAGAIN Multiple keys request", "CLUSTERDOWN The cluster is down",
+             "CLUSTERDOWN Hash slot not served", "MASTERDOWN Link with MASTER is down",
+             "READONLY You can't write against a read only", "UNBLOCKED force unblock"});
 }
 
-}  // namespace
-
-error server_error(std::string_view text) {
-  if (text.empty()) text = "ERR (the server says no more)";
-  const auto word = first_word(text);
-  error::details more{.backend_code = std::string(word)};
-  for (const auto& known : meanings) {
-    if (known.word != word) continue;
-    more.transient = known.transient;
-    std::string message(text);
-    if (!known.advice.empty()) message.append("; ").append(known.advice);
-    return {known.code, message, std::move(more)};
-  }
-  if (text.starts_with("ERR max number of clients reached")) {
-    more.transient = true;
-    return {errc::unavailable, std::string(text) + "; raise maxclients, or use fewer connections", std::move(more)};
-  }
-  const auto code = begins(text, {"ERR unknown command", "ERR unknown subcommand", "ERR wrong number of arguments", "ERR syntax error",
-                                  "ERR Error compiling script"})
-                        ? errc::grammar
-                        : errc::invalid_argument;
-  // "invalid password": servers before Redis 6.
-  if (begins(text, {"ERR AUTH", "ERR invalid password", "ERR Client sent AUTH"}))
-    return {errc::permission, std::string(text), std::move(more)};
-  return {code, std::string(text), std::move(more)};
-}
-
-verdict judge(const reply& answer, std::string_view asked) {
-  if (!answer.is_error()) return {};
-  const auto& problem = answer.problem();
-  const auto& word = problem.backend_code();
-  // In full: a script may end with an error of its own that begins with this word, and it has run.
-  if (problem.message().starts_with("NOSCRIPT No matching script")) return {.what = verdict::kind::no_script};
-  if (was_not_run(problem.message())) return {.what = verdict::kind::again};
-  if (word != "MOVED" && word != "ASK") return {};
-
-  // MOVED 3999 127.0.0.1:6381; behind it, our advice.
-  std::string_view text = problem.message();
-  text.remove_prefix(word.size() + 1);
-  text = text.substr(0, text.find(';'));
-  verdict found{.what = word == "MOVED" ? verdict::kind::moved : verdict::kind::ask};
+/// Parses `3999 127.0.0.1:6381`. Returns `accept` if the text is not a redirect.
+reply_action parse_redirect(reply_action::kind kind, std::string_view text, std::string_view node) {
   const auto space = text.find(' ');
   if (space == std::string_view::npos) return {};
   const auto digits = text.substr(0, space);
   unsigned slot = 0;
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), slot);
   if (failed != std::errc{} || end != digits.data() + digits.size() || slot >= 16384) return {};
-  const auto where = read_address(text.substr(space + 1), host_of(asked));
-  if (!where) return {};
-  found.slot = static_cast<std::uint16_t>(slot);
-  found.address = *where;
-  return found;
+  auto address = net::parse_address(text.substr(space + 1), net::host_of(node));
+  if (!address) return {};
+  return {.action = kind, .slot = static_cast<std::uint16_t>(slot), .address = std::move(*address)};
 }
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace
+
+error server_error(std::string_view text) {
+  if (text.empty()) text = "ERR (the server gives no reason)";
+  const auto word = code_word(text);
+  error::details details{.backend_code = std::string(word)};
+  for (const auto& entry : error_classes) {
+    if (entry.word != word) continue;
+    details.transient = entry.transient;
+    std::string message(text);
+    if (!entry.advice.empty()) message.append("; ").append(entry.advice);
+    return {entry.code, message, std::move(details)};
+  }
+  if (text.starts_with("ERR max number of clients reached")) {
+    details.transient = true;
+    return {errc::unavailable, std::string(text) + "; raise maxclients, or use fewer connections",
+            std::move(details)};
+  }
+  errc code = errc::invalid_argument;
+  // "invalid password" is from servers before Redis 6.
+  if (starts_with_any(text, {"ERR AUTH", "ERR invalid password", "ERR Client sent AUTH"}))
+    code = errc::permission;
+  else if (starts_with_any(text, {"ERR unknown command", "ERR unknown subcommand",
+                                  "ERR wrong number of arguments", "ERR syntax error",
+                                  "ERR Error compiling script"}))
+    code = errc::grammar;
+  return {code, std::string(text), std::move(details)};
+}
+
+reply_action action_for(const reply& answer, std::string_view node) {
+  using kind = reply_action::kind;
+  if (!answer.is_error()) return {};
+  // This compares the whole sentence, because a script may end with a NOSCRIPT error of its own.
+  const std::string_view message = answer.problem().message();
+  if (message.starts_with("NOSCRIPT No matching script")) return {.action = kind::send_script};
+  if (was_not_run(message)) return {.action = kind::retry};
+  const auto& word = answer.problem().backend_code();
+  if (word != "MOVED" && word != "ASK") return {};
+  // The message ends with the advice that server_error added.
+  const auto redirect = message.substr(word.size() + 1);
+  return parse_redirect(word == "MOVED" ? kind::moved : kind::ask,
+                        redirect.substr(0, redirect.find(';')), node);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// What a server's error means for the caller, and for the client that may follow it to another node.
+/// The meaning of an error that a server sends: for the caller, as a holdfast::error, and for the
+/// client, which may have to send the command again.
 
 #include <holdfast/redis.hpp>
 
@@ -9,26 +10,27 @@
 #include <string>
 #include <string_view>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// An error as the server spells it: `WRONGTYPE Operation against...`. Its first word becomes the backend code and decides the class.
+/// Converts an error as the server writes it: `WRONGTYPE Operation against...`. Its first word
+/// becomes the backend code and selects the error code.
 [[nodiscard]] HOLDFAST_API error server_error(std::string_view text);
 
-/// What to do about a reply.
-struct verdict {
+/// What the client must do after a reply.
+struct reply_action {
   enum class kind : std::uint8_t {
-    take,      ///< it is the answer
-    moved,     ///< the slot lives elsewhere now
-    ask,       ///< this command, this once, elsewhere
-    again,     ///< the server did not run it, and may later
-    no_script  ///< the server does not know the script
+    accept,       ///< the reply is the answer
+    moved,        ///< the slot has moved: update the slot map, send again to `address`
+    ask,          ///< send this command once to `address`, after ASKING
+    retry,        ///< the server did not run the command, and may run it later
+    send_script,  ///< the server does not know the script: send it with its text
   };
-  kind what = kind::take;
+  kind action = kind::accept;
   std::uint16_t slot = 0;
-  std::string address{};  ///< moved, ask: where
+  std::string address{};  ///< of moved and ask
 };
 
-/// `asked` is the node that answered: an address without a host means the same host.
-[[nodiscard]] HOLDFAST_API verdict judge(const reply& answer, std::string_view asked);
+/// `node` is the address of the server that replied. A redirect without a host means its host.
+[[nodiscard]] HOLDFAST_API reply_action action_for(const reply& answer, std::string_view node);
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,153 +1,199 @@
 #include "redis/settings.hpp"
 
+#include "base/duration_limit.hpp"
 #include "base/schemes.hpp"
 #include "base/secret.hpp"
 #include "base/url.hpp"
-#include "redis/address.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
 namespace {
 
 constexpr unsigned default_port = 6379;
-constexpr std::size_t most_connections = 65'536;  // room for them is taken at once
+constexpr std::size_t max_connections = 65'536;  // a pool reserves memory for all of them
 
-[[noreturn]] void fail(const std::string& message) { throw error(errc::invalid_argument, message, {.path = "url"}); }
+[[noreturn]] void throw_bad_url(const std::string& message) {
+  throw error(errc::invalid_argument, message, {.path = "url"});
+}
 
-unsigned database_of(std::string_view text) {
+[[noreturn]] void throw_unknown_parameter(const std::string& name) {
+  throw_bad_url("the URL's parameter '" + name +
+                "' is not known; known: db, tls_ca, tls_cert, tls_key, tls_verify, tls_name");
+}
+
+void check_options(const holdfast::redis::options& options) {
+  const auto refuse = [](const std::string& message) {
+    throw error(errc::invalid_argument, message, {.path = "options"});
+  };
+  if (options.connections == 0) refuse("connections must be at least 1");
+  if (options.connections > max_connections)
+    refuse("connections must be at most " + std::to_string(max_connections));
+  if (options.attempts == 0) refuse("attempts must be at least 1");
+  if (options.connect_timeout.count() <= 0 || options.timeout.count() <= 0)
+    refuse("connect_timeout and timeout must be positive");
+  if (options.max_reply == 0) refuse("max_reply must be positive");
+}
+
+unsigned parse_database(std::string_view text) {
   unsigned number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failed != std::errc{} || end != text.data() + text.size() || number > 1'000'000)
-    fail("the URL's database must be a number, like redis://host/0");
+    throw_bad_url("the URL's database must be a number, like redis://host/0");
   return number;
 }
 
-/// The hosts of `scheme://user@a:1,b:2/path`, and the URL with the first of them alone.
-struct hosts {
-  std::string url;
-  std::vector<std::string_view> all{};
+/// The hosts of `scheme://user@a:1,b:2/path`, and the same URL with only the first of them.
+struct host_list {
+  std::string first_host_url;
+  std::vector<std::string_view> hosts{};
 };
 
-hosts split_hosts(std::string_view url) {
-  hosts result{.url = std::string(url)};
+host_list split_hosts(std::string_view url) {
+  host_list result{.first_host_url = std::string(url)};
   const auto scheme = url.find("://");
   if (scheme == std::string_view::npos) return result;
-  const auto begin = scheme + 3;
-  const auto authority = url.substr(begin, url.substr(begin).find_first_of("/?"));
-  const auto at = authority.rfind('@');
-  const auto first = at == std::string_view::npos ? 0 : at + 1;
-  std::string_view list = authority.substr(first);
-  const auto after = url.substr(begin + authority.size());
+  const auto authority_begin = scheme + 3;
+  const auto authority =
+      url.substr(authority_begin, url.substr(authority_begin).find_first_of("/?"));
+  const auto at_sign = authority.rfind('@');
+  const auto hosts_begin = at_sign == std::string_view::npos ? 0 : at_sign + 1;
+  std::string_view remaining = authority.substr(hosts_begin);
   for (;;) {
-    const auto comma = list.find(',');
-    result.all.push_back(list.substr(0, comma));
+    const auto comma = remaining.find(',');
+    result.hosts.push_back(remaining.substr(0, comma));
     if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
+    remaining.remove_prefix(comma + 1);
   }
-  result.url = std::string(url.substr(0, begin + first)).append(result.all.front()).append(after);
+  result.first_host_url = std::string(url.substr(0, authority_begin + hosts_begin))
+                              .append(result.hosts.front())
+                              .append(url.substr(authority_begin + authority.size()));
   return result;
 }
 
-std::string seed_of(std::string_view text) {
-  if (!text.starts_with('[') && std::count(text.begin(), text.end(), ':') > 1)
-    fail("an IPv6 address in a URL has brackets, like redis://[::1]:6379");
-  const auto one = parse_url("redis://" + std::string(text));
-  return (one.host.empty() ? "127.0.0.1" : one.host) + ':' + std::to_string(one.port.value_or(default_port));
+/// Returns `host:port`.
+std::string complete_address(std::string_view host) {
+  if (!host.starts_with('[') && std::count(host.begin(), host.end(), ':') > 1)
+    throw_bad_url("an IPv6 address in a URL needs brackets, like redis://[::1]:6379");
+  const auto parsed = parse_url("redis://" + std::string(host));
+  return (parsed.host.empty() ? "127.0.0.1" : parsed.host) + ':' +
+         std::to_string(parsed.port.value_or(default_port));
 }
 
-/// Nothing when none was given; an empty one in the URL is a password, for users that need none (nopass).
-std::optional<std::string> password_of(const url& given, const options& how) {
-  if (!how.password.empty()) return how.password;
-  if (given.password) return given.password;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment while clients are made
-  if (const char* set = std::getenv("HOLDFAST_REDIS_PASSWORD"); set != nullptr && *set != '\0') return std::string(set);
-  if (how.password_file.empty()) return std::nullopt;
-  return read_password_file(how.password_file);
+std::vector<std::string> complete_addresses(const std::vector<std::string_view>& hosts,
+                                            bool cluster) {
+  if (hosts.size() > 1 && !cluster)
+    throw_bad_url("several hosts are for a Cluster: write redis+cluster://, or name one host");
+  if (hosts.size() > 1 && std::ranges::any_of(hosts, &std::string_view::empty))
+    throw_bad_url("the URL's list of hosts has a comma too many");
+  std::vector<std::string> addresses;
+  addresses.reserve(hosts.size());
+  for (const auto host : hosts) addresses.push_back(complete_address(host));
+  return addresses;
 }
 
-/// Takes the parameters that are known and refuses the others.
-void read_parameters(const url& given, settings& into, std::optional<unsigned>& database) {
-  auto& tls = into.how.tls;
-  for (const auto& [name, text] : given.parameters) {
+/// Returns nothing if there is no password. An empty password in the URL counts as one, for users
+/// that need none (nopass).
+std::optional<std::string> find_password(const url& parsed,
+                                         const holdfast::redis::options& options) {
+  if (!options.password.empty()) return options.password;
+  if (parsed.password) return parsed.password;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change at this time
+  const char* variable = std::getenv("HOLDFAST_REDIS_PASSWORD");
+  if (variable != nullptr && *variable != '\0') return std::string(variable);
+  if (options.password_file.empty()) return std::nullopt;
+  return read_password_file(options.password_file);
+}
+
+void fill_credentials(const url& parsed, holdfast::redis::options& options) {
+  if (options.user.empty()) options.user = parsed.user.value_or("");
+  const auto password = find_password(parsed, options);
+  // The message does not repeat the user: it may be the password.
+  if (!options.user.empty() && !password)
+    throw_bad_url(
+        "the URL names a user and no password; write redis://user:password@host, "
+        "redis://:password@host without a user, or redis://user:@host for an empty password, or "
+        "set the variable HOLDFAST_REDIS_PASSWORD");
+  options.password = password.value_or("");
+}
+
+/// Sets cluster and tls. Returns true if the URL names a Unix socket.
+bool read_scheme(const url& parsed, settings& result) {
+  const auto& scheme = parsed.scheme;
+  if (scheme.find("sentinel") != std::string::npos)
+    throw_bad_url(
+        "Redis Sentinel is not supported; give the address of the master as redis://host:port, or "
+        "use a Cluster");
+  result.cluster = scheme == "redis+cluster" || scheme == "rediss+cluster";
+  result.tls = scheme == "rediss" || scheme == "rediss+cluster";
+  const bool unix_socket = scheme == "redis+unix" || scheme == "unix";
+  if (scheme != "redis" && !result.cluster && !result.tls && !unix_socket)
+    throw_bad_url(
+        "the scheme '" + scheme +
+        "' is not one of Redis; known: redis://, rediss://, redis+unix://, redis+cluster://, "
+        "rediss+cluster://");
+  if (!parsed.has_authority)
+    throw_bad_url("write // after " + scheme + ":, like " + scheme + "://127.0.0.1:6379");
+  return unix_socket;
+}
+
+/// Sets the TLS options. Returns the parameter `db`.
+std::optional<unsigned> read_parameters(const url& parsed, settings& result) {
+  std::optional<unsigned> database;
+  auto& tls = result.options.tls;
+  for (const auto& [name, value] : parsed.parameters) {
     if (name == "db") {
-      database = database_of(text);
+      database = parse_database(value);
       continue;
     }
-    if (!name.starts_with("tls_"))
-      fail("the URL's parameter '" + name + "' is not known; known: db, tls_ca, tls_cert, tls_key, tls_verify, tls_name");
-    if (!into.tls) fail("the URL's parameter '" + name + "' needs TLS; write rediss:// or rediss+cluster://");
-    if (name == "tls_ca") tls.ca = text;
-    else if (name == "tls_cert") tls.certificate = text;
-    else if (name == "tls_key") tls.key = text;
-    else if (name == "tls_name") tls.server_name = text;
-    else if (name == "tls_verify" && (text == "0" || text == "1")) tls.verify = text == "1";
-    else if (name == "tls_verify") fail("the URL's parameter 'tls_verify' must be 0 or 1");
-    else fail("the URL's parameter '" + name + "' is not known; known: db, tls_ca, tls_cert, tls_key, tls_verify, tls_name");
+    if (!name.starts_with("tls_")) throw_unknown_parameter(name);
+    if (!result.tls)
+      throw_bad_url("the URL's parameter '" + name +
+                    "' needs TLS; write rediss:// or rediss+cluster://");
+    if (name == "tls_ca") tls.ca = value;
+    else if (name == "tls_cert") tls.certificate = value;
+    else if (name == "tls_key") tls.key = value;
+    else if (name == "tls_name") tls.server_name = value;
+    else if (name != "tls_verify") throw_unknown_parameter(name);
+    else if (value == "0" || value == "1") tls.verify = value == "1";
+    else throw_bad_url("the URL's parameter 'tls_verify' must be 0 or 1");
   }
-}
-
-void check(const options& how) {
-  const auto refuse = [](const std::string& what) { throw error(errc::invalid_argument, what, {.path = "options"}); };
-  if (how.connections == 0) refuse("a client needs room for at least 1 connection to each node");
-  if (how.connections > most_connections) refuse("a client has at most " + std::to_string(most_connections) + " connections to each node");
-  if (how.attempts == 0) refuse("a command needs at least 1 attempt");
-  if (how.connect_timeout.count() <= 0 || how.timeout.count() <= 0) refuse("the time limits must be more than nothing");
-  if (how.max_reply == 0) refuse("max_reply must be more than nothing");
+  return database;
 }
 
 }  // namespace
 
-settings read_settings(std::string_view text, options how) {
+settings read_settings(std::string_view text, holdfast::redis::options options) {
   check_scheme(text);
-  check(how);
-  settings result;
-  result.how = std::move(how);
-  result.how.timeout = bounded(result.how.timeout);
-  result.how.connect_timeout = bounded(result.how.connect_timeout);
-  const auto named = split_hosts(text);
-  const url given = parse_url(named.url);
-  const auto& scheme = given.scheme;
-  if (scheme.find("sentinel") != std::string::npos)
-    fail("Redis Sentinel is not supported; give the address of the master as redis://host:port, or use a Cluster");
-  result.cluster = scheme == "redis+cluster" || scheme == "rediss+cluster";
-  result.tls = scheme == "rediss" || scheme == "rediss+cluster";
-  const bool path = scheme == "redis+unix" || scheme == "unix";
-  if (scheme != "redis" && !result.cluster && !result.tls && !path)
-    fail("no Redis is called '" + scheme + "'; known: redis://, rediss://, redis+unix://, redis+cluster://, rediss+cluster://");
-  if (!given.has_authority) fail("write // behind " + scheme + ":, like " + scheme + "://127.0.0.1:6379");
+  check_options(options);
+  settings result{.options = std::move(options)};
+  result.options.timeout = limit_duration(result.options.timeout);
+  result.options.connect_timeout = limit_duration(result.options.connect_timeout);
 
-  std::optional<unsigned> database;
-  read_parameters(given, result, database);
-  if (path) {
-    if (!given.host.empty() || given.path.empty()) fail("a socket is written with three slashes: redis+unix:///run/redis/redis.sock?db=0");
-    result.seeds.push_back("/" + given.path);
+  const auto split = split_hosts(text);
+  const url parsed = parse_url(split.first_host_url);
+  const bool unix_socket = read_scheme(parsed, result);
+  std::optional<unsigned> database = read_parameters(parsed, result);
+  if (unix_socket) {
+    if (!parsed.host.empty() || parsed.path.empty())
+      throw_bad_url(
+          "a socket is written with three slashes: redis+unix:///run/redis/redis.sock?db=0");
+    result.addresses.push_back("/" + parsed.path);
   } else {
-    if (!given.path.empty()) {
-      if (database) fail("the URL names its database twice, in its path and as db");
-      database = database_of(given.path);
+    if (!parsed.path.empty()) {
+      if (database) throw_bad_url("the URL names its database twice, in its path and as db");
+      database = parse_database(parsed.path);
     }
-    if (named.all.size() > 1 && !result.cluster) fail("several hosts are for a Cluster: write redis+cluster://, or name one host");
-    if (named.all.size() > 1 && std::any_of(named.all.begin(), named.all.end(), [](auto each) { return each.empty(); }))
-      fail("the URL's list of hosts has a comma too many");
-    for (const auto each : named.all) result.seeds.push_back(seed_of(each));
+    result.addresses = complete_addresses(split.hosts, result.cluster);
   }
   result.database = database.value_or(0);
-  if (result.cluster && result.database != 0) fail("a Cluster has only the database 0");
-  if (result.how.user.empty()) result.how.user = given.user.value_or("");
-  const auto password = password_of(given, result.how);
-  // The user is not repeated: it may be the password.
-  if (!result.how.user.empty() && !password)
-    fail(
-        "the URL names a user and no password; write redis://user:password@host, redis://:password@host without a user, or "
-        "redis://user:@host for an empty password, or set the variable HOLDFAST_REDIS_PASSWORD");
-  result.how.password = password.value_or("");
+  if (result.cluster && result.database != 0) throw_bad_url("a Cluster has only the database 0");
+  fill_credentials(parsed, result.options);
   return result;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,30 +1,29 @@
 #pragma once
 
+/// \file
+/// The settings of a client: its URL and its options, checked and combined.
+
 #include <holdfast/redis.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
-/// Somebody who means "for ever" says milliseconds::max(), which no clock can add to its time.
-[[nodiscard]] constexpr std::chrono::milliseconds bounded(std::chrono::milliseconds time) noexcept {
-  return std::min<std::chrono::milliseconds>(time, std::chrono::hours(24 * 365));
-}
-
-/// What a URL and the options say together.
 struct settings {
   bool cluster = false;
   bool tls = false;
-  std::vector<std::string> seeds{};  ///< addresses; one, unless it is a Cluster
+  /// Addresses from the URL; a single one unless it is a Cluster.
+  std::vector<std::string> addresses{};
   unsigned database = 0;
-  options how{};  ///< user, password and TLS filled in
+  /// With user, password and TLS options filled in.
+  holdfast::redis::options options{};
 };
 
-/// Throws errc::invalid_argument, also for a scheme that HOLDFAST_SCHEMES does not list; the message never contains the password.
-[[nodiscard]] HOLDFAST_API settings read_settings(std::string_view url, options how);
+/// Throws errc::invalid_argument, also for a scheme that HOLDFAST_SCHEMES does not list. The
+/// message never contains the password.
+[[nodiscard]] HOLDFAST_API settings read_settings(std::string_view url,
+                                                  holdfast::redis::options options);
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Which node of a Cluster serves which slot.
+/// The slot map of a Cluster: which node serves which slot.
 
 #include <holdfast/redis.hpp>
 
@@ -12,33 +12,36 @@
 #include <string_view>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
 /// Thread-safety: as a value.
 class HOLDFAST_API slot_map {
  public:
   static constexpr std::size_t slots = 16384;
 
-  slot_map() { owner_.fill(nobody); }
-  /// From the reply of CLUSTER SLOTS; `asked` is the node that sent it. Throws errc::malformed, or what the reply holds.
-  slot_map(const reply& answer, std::string_view asked, const std::function<std::string(const std::string&)>& translate = {});
+  slot_map() { owner_.fill(no_owner); }
+  /// Reads the reply to CLUSTER SLOTS that `node` sent. Throws errc::malformed, or the error that
+  /// the reply holds.
+  slot_map(const reply& answer, std::string_view node,
+           const std::function<std::string(const std::string&)>& translate = {});
 
-  /// The master of a slot, or null.
+  /// Returns the address of the master of a slot, or null.
   [[nodiscard]] const std::string* master_of(std::uint16_t slot) const noexcept {
     const auto owner = owner_[slot];
-    return owner == nobody ? nullptr : &nodes_[owner].address;
+    return owner == no_owner ? nullptr : &nodes_[owner].address;
   }
-  /// A node says that the slot is there.
+  /// Makes a node the master of a slot.
   void move(std::uint16_t slot, const std::string& address);
   [[nodiscard]] const std::vector<node>& nodes() const noexcept { return nodes_; }
+  /// Returns the number of slots that have a master.
   [[nodiscard]] std::size_t covered() const noexcept;
 
  private:
-  static constexpr std::uint16_t nobody = 0xFFFF;
-  std::uint16_t index_of(const std::string& address, bool master);
+  static constexpr std::uint16_t no_owner = 0xFFFF;
+  std::uint16_t find_or_add(const std::string& address, bool master);
 
   std::vector<node> nodes_{};
-  std::array<std::uint16_t, slots> owner_{};
+  std::array<std::uint16_t, slots> owner_{};  // index in nodes_
 };
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

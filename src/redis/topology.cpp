@@ -4,128 +4,147 @@
 #include <optional>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE::redis {
+namespace HOLDFAST_NAMESPACE::detail::redis {
 
 namespace {
 
-constexpr auto longest_question = std::chrono::seconds(4);  // where there is an old map to go on with
-constexpr auto suspicion = std::chrono::seconds(10);
-constexpr std::size_t most_suspects = 1'000;
+/// Limit of a refresh while there is an old map to work with.
+constexpr auto max_refresh_time = std::chrono::seconds(4);
+constexpr auto unresponsive_time = std::chrono::seconds(10);
+constexpr std::size_t max_unresponsive = 1'000;
+
+error no_slots_error() {
+  return {
+      errc::timeout, "no node of the Cluster returned the slot map in time", {.transient = true}};
+}
 
 }  // namespace
 
-topology::topology(const settings& from, question ask, counters& count) : from_(from), ask_(std::move(ask)), count_(count) {}
+topology::topology(const settings& configured, slots_query query, counters& counted)
+    : settings_(configured), query_(std::move(query)), counters_(counted) {}
 
 std::shared_ptr<const slot_map> topology::current(steady::time_point deadline) {
-  std::uint64_t seen = 0;
+  std::uint64_t seen_version = 0;
   {
     const std::scoped_lock lock(mutex_);
-    if (map_ && (!stale_ || steady::now() < not_before_)) return map_;
-    seen = version_;
+    if (map_ && (!stale_ || steady::now() < next_refresh_)) return map_;
+    seen_version = version_;
   }
-  const std::unique_lock turn(asking_, deadline);
+  const std::unique_lock refresh_lock(refreshing_, deadline);
   std::shared_ptr<const slot_map> old;
   {
     const std::scoped_lock lock(mutex_);
-    // Whoever had the turn before has asked, or found that nobody answers.
-    if (map_ && (version_ != seen || !turn.owns_lock() || steady::now() < not_before_)) return map_;
+    // The thread that refreshed before may have refreshed the map, or found that no node
+    // answers.
+    if (map_ &&
+        (version_ != seen_version || !refresh_lock.owns_lock() || steady::now() < next_refresh_))
+      return map_;
     old = map_;
   }
-  if (!turn.owns_lock()) throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
+  if (!refresh_lock.owns_lock()) throw no_slots_error();
   try {
-    return ask(old ? std::min(deadline, steady::now() + longest_question) : deadline);
+    return query(old ? std::min(deadline, steady::now() + max_refresh_time) : deadline);
   } catch (const error&) {
     if (!old) throw;
-    // An old map is better than none: it is still out of date, and asked for again soon.
+    // The old map may still be right. It stays stale, so the next refresh is soon.
     const std::scoped_lock lock(mutex_);
-    not_before_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
+    delay_next_refresh();
     return old;
   }
 }
 
-std::shared_ptr<const slot_map> topology::ask_again(steady::time_point deadline) {
-  const std::unique_lock turn(asking_, deadline);
-  if (!turn.owns_lock()) throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
-  return ask(deadline);
+std::shared_ptr<const slot_map> topology::refresh(steady::time_point deadline) {
+  const std::unique_lock refresh_lock(refreshing_, deadline);
+  if (!refresh_lock.owns_lock()) throw no_slots_error();
+  return query(deadline);
 }
 
-/// Any node will do. They are asked in a random order, so that many clients do not all ask the same one; those that did not answer
-/// lately come last.
-std::vector<std::string> topology::candidates() {
+/// Avoids that a client asks again and again, and that all clients ask at the same time. Requires
+/// the lock.
+void topology::delay_next_refresh() {
+  next_refresh_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
+}
+
+/// Returns all nodes in random order, so that many clients do not all ask the same one.
+/// Unresponsive nodes come last.
+std::vector<std::string> topology::nodes_to_ask() {
   const std::scoped_lock lock(mutex_);
-  std::vector<std::string> all;
+  std::vector<std::string> nodes;
   if (map_) {
-    for (const auto& each : map_->nodes()) all.push_back(each.address);
+    for (const auto& node : map_->nodes()) nodes.push_back(node.address);
   }
-  for (const auto& each : from_.seeds) {
-    if (std::find(all.begin(), all.end(), each) == all.end()) all.push_back(each);
+  for (const auto& address : settings_.addresses) {
+    if (std::ranges::find(nodes, address) == nodes.end()) nodes.push_back(address);
   }
-  std::shuffle(all.begin(), all.end(), random_);
+  std::shuffle(nodes.begin(), nodes.end(), random_);
   const auto now = steady::now();
-  std::erase_if(suspects_, [&](const auto& each) { return each.second < now; });
-  const auto trusted = [this](const std::string& each) { return !suspects_.contains(each); };
-  std::partition(all.begin(), all.end(), trusted);
-  return all;
+  std::erase_if(unresponsive_, [&](const auto& entry) { return entry.second < now; });
+  std::partition(nodes.begin(), nodes.end(),
+                 [this](const std::string& address) { return !unresponsive_.contains(address); });
+  return nodes;
 }
 
-/// Throws what is wrong with the answer.
-std::shared_ptr<const slot_map> topology::read(const reply& answer, const std::string& node) const {
-  if (answer.is_error() && answer.problem().message().find("cluster support disabled") != std::string::npos)
-    throw error(errc::invalid_argument, "Redis at " + node + " is not part of a Cluster; write redis:// instead of redis+cluster://");
-  auto made = std::make_shared<const slot_map>(answer, node, from_.how.translate);
-  if (made->nodes().empty())
-    throw error(errc::unavailable, "Redis at " + node + " knows no slots; its Cluster is not formed yet", {.transient = true});
-  return made;
+/// Throws if the reply is an error, or not a slot map.
+std::shared_ptr<const slot_map> topology::read_slots(const reply& answer,
+                                                     const std::string& node) const {
+  if (answer.is_error() &&
+      answer.problem().message().find("cluster support disabled") != std::string::npos)
+    throw error(errc::invalid_argument,
+                "Redis at " + node +
+                    " is not part of a Cluster; write redis:// instead of redis+cluster://");
+  auto map = std::make_shared<const slot_map>(answer, node, settings_.options.translate);
+  if (map->nodes().empty())
+    throw error(errc::unavailable,
+                "Redis at " + node + " knows no slots; its Cluster is not formed yet",
+                {.transient = true});
+  return map;
 }
 
-std::shared_ptr<const slot_map> topology::ask(steady::time_point deadline) {
-  std::shared_ptr<const slot_map> made;
-  std::optional<error> last;
-  ask_(candidates(), deadline, [&](const std::string& node, const reply& answer) {
+std::shared_ptr<const slot_map> topology::query(steady::time_point deadline) {
+  std::shared_ptr<const slot_map> map;
+  std::optional<error> last_problem;
+  query_(nodes_to_ask(), deadline, [&](const std::string& node, const reply& answer) {
     try {
-      made = read(answer, node);
+      map = read_slots(answer, node);
       return true;
-    } catch (const error& failed) {
-      if (!failed.transient()) throw;
-      suspect(node);
-      last = failed;
+    } catch (const error& problem) {
+      if (!problem.transient()) throw;
+      mark_unresponsive(node);
+      last_problem = problem;
       return false;
     }
   });
-  if (!made) {
-    if (last) throw error(*last);
-    throw error(errc::timeout, "no node of the Cluster said in time where its slots are", {.transient = true});
-  }
-  ++count_.refreshes;
+  if (!map) throw last_problem ? *last_problem : no_slots_error();
+  ++counters_.refreshes;
   const std::scoped_lock lock(mutex_);
-  map_ = made;
+  map_ = map;
   stale_ = false;
   ++version_;
-  // Not all clients at the same time, and none again and again.
-  not_before_ = steady::now() + std::chrono::milliseconds(50 + random_() % 50);
-  return made;
+  delay_next_refresh();
+  return map;
 }
 
-void topology::set_stale() noexcept {
+void topology::mark_stale() noexcept {
   const std::scoped_lock lock(mutex_);
   stale_ = true;
 }
 
-void topology::learn(std::uint16_t slot, const std::string& address) {
-  const std::string where = from_.how.translate ? from_.how.translate(address) : address;
+void topology::move_slot(std::uint16_t slot, const std::string& address) {
+  const auto& translate = settings_.options.translate;
+  const std::string target = translate ? translate(address) : address;
   const std::scoped_lock lock(mutex_);
   if (!map_) return;
-  const auto* known = map_->master_of(slot);
-  if (known != nullptr && *known == where) return;
+  const auto* master = map_->master_of(slot);
+  if (master != nullptr && *master == target) return;
   auto changed = std::make_shared<slot_map>(*map_);
-  changed->move(slot, where);
+  changed->move(slot, target);
   map_ = std::move(changed);
 }
 
-void topology::suspect(const std::string& node) {
+void topology::mark_unresponsive(const std::string& node) {
   const std::scoped_lock lock(mutex_);
-  if (suspects_.size() >= most_suspects) suspects_.clear();
-  suspects_[node] = steady::now() + suspicion;
+  if (unresponsive_.size() >= max_unresponsive) unresponsive_.clear();
+  unresponsive_[node] = steady::now() + unresponsive_time;
 }
 
-}  // namespace HOLDFAST_NAMESPACE::redis
+}  // namespace HOLDFAST_NAMESPACE::detail::redis

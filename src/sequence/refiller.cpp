@@ -1,28 +1,33 @@
 #include "sequence/refiller.hpp"
 
+#include "base/backoff.hpp"
 #include "base/thread.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <random>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <mutex>
 #include <set>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::sequence {
 
 namespace {
 
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-/// What one call carries at most.
-constexpr std::size_t most_at_once = 256;
-constexpr auto first_pause = 10ms;
-constexpr auto longest_pause = 1000ms;
+constexpr std::size_t max_requests_per_call = 256;
+constexpr steady::duration first_pause = 10ms;
+constexpr steady::duration longest_pause = 1000ms;
 
-/// What a store threw, as the one type that callers know.
+/// Whatever a store threw, as a holdfast::error.
 error as_error(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
@@ -31,19 +36,19 @@ error as_error(const std::exception_ptr& thrown) {
   } catch (const std::exception& e) {
     return {errc::internal, std::string("the block store failed: ") + e.what()};
   } catch (...) {
-    return {errc::internal, "the block store failed with something that is no exception"};
+    return {errc::internal, "the block store threw something that is not a std::exception"};
   }
 }
 
 }  // namespace
 
 struct refiller::state {
-  explicit state(settings how) : how_(std::move(how)) {}
+  explicit state(refiller_settings settings) : settings_(std::move(settings)) {}
 
-  struct place {
-    std::shared_ptr<refill_client> who;
+  struct queued_client {
+    std::shared_ptr<refill_client> client;
     steady::time_point not_before{};
-    int tries = 0;
+    unsigned failures = 0;
   };
 
   void run() {
@@ -56,24 +61,25 @@ struct refiller::state {
       }
       lock.unlock();
       serve(batch);
-      batch.clear();  // the last reference to a client may be this one: not under the lock
+      batch.clear();  // not under the lock: this may destroy the last reference to a client
       lock.lock();
     }
     ended_ = true;
     changed_.notify_all();
   }
 
-  /// Two of one name do not travel together: the store would have to grant to the same counter twice.
-  std::vector<place> take_due() {
-    std::vector<place> batch;
+  /// Takes the clients that are due. Of clients with the same name it takes one: a call to the
+  /// store must not contain a name twice.
+  std::vector<queued_client> take_due() {
+    std::vector<queued_client> batch;
     std::set<std::string_view> names;
     const auto now = steady::now();
-    for (auto at = queue_.begin(); at != queue_.end() && batch.size() < most_at_once;) {
-      if (at->not_before <= now && names.insert(at->who->name()).second) {
-        batch.push_back(std::move(*at));
-        at = queue_.erase(at);
+    for (auto it = queue_.begin(); it != queue_.end() && batch.size() < max_requests_per_call;) {
+      if (it->not_before <= now && names.insert(it->client->name()).second) {
+        batch.push_back(std::move(*it));
+        it = queue_.erase(it);
       } else {
-        ++at;
+        ++it;
       }
     }
     return batch;
@@ -84,131 +90,129 @@ struct refiller::state {
       changed_.wait(lock);
       return;
     }
-    const auto next = std::ranges::min_element(queue_, {}, &place::not_before)->not_before;
+    const auto next = std::ranges::min_element(queue_, {}, &queued_client::not_before)->not_before;
     changed_.wait_until(lock, next);
   }
 
-  void serve(std::vector<place>& batch) {
+  void serve(std::vector<queued_client>& batch) {
     try {
-      if (how_.before_first && !looked_) {
-        how_.before_first();
-        looked_ = true;
+      if (settings_.before_first && !before_first_done_) {
+        settings_.before_first();
+        before_first_done_ = true;
       }
     } catch (...) {
       fail(batch, as_error(std::current_exception()));
       return;
     }
-    send(batch, true);
+    request_blocks(batch, true);
   }
 
-  void send(std::vector<place>& batch, bool together) {
+  void request_blocks(std::vector<queued_client>& batch, bool may_split) {
     std::vector<block_request> requests;
-    std::vector<place*> asking;
-    for (auto& each : batch) {
-      const auto wanted = each.who->wanted();
-      if (wanted.count == 0) continue;
-      requests.push_back(wanted);
-      asking.push_back(&each);
+    std::vector<queued_client*> clients;
+    for (auto& queued : batch) {
+      const auto request = queued.client->next_request();
+      if (request.count == 0) continue;
+      requests.push_back(request);
+      clients.push_back(&queued);
     }
     if (requests.empty()) return;
-    const auto begun = steady::now();
+    const auto start = steady::now();
     try {
-      calls_.fetch_add(1, std::memory_order_relaxed);
-      auto grants = how_.store->allocate(requests);
-      if (grants.size() != requests.size()) throw error(errc::internal, "the block store answered other requests than it was given");
-      const auto took = std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - begun);
+      auto grants = settings_.store->allocate(requests);
+      if (grants.size() != requests.size())
+        throw error(errc::internal,
+                    "the block store returned another number of grants than it "
+                    "was given requests");
+      const auto latency =
+          std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - start);
       for (std::size_t i = 0; i < grants.size(); ++i) {
-        if (const auto why = grants[i].problem) fail(*asking[i], *why);
-        else asking[i]->who->granted(std::move(grants[i]), took);
+        if (const auto problem = grants[i].problem) fail({clients[i], 1}, *problem);
+        else clients[i]->client->on_granted(std::move(grants[i]), latency);
       }
     } catch (...) {
-      const auto why = as_error(std::current_exception());
-      // One of many may be the reason: then the others should not suffer.
-      if (together && requests.size() > 1 && !why.transient()) {
-        for (auto* each : asking) {
-          std::vector<place> alone;
-          alone.push_back(std::move(*each));
-          send(alone, false);
-        }
+      const auto reason = as_error(std::current_exception());
+      if (!may_split || requests.size() == 1 || reason.transient()) {
+        fail(batch, reason);
         return;
       }
-      fail(batch, why);
+      // One request may be the reason. Sent alone, it does not affect the others.
+      for (auto* queued : clients) {
+        std::vector<queued_client> alone;
+        alone.push_back(std::move(*queued));
+        request_blocks(alone, false);
+      }
     }
   }
 
-  void fail(std::vector<place>& batch, const error& why) {
-    how_.log->write_limited("sequence-refill", log_level::warning, "a refill of sequences failed: " + std::string(why.what()));
-    for (auto& each : batch) ask_again(each, why);
-  }
-  void fail(place& one, const error& why) {
-    how_.log->write_limited("sequence-refill", log_level::warning, "a refill of sequences failed: " + std::string(why.what()));
-    ask_again(one, why);
-  }
-
-  void ask_again(place& one, const error& why) {
-    if (!one.who->failed(why)) return;
-    one.not_before = steady::now() + pause(one.tries++);
-    const std::scoped_lock lock(mutex_);
-    queue_.push_back(std::move(one));
+  void fail(std::span<queued_client> batch, const error& reason) {
+    settings_.log->write_limited("sequence-refill", log_level::warning,
+                                 "a refill of sequences failed: " + std::string(reason.what()));
+    for (auto& queued : batch) {
+      if (!queued.client->on_failed(reason)) continue;
+      queued.not_before = steady::now() + pause_after(queued.failures++);
+      const std::scoped_lock lock(mutex_);
+      queue_.push_back(std::move(queued));
+    }
   }
 
-  steady::duration pause(int tries) {
-    const auto whole = std::min<std::chrono::milliseconds>(first_pause * (1 << std::min(tries, 10)), longest_pause);
-    std::uniform_real_distribution<double> part(0.5, 1.0);  // not all processes at the same moment
-    return std::chrono::duration_cast<steady::duration>(whole * part(random_));
+  static steady::duration pause_after(unsigned failures) {
+    return with_jitter(doubled_pause(first_pause, failures, longest_pause), thread_random());
   }
 
-  const settings how_;
+  const refiller_settings settings_;
   std::mutex mutex_{};
   std::condition_variable changed_{};
-  std::deque<place> queue_{};
+  std::deque<queued_client> queue_{};
   bool stopping_ = false;
   bool ended_ = false;
-  std::atomic<std::uint64_t> calls_{0};
-  bool looked_ = false;                              // the thread's own
-  std::minstd_rand random_{std::random_device{}()};  // the thread's own
+  // Only used by the thread
+  bool before_first_done_ = false;
 };
 
-refiller::refiller(settings how) : state_(std::make_shared<state>(std::move(how))) {}
+refiller::refiller(refiller_settings settings)
+    : state_(std::make_shared<state>(std::move(settings))) {}
 
 refiller::~refiller() {
   std::unique_lock lock(state_->mutex_);
   state_->stopping_ = true;
   const auto dropped = std::exchange(state_->queue_, {});
   state_->changed_.notify_all();
-  const bool mine = thread_.get_id() == std::this_thread::get_id();  // the last client died here
-  if (thread_.joinable() && !mine) state_->changed_.wait_for(lock, 1s, [this] { return state_->ended_; });
+  // The last client may be destroyed by the thread itself, which then cannot wait for its own end.
+  const bool on_own_thread = thread_.get_id() == std::this_thread::get_id();
+  if (thread_.joinable() && !on_own_thread)
+    state_->changed_.wait_for(lock, 1s, [this] { return state_->ended_; });
   const bool ended = state_->ended_;
   lock.unlock();
   if (thread_.joinable() && !ended) thread_.detach();
 }
 
-void refiller::ask(std::shared_ptr<refill_client> who) {
+void refiller::request(std::shared_ptr<refill_client> client) {
   const std::scoped_lock lock(state_->mutex_);
   if (state_->stopping_) return;
-  // First the thread: if it cannot be started, nobody waits in the queue for it.
+  // Before the client is queued: if the thread cannot be started, the queue stays unchanged.
   try {
-    if (!thread_.joinable()) thread_ = start_quiet_thread("hf-sequence", [kept = state_] { kept->run(); });
+    if (!thread_.joinable())
+      thread_ = start_quiet_thread("hf-sequence", [state = state_] { state->run(); });
   } catch (const std::system_error& e) {
-    throw error(
-        errc::unavailable,
-        std::string("the thread that refills the sequences cannot be started (") + e.what() + "); raise the limit of threads, or try again",
-        {.transient = true});
+    throw error(errc::unavailable,
+                std::string("the thread that refills the sequences cannot be started (") +
+                    e.what() + "); raise the limit of threads, or try again",
+                {.transient = true});
   }
-  state_->queue_.push_back({.who = std::move(who)});
+  state_->queue_.push_back({.client = std::move(client)});
   state_->changed_.notify_all();
 }
 
-bool refiller::forget(const refill_client& who) {
-  std::shared_ptr<refill_client> dropped;  // after the lock
+bool refiller::cancel(const refill_client& client) {
+  std::shared_ptr<refill_client> removed;  // destroyed after the lock is released
   const std::scoped_lock lock(state_->mutex_);
-  const auto found = std::ranges::find(state_->queue_, &who, [](const auto& each) { return each.who.get(); });
-  if (found == state_->queue_.end()) return false;
-  dropped = std::move(found->who);
-  state_->queue_.erase(found);
+  const auto it = std::ranges::find(state_->queue_, &client,
+                                    [](const auto& queued) { return queued.client.get(); });
+  if (it == state_->queue_.end()) return false;
+  removed = std::move(it->client);
+  state_->queue_.erase(it);
   return true;
 }
 
-std::uint64_t refiller::calls() const noexcept { return state_->calls_.load(std::memory_order_relaxed); }
-
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::sequence

@@ -1,66 +1,66 @@
 #pragma once
 
+/// \file
+/// The thread that requests blocks from a store, for all sequences on it.
+
 #include <holdfast/error.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/sequence/block_store.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::sequence {
 
-/// Somebody who wants blocks.
+/// A sequence, as the refiller sees it.
 /// Thread-safety: called from the refiller's thread, one call at a time.
 class refill_client {
  public:
   virtual ~refill_client() = default;
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
-  /// What to ask for, decided as late as possible. A count of 0: nothing any more.
-  [[nodiscard]] virtual block_request wanted() = 0;
-  virtual void granted(block_grant what, std::chrono::microseconds took) noexcept = 0;
-  /// Returns whether to try again, later.
-  [[nodiscard]] virtual bool failed(const error& why) noexcept = 0;
+  /// The request to send now. A count of 0 means that no block is needed any more.
+  [[nodiscard]] virtual block_request next_request() = 0;
+  virtual void on_granted(block_grant grant, std::chrono::microseconds latency) noexcept = 0;
+  /// Returns true if the refiller is to try again.
+  [[nodiscard]] virtual bool on_failed(const error& reason) noexcept = 0;
 };
 
-/// The one thread of a store: whatever was asked for while it was busy goes into the next call.
-/// Thread-safety: every function may be called from any thread. It starts its thread with the first question.
+struct refiller_settings {
+  std::shared_ptr<block_store> store;
+  std::shared_ptr<const logger> log;
+  /// Called before the first request, until it does not throw.
+  std::function<void()> before_first{};
+};
+
+/// One thread for each store. All requests that arrive while it is busy go into its next call to
+/// the store. Failed requests are repeated after a pause of 10 ms to 1 s.
+///
+/// Thread-safety: every function may be called from any thread. The thread starts with the first
+/// request.
 class refiller {
  public:
-  struct settings {
-    std::shared_ptr<block_store> store;
-    std::shared_ptr<const logger> log;
-    std::function<void()>
-        before_first{};  ///< called until it does not throw, before anything is asked for: the look at the store's settings
-  };
-  explicit refiller(settings how);
+  explicit refiller(refiller_settings settings);
   refiller(const refiller&) = delete;
   refiller& operator=(const refiller&) = delete;
-  /// Waits a second for the thread; one that hangs in the store is let go, and ends by itself.
+  /// Waits up to a second for the thread. A thread that hangs in the store is detached, and ends
+  /// when the store answers.
   ~refiller();
 
-  /// A client is in the queue once at most: it says when it was answered.
-  void ask(std::shared_ptr<refill_client> who);
+  /// Queues a client. A client must not be queued again before it was granted a block or has failed
+  /// for good. Throws errc::unavailable (transient) if the thread cannot be started.
+  void request(std::shared_ptr<refill_client> client);
 
-  /// Takes a client that waits out of the queue. False: it is not there, or is being served.
-  bool forget(const refill_client& who);
-
-  /// Calls to the store's `allocate`.
-  [[nodiscard]] std::uint64_t calls() const noexcept;
+  /// Removes a client from the queue. Returns false if it is not queued, or is being served.
+  bool cancel(const refill_client& client);
 
  private:
   struct state;
-  std::shared_ptr<state> state_;  // the thread's, too
-  std::jthread thread_{};         // under the state's lock
+  std::shared_ptr<state> state_;  // shared with the thread, which may outlive this object
+  std::jthread thread_{};         // guarded by the mutex of the state
 };
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::sequence

@@ -1,17 +1,23 @@
 #pragma once
 
+/// \file
+/// Calendar dates in UTC for drivers that send and read times as separate fields. std::chrono::year
+/// ends at 32767, but a timestamp reaches further.
+
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
+
+#include "sql/public_names.hpp"
 
 #include <chrono>
 #include <cstdint>
 
-/// Dates for databases that want them taken apart. std::chrono::year ends at 32767, a timestamp does not.
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE::detail::sql {
 
-/// The last moment of year 9999, where the dates of most databases end. What is later means "for ever", and is sent as this.
-inline constexpr timestamp last_date =
-    std::chrono::sys_days(std::chrono::year(9999) / 12 / 31) + std::chrono::days(1) - std::chrono::microseconds(1);
+/// The last microsecond of the year 9999, where the dates of most databases end. Later times mean
+/// "never" and are sent as this one.
+inline constexpr timestamp last_date = std::chrono::sys_days(std::chrono::year(9999) / 12 / 31) +
+                                       std::chrono::days(1) - std::chrono::microseconds(1);
 
 struct civil_time {
   std::int64_t year = 1970;
@@ -23,12 +29,12 @@ struct civil_time {
   unsigned microsecond = 0;
 };
 
-[[nodiscard]] civil_time to_civil(timestamp when) noexcept;
+[[nodiscard]] civil_time to_civil(timestamp time) noexcept;
 
-/// The moment of a date in UTC; the parts must be in range, and the year in that of a timestamp.
-[[nodiscard]] timestamp from_civil(const civil_time& given) noexcept;
+/// The inverse of to_civil. The fields must be valid: see is_valid.
+[[nodiscard]] timestamp from_civil(const civil_time& civil) noexcept;
 
-/// Whether there is such a date, and a timestamp can hold it.
-[[nodiscard]] bool is_civil(const civil_time& given) noexcept;
+/// Whether the date exists and its year lies completely in the range of a timestamp.
+[[nodiscard]] bool is_valid(const civil_time& civil) noexcept;
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+}  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -1,15 +1,30 @@
 #pragma once
 
-#include <holdfast/database.hpp>
-#include <holdfast/sql.hpp>
+/// \file
+/// From the URL of an SQL database to the driver that connects to it.
+
 #include <holdfast/version.hpp>
 
+#include "sql/public_names.hpp"
+
+#include <chrono>
+#include <string>
 #include <string_view>
 
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE::detail::sql {
 
-/// What makes connections to the database of a URL. Throws errc::invalid_argument for a URL that cannot be meant, and for a kind of
-/// database that this build was made without.
-[[nodiscard]] connection_factory connector(std::string_view url, const database_options& options);
+/// Login and time limits; `database_options` has the same fields for users.
+struct connect_options {
+  std::chrono::milliseconds connect_timeout = std::chrono::seconds(5);
+  std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);
+  std::string user{};           ///< replaces the one in the URL
+  std::string password{};       ///< replaces the one in the URL
+  std::string password_file{};  ///< its first line is the password
+};
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+/// Returns the factory of connections to the database of a URL. Throws errc::invalid_argument if
+/// the URL is invalid, or if this build does not support that kind of database. Does not connect.
+[[nodiscard]] HOLDFAST_API connection_factory connector(std::string_view url,
+                                                        const connect_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -1,85 +1,94 @@
 #pragma once
 
-#include <holdfast/database.hpp>
 #include <holdfast/log.hpp>
-#include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
+
+#include "sql/public_names.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE::detail::sql {
 
-/// Connections, made on demand, bounded, and handed out one caller at a time. One of them is the writer's: a write waits for the write
-/// before it, never for readers, and SQLite has only one writer anyway.
-/// Thread-safety: every function may be called from any thread. Leases must be gone before the pool is.
+class pool;
+
+/// A connection that is lent by a pool until this object is destroyed.
+class HOLDFAST_API pooled_connection {
+ public:
+  pooled_connection(pooled_connection&& other) noexcept;
+  pooled_connection& operator=(pooled_connection&&) = delete;
+  ~pooled_connection();
+  [[nodiscard]] connection& operator*() const noexcept { return *connection_; }
+  [[nodiscard]] connection* operator->() const noexcept { return connection_.get(); }
+
+ private:
+  friend class pool;
+  using time_point = std::chrono::steady_clock::time_point;
+  pooled_connection(pool& owner, std::unique_ptr<connection> lent, bool is_writer,
+                    time_point opened);
+
+  pool* owner_;
+  std::unique_ptr<connection> connection_;
+  bool is_writer_;
+  time_point opened_;
+  time_point lent_;
+};
+
+/// A bounded pool of connections that are opened on demand. One connection is reserved for writing:
+/// a write waits for the writes before it, but never for readers. (SQLite has a single writer
+/// anyway.)
+///
+/// Thread-safety: every function may be called from any thread. Every pooled_connection must be
+/// destroyed before the pool.
 class HOLDFAST_API pool {
  public:
   pool(connection_factory connect, pool_options options, std::shared_ptr<const logger> log);
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  /// A connection for as long as this lives; it goes back by itself.
-  class lease {
-   public:
-    lease(lease&& other) noexcept;
-    lease& operator=(lease&&) = delete;
-    ~lease();
-    [[nodiscard]] connection& operator*() const noexcept { return *held_; }
-    [[nodiscard]] connection* operator->() const noexcept { return held_.get(); }
+  /// Lends a connection. Waits up to the acquire timeout. Throws errc::timeout (transient) if all
+  /// are in use, or what connecting throws.
+  [[nodiscard]] pooled_connection acquire_reader();
+  /// As acquire_reader(), but lends the connection that is reserved for writing. Callers get it in
+  /// the order in which they asked.
+  [[nodiscard]] pooled_connection acquire_writer();
 
-   private:
-    friend class pool;
-    lease(pool& from, std::unique_ptr<connection> held, bool writer, std::chrono::steady_clock::time_point made);
+  /// Opens a connection outside the pool, for a caller that keeps it as long as the program runs.
+  [[nodiscard]] std::unique_ptr<connection> open_unpooled() const { return connect_(); }
 
-    pool* from_;
-    std::unique_ptr<connection> held_;
-    bool writer_;
-    std::chrono::steady_clock::time_point made_;
-    std::chrono::steady_clock::time_point taken_;
+  struct counters {
+    std::size_t open = 0;             ///< open connections
+    std::size_t in_use = 0;           ///< open connections that are lent
+    std::size_t waiting_writers = 0;  ///< callers that wait in acquire_writer()
+    std::uint64_t opened = 0;         ///< connections opened so far
+    std::uint64_t timeouts = 0;       ///< callers that waited in vain
+    std::uint64_t held_too_long = 0;  ///< connections that were held longer than leak_detection
   };
-
-  /// Waits up to the acquire timeout. Throws errc::timeout (transient) when all are taken, or what connecting throws.
-  [[nodiscard]] lease reader();
-  [[nodiscard]] lease writer();
-
-  /// What makes the connections: for a pool of a child process.
-  [[nodiscard]] const connection_factory& factory() const noexcept { return connect_; }
-
-  /// A connection of the caller's own, not counted: for one that is used for as long as the program runs.
-  [[nodiscard]] std::unique_ptr<connection> another() const { return connect_(); }
-
-  struct numbers {
-    std::size_t open = 0;        ///< connections that exist
-    std::size_t taken = 0;       ///< of these, in somebody's hands
-    std::size_t waiting = 0;     ///< callers that wait for the writer
-    std::uint64_t made = 0;      ///< since the beginning
-    std::uint64_t timeouts = 0;  ///< callers that waited in vain
-    std::uint64_t leaks = 0;     ///< leases held longer than the threshold, seen when they ended
-  };
-  [[nodiscard]] numbers count() const;
+  [[nodiscard]] counters stats() const;
 
  private:
-  struct idle {
-    std::unique_ptr<connection> held;
-    std::chrono::steady_clock::time_point made;
+  friend class pooled_connection;
+  using time_point = std::chrono::steady_clock::time_point;
+  struct idle_connection {
+    std::unique_ptr<sql::connection> connection;
+    time_point opened;
   };
 
-  lease connect_now(std::unique_lock<std::mutex>& lock, bool writer);
-  void note_refusal() noexcept;
-  void take_back(lease& done) noexcept;
-  std::optional<idle> take_idle(std::vector<idle>& from, std::vector<idle>& dropped);
-  [[noreturn]] void fail_waiting(const std::string& what);
-  [[nodiscard]] bool too_old(std::chrono::steady_clock::time_point made) const;
+  std::optional<idle_connection> take_idle(std::vector<idle_connection>& idle,
+                                           std::vector<idle_connection>& expired);
+  pooled_connection open(std::unique_lock<std::mutex>& lock, bool is_writer);
+  void keep_writer_connect_error() noexcept;
+  void give_back(pooled_connection& returned) noexcept;
+  void warn_held_too_long(std::chrono::steady_clock::duration held) const noexcept;
+  [[noreturn]] void throw_timeout(const std::string& reason);
+  [[nodiscard]] bool too_old(time_point opened) const;
 
   const connection_factory connect_;
   const pool_options options_;
@@ -87,14 +96,15 @@ class HOLDFAST_API pool {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<idle> readers_;
-  std::vector<idle> writers_;  // at most one
-  bool writer_taken_ = false;
-  std::uint64_t tickets_ = 0;
-  std::deque<std::uint64_t> waiting_writers_{};           // their tickets, the first to come in front
-  std::chrono::steady_clock::time_point broken_until_{};  // when a broken connection last came back
-  std::string refusal_{};                                 // why the last try to connect failed; empty when it did not
-  numbers numbers_;
+  std::vector<idle_connection> idle_readers_;
+  std::vector<idle_connection> idle_writers_;  // at most one
+  bool writer_in_use_ = false;
+  std::uint64_t last_ticket_ = 0;
+  std::deque<std::uint64_t> waiting_writers_{};  // their tickets, the first caller in front
+  time_point last_broken_{};                     // when a broken connection was last returned
+  // Of the last attempt to open the connection for writing; empty if it succeeded.
+  std::string writer_connect_failure_{};
+  counters counters_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+}  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -2,12 +2,14 @@
 
 #include <holdfast/version.hpp>
 
+#include "sql/public_names.hpp"
+
 #include <string_view>
 
-namespace HOLDFAST_NAMESPACE::sql {
+namespace HOLDFAST_NAMESPACE::detail::sql {
 
-/// What may stand in front of the names of our tables: letters, digits, underscores, and dots between qualifiers. Throws errc::invalid_argument for a
-/// prefix that could be more than a name.
+/// Checks the prefix of the table names: letters, digits, underscores, and dots between qualifiers.
+/// Throws errc::invalid_argument for other characters: the prefix becomes a part of SQL text.
 HOLDFAST_API void check_table_prefix(std::string_view prefix);
 
-}  // namespace HOLDFAST_NAMESPACE::sql
+}  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -8,90 +8,102 @@
 #include <string>
 #include <tuple>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::store {
 
 namespace {
 
-/// Whether all bytes are ASCII and none is NUL, a word at a time. The last word overlaps the one before: to copy single bytes into a word and
-/// read it back makes the processor wait.
+/// Returns whether all bytes are ASCII and none is NUL, reading a word at a time. The text has at
+/// least one word. The last word overlaps the previous one: assembling a word from single bytes
+/// would stall the processor.
 template <class Word>
-bool is_plain_by(std::string_view text) noexcept {
+bool is_plain_by_words(std::string_view text) noexcept {
   constexpr auto ones = static_cast<Word>(0x0101010101010101);
-  Word bad = 0;
-  const auto look = [&bad](const char* at) {
+  Word bad = 0;  // the high bit of a byte is set if it is not ASCII or is NUL
+  const auto add_word = [&bad](const char* position) {
     Word bytes = 0;
-    std::memcpy(&bytes, at, sizeof bytes);
-    bad |= bytes | (bytes - ones);
+    std::memcpy(&bytes, position, sizeof bytes);
+    bad |= bytes | (bytes - ones);  // the high bit of (byte - 1) is set for NUL
   };
-  for (std::size_t at = 0; at + sizeof(Word) < text.size(); at += sizeof(Word)) look(text.data() + at);
-  look(text.data() + text.size() - sizeof(Word));
+  for (std::size_t i = 0; i + sizeof(Word) < text.size(); i += sizeof(Word))
+    add_word(text.data() + i);
+  add_word(text.data() + text.size() - sizeof(Word));
   return (bad & (ones << 7U)) == 0;
 }
 
-/// True of nearly every name and key. False may be wrong.
+/// Returns whether all bytes are ASCII and none is NUL.
 bool is_plain(std::string_view text) noexcept {
-  if (text.size() >= sizeof(std::uint64_t)) return is_plain_by<std::uint64_t>(text);
-  if (text.size() >= sizeof(std::uint32_t)) return is_plain_by<std::uint32_t>(text);
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) - 1U < 0x7fU; });
+  if (text.size() >= sizeof(std::uint64_t)) return is_plain_by_words<std::uint64_t>(text);
+  if (text.size() >= sizeof(std::uint32_t)) return is_plain_by_words<std::uint32_t>(text);
+  return std::ranges::all_of(text,
+                             [](char c) { return static_cast<unsigned char>(c) - 1U < 0x7fU; });
 }
 
-void check_text(std::string_view text, std::string_view what, std::size_t longest, bool may_be_empty) {
-  const auto fail = [&](errc code, const std::string& why) {
-    throw error(code, "the " + std::string(what) + " " + why, {.path = std::string(what)});
+enum class empty_text : std::uint8_t { refused, allowed };
+
+void check_text(std::string_view text, std::string_view column, std::size_t max_length,
+                empty_text when_empty = empty_text::refused) {
+  const auto fail = [&](errc code, const std::string& problem) {
+    throw error(code, "the " + std::string(column) + " " + problem, {.path = std::string(column)});
   };
-  if (!text.empty() && text.size() <= longest && is_plain(text)) return;
-  if (text.empty() && !may_be_empty) fail(errc::invalid_argument, "is empty");
+  if (!text.empty() && text.size() <= max_length && is_plain(text)) return;
+  if (text.empty() && when_empty == empty_text::refused) fail(errc::invalid_argument, "is empty");
   if (!is_utf8(text)) fail(errc::ill_formed_text, "is not well-formed UTF-8");
-  if (text.find('\0') != std::string_view::npos) fail(errc::invalid_argument, "contains a NUL character");
+  if (text.find('\0') != std::string_view::npos)
+    fail(errc::invalid_argument, "contains a NUL character");
   const auto length = count_code_points(text);
-  if (length > longest) fail(errc::too_large, "has " + std::to_string(length) + " characters; the table holds " + std::to_string(longest));
+  if (length > max_length)
+    fail(errc::too_large, "has " + std::to_string(length) + " characters; the table holds " +
+                              std::to_string(max_length));
 }
 
-bool same_row(const entry& a, const entry& b) { return a.realm == b.realm && a.name == b.name && a.key == b.key; }
+bool same_row(const entry& a, const entry& b) {
+  return a.realm == b.realm && a.name == b.name && a.key == b.key;
+}
 
 }  // namespace
 
-void check_name(std::string_view name) { check_text(name, "name", max_name_length, false); }
-void check_key(std::string_view key) { check_text(key, "key", max_key_length, false); }
+void check_name(std::string_view name) { check_text(name, "name", max_name_length); }
+void check_key(std::string_view key) { check_text(key, "key", max_key_length); }
 
 void check_entry(const entry& e) {
   check_name(e.name);
   check_key(e.key);
-  check_text(e.payload_class, "payload class", max_class_length, true);
+  check_text(e.payload_class, "payload class", max_class_length, empty_text::allowed);
   if (e.expire_on < e.as_of) {
-    throw error(errc::invalid_argument, "the entry expires before its call started; set expire_on", {.path = e.name + "/" + e.key});
+    throw error(errc::invalid_argument, "expire_on is before as_of; set a later expire_on",
+                {.path = e.name + "/" + e.key});
   }
 }
 
-void check_skew(std::chrono::microseconds max_skew) {
-  if (max_skew.count() < 0) throw error(errc::invalid_argument, "max_skew must not be negative", {.path = "max_skew"});
+void check_max_skew(std::chrono::microseconds max_skew) {
+  if (max_skew.count() < 0)
+    throw error(errc::invalid_argument, "max_skew must not be negative", {.path = "max_skew"});
 }
 
-timestamp skew_horizon(timestamp now, std::chrono::microseconds max_skew) {
-  return max_skew >= timestamp::max() - now ? timestamp::max() : now + max_skew;
-}
-
-std::vector<const entry*> to_be_written(std::span<const entry> entries, timestamp now, timestamp horizon) {
-  std::vector<const entry*> chosen;
-  chosen.reserve(entries.size());
-  for (const entry& each : entries) {
-    check_entry(each);
-    if (each.expire_on >= now) chosen.push_back(&each);
+std::vector<const entry*> entries_to_write(std::span<const entry> entries, timestamp now,
+                                           timestamp horizon) {
+  std::vector<const entry*> sorted;
+  sorted.reserve(entries.size());
+  for (const entry& e : entries) {
+    check_entry(e);
+    if (e.expire_on >= now) sorted.push_back(&e);
   }
-  // The order in which one after the other would have replaced the one before: a stamp from the future is not believed, the newer
-  // follows the older, and of two with the same as_of the later arrival (which lies behind in memory) stays.
+  // Within a key, an entry replaces those before it in this order: as_of beyond the horizon first,
+  // then older before newer, and of equal versions the earlier arrival, which has the lower
+  // address.
   const auto rank = [horizon](const entry* e) {
-    return std::make_tuple(std::string_view(e->realm), std::string_view(e->name), std::string_view(e->key), e->as_of <= horizon, e->as_of,
-                           e);
+    return std::make_tuple(std::string_view(e->realm), std::string_view(e->name),
+                           std::string_view(e->key), e->as_of <= horizon, e->as_of, e);
   };
-  std::sort(chosen.begin(), chosen.end(), [&rank](const entry* a, const entry* b) { return rank(a) < rank(b); });
+  std::sort(sorted.begin(), sorted.end(),
+            [&rank](const entry* a, const entry* b) { return rank(a) < rank(b); });
   std::vector<const entry*> newest;
-  newest.reserve(chosen.size());
-  for (const entry* each : chosen) {
-    if (!newest.empty() && same_row(*newest.back(), *each)) newest.back() = each;
-    else newest.push_back(each);
+  newest.reserve(sorted.size());
+  for (const entry* e : sorted) {
+    if (!newest.empty() && same_row(*newest.back(), *e)) newest.back() = e;
+    else newest.push_back(e);
   }
   return newest;
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -1,12 +1,27 @@
 #pragma once
 
+/// \file
+/// The implementation of holdfast::cleanup: a schedule, and runs that remove expired entries batch
+/// by batch.
+///
+/// A run is a sequence of steps: acquire the lease, remove a batch, remove the next one, and so on.
+/// Each step is a task of its own. The phase says who may do the next step:
+///
+///     idle       no run is active
+///     waiting    between two steps; the thread that changes the phase to `stepping` does the next
+///     stepping   one thread does a step and owns run_
+///
+///     idle -> waiting    tick(): the schedule starts a run
+///     idle -> stepping   run_now(): the caller does all steps
+///     waiting -> stepping -> waiting | idle   a posted task, or close()
+
 #include <holdfast/executor.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/store/cleanup.hpp>
 
 #include "base/cron.hpp"
-#include "store/lease.hpp"
+#include "store/sql/table_lease.hpp"
 
 #include <condition_variable>
 #include <map>
@@ -18,56 +33,62 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What a cleaner works with: the seams, so that a test can hold them.
+namespace detail::store {
+
+/// The collaborators of a cleaner. A test replaces them.
 struct cleaner_parts {
-  std::shared_ptr<store> what{};
-  std::unique_ptr<lease> right{};  ///< null: nobody else cleans
-  std::shared_ptr<executor> on{};
+  std::shared_ptr<holdfast::store> target{};
+  std::unique_ptr<table_lease> lease{};  ///< null: no other process cleans
+  std::shared_ptr<holdfast::executor> executor{};
   std::shared_ptr<const holdfast::clock> clock{};
   std::shared_ptr<const logger> log{};
   std::shared_ptr<isolated_metrics> metrics{};
 };
 
-/// The works of holdfast::cleanup. A run is a row of steps: take the lease, remove a batch, and so on; each is a task of its own, and whoever
-/// finds the run `waiting` may do the next one.
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API cleaner : public std::enable_shared_from_this<cleaner> {
  public:
-  cleaner(cleaner_parts parts, cleanup_options how);
+  cleaner(cleaner_parts parts, cleanup_options options);
 
-  /// Begins the schedule.
+  /// Starts the schedule.
   void start();
   cleanup_report run_now();
   [[nodiscard]] cleanup_state state();
   bool close(std::chrono::steady_clock::time_point deadline);
-  /// No more, and no waiting.
+  /// Stops the schedule without waiting.
   void abandon() noexcept;
 
  private:
   enum class phase : std::uint8_t { idle, waiting, stepping };
   struct run_state {
     cleanup_report report{};
-    timestamp before{};
-    std::chrono::steady_clock::time_point began{};
-    std::chrono::steady_clock::time_point renewed{};
+    timestamp expired_before{};
+    std::chrono::steady_clock::time_point started{};
+    std::chrono::steady_clock::time_point lease_renewed{};
   };
 
-  void plan(timestamp now);
-  void arm();
-  void arm_again();
-  void tick();
+  // These require the lock.
+  void schedule_next(timestamp now);
+  void arm_timer();
+  void rearm_refused_timer();
   void begin_run();
+
+  void tick();
   void post_step();
   void run_posted_steps();
   bool step() noexcept;
   bool step_or_throw();
-  void end(cleanup_result result);
-  void give_back() noexcept;
-  void record();
+  bool acquire_lease();
+  bool renew_lease();
+  bool finish_run(cleanup_result result);
+  void release_lease() noexcept;
+  void record_run();
+  void log_run() const;
+  void end_stepping(phase next);
   [[nodiscard]] bool closing() const;
 
   const cleaner_parts parts_;
-  const cleanup_options how_;
+  const cleanup_options options_;
   const cron schedule_;
   const std::string owner_;
   std::map<cleanup_result, std::shared_ptr<metrics::counter>> runs_total_{};
@@ -76,14 +97,22 @@ class HOLDFAST_API cleaner : public std::enable_shared_from_this<cleaner> {
   std::shared_ptr<metrics::gauge> last_success_;
 
   mutable std::mutex mutex_{};
-  std::condition_variable changed_{};
+  std::condition_variable phase_changed_{};
   cleanup_state state_{};
   phase phase_ = phase::idle;
   bool closing_ = false;
-  bool refused_ = false;  // the executor had no room for the timer
-  timestamp ticked_{};    // to see the wall clock being set back
+  bool timer_refused_ = false;  // the executor had no room for the timer
+  timestamp last_tick_{};       // detects a wall clock that was set back
   std::minstd_rand random_{std::random_device{}()};
-  run_state run_{};  // of whoever made the phase `stepping`
+  run_state run_{};  // owned by the thread that set the phase to `stepping`
+};
+
+}  // namespace detail::store
+
+/// Lets the public header refer to the cleaner without declaring namespace detail::store.
+class cleanup::impl final : public detail::store::cleaner {
+ public:
+  using cleaner::cleaner;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

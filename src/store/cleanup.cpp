@@ -2,23 +2,16 @@
 
 #include "store/cleaner.hpp"
 
+#include <array>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
 
-class cleanup::impl : public cleaner {
- public:
-  using cleaner::cleaner;
-};
-
-cleanup::cleanup(const database& on, std::shared_ptr<holdfast::store> what, cleanup_options how) {
-  const auto& shared = on.shared();
-  if (!what) throw error(errc::invalid_argument, "cleanup: there is no store to clean");
-  cleaner_parts parts{
-      .what = std::move(what), .on = shared->executor(), .clock = shared->options.clock, .log = shared->log, .metrics = shared->metrics};
-  if (shared->pool && how.lease.count() != 0) parts.right = make_sql_lease(shared, how.prefix, "store.cleanup");
-  impl_ = std::make_shared<impl>(std::move(parts), std::move(how));
-  impl_->start();
+std::string_view to_string(cleanup_result result) noexcept {
+  static constexpr std::array<std::string_view, 7> names{
+      "cleaned", "limited", "held_elsewhere", "running", "lost", "stopped", "failed"};
+  const auto index = static_cast<std::size_t>(result);
+  return index < names.size() ? names[index] : "unknown";
 }
 
 cleanup::cleanup(cleanup&&) noexcept = default;
@@ -36,6 +29,8 @@ cleanup::~cleanup() {
 
 cleanup_report cleanup::run_now() { return impl_->run_now(); }
 cleanup_state cleanup::state() const { return impl_->state(); }
-bool cleanup::close(std::chrono::steady_clock::time_point deadline) { return impl_->close(deadline); }
+bool cleanup::close(std::chrono::steady_clock::time_point deadline) {
+  return impl_->close(deadline);
+}
 
 }  // namespace HOLDFAST_NAMESPACE

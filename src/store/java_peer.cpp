@@ -1,13 +1,15 @@
 #include "store/java_peer.hpp"
 
+#include "sql/dialect.hpp"
+
 #include <algorithm>
 #include <string_view>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::store {
 
 namespace {
 
-/// As UUID.nameUUIDFromBytes(...).toString() writes it: lower case, version 3, the RFC's variant.
+/// Accepts the form of UUID.nameUUIDFromBytes(...).toString(): lower case, version 3, RFC variant.
 bool is_java_key(std::string_view key) {
   if (key.size() != 36) return false;
   for (std::size_t i = 0; i < key.size(); ++i) {
@@ -18,60 +20,76 @@ bool is_java_key(std::string_view key) {
   return key[14] == '3' && (key[19] == '8' || key[19] == '9' || key[19] == 'a' || key[19] == 'b');
 }
 
-/// Identifiers between dots. Java's letters are those of Unicode: what is beyond ASCII is left to Java.
+/// Accepts identifiers separated by dots. Java allows Unicode letters, so all non-ASCII bytes count
+/// as letters.
 bool is_binary_name(std::string_view name) {
-  bool first = true;
+  bool at_start = true;  // of an identifier
   for (const char c : name) {
-    const bool letter =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || (static_cast<unsigned char>(c) & 0x80U) != 0;
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+                        (static_cast<unsigned char>(c) & 0x80U) != 0;
     const bool digit = c >= '0' && c <= '9';
     if (c == '.') {
-      if (first) return false;
-      first = true;
+      if (at_start) return false;
+      at_start = true;
     } else {
-      if (!letter && !(digit && !first)) return false;
-      first = false;
+      if (!letter && !(digit && !at_start)) return false;
+      at_start = false;
     }
   }
-  return !first;
+  return !at_start;
 }
 
-/// What Class.forName takes: `com.acme.Country`, `com.acme.Country$Region`, `[Lcom.acme.Country;`, `[I`.
+/// Accepts the names that Class.forName accepts: `com.acme.Country`, `com.acme.Country$Region`,
+/// `[Lcom.acme.Country;`, `[I`.
 bool is_java_class(std::string_view name) {
   const auto dimensions = std::min(name.find_first_not_of('['), name.size());
   if (dimensions == 0) return is_binary_name(name);
-  const auto of = name.substr(dimensions);
-  if (of.size() == 1) return std::string_view("BCDFIJSZ").find(of.front()) != std::string_view::npos;
-  return of.size() > 2 && of.front() == 'L' && of.back() == ';' && is_binary_name(of.substr(1, of.size() - 2));
+  const auto element = name.substr(dimensions);
+  if (element.size() == 1)
+    return std::string_view("BCDFIJSZ").find(element.front()) != std::string_view::npos;
+  return element.size() > 2 && element.front() == 'L' && element.back() == ';' &&
+         is_binary_name(element.substr(1, element.size() - 2));
 }
 
 }  // namespace
 
 void check_peer(sql::dialect_id dialect, const store_options& options) {
   if (options.peer == peer::none) return;
-  const auto fail = [](const std::string& why) { throw error(errc::invalid_argument, why, {.path = "peer"}); };
+  const auto fail = [](const std::string& message) {
+    throw error(errc::invalid_argument, message, {.path = "peer"});
+  };
   if (dialect == sql::dialect_id::sqlite)
-    fail("a table in SQLite cannot be shared with Java: its times are whole numbers, which JDBC reads as others; share one on a server");
-  const bool mysql = dialect == sql::dialect_id::mysql || dialect == sql::dialect_id::mariadb;
-  if (mysql && options.zone.empty()) {
+    fail(
+        "a table in SQLite cannot be shared with Java: it stores times as integers, which JDBC "
+        "reads differently; share a table on a server");
+  if (sql::is_mysql(dialect) && options.zone.empty()) {
     throw error(errc::invalid_argument,
-                "the columns AS_OF and EXPIRE_ON are DATETIME, which has no time zone: a JVM in another zone would shift every time by "
-                "hours; let every JVM write UTC (docs/java.md has the JDBC URLs), and say so with store_options::zone = \"UTC\" "
-                "(failover.store.zone, --zone)",
+                "the columns AS_OF and EXPIRE_ON are DATETIME, which has no time zone: a JVM in "
+                "another zone would shift every time by "
+                "hours; let every JVM write UTC (docs/java.md has the JDBC URLs), and set "
+                "store_options::zone = \"UTC\" (failover.store.zone, --zone)",
                 {.path = "zone"});
   }
   if (options.payload == payload_column::bytes)
-    fail("the Java library reads its payload column as text; share the table with payload_column::text");
+    fail(
+        "the Java library reads its payload column as text; share the table with "
+        "payload_column::text");
 }
 
 void check_for_java(const entry& e) {
-  const auto fail = [&](const std::string& why) { throw error(errc::invalid_argument, why, {.path = e.name + "/" + e.key}); };
+  const auto fail = [&](const std::string& message) {
+    throw error(errc::invalid_argument, message, {.path = e.name + "/" + e.key});
+  };
   if (!is_java_key(e.key)) {
-    fail("the table is shared with Java, which looks for UUIDs of version 3; make the key with key::style::exact and key::row_hash::md5");
+    fail(
+        "the table is shared with Java, which looks for UUIDs of version 3; make the key with "
+        "key::style::exact and key::row_hash::md5");
   }
   if (e.payload && !is_java_class(e.payload_class)) {
-    fail("the table is shared with Java, and the payload class is no class of Java; register the type as Java names it: com.acme.Country");
+    fail(
+        "the table is shared with Java, but the payload class is not a Java class name; register "
+        "the type under its Java name, for example com.acme.Country");
   }
 }
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::store

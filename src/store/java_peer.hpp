@@ -1,15 +1,19 @@
 #pragma once
 
-#include <holdfast/database.hpp>
+/// \file
+/// Checks for tables that are shared with the Java library (store_options::peer).
+
+#include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
-namespace HOLDFAST_NAMESPACE {
+namespace HOLDFAST_NAMESPACE::detail::store {
 
-/// Throws errc::invalid_argument when a table of this dialect, opened like this, cannot be shared with whom the options name.
+/// Throws errc::invalid_argument if a table of this dialect cannot be shared with the peer that the
+/// options name.
 void check_peer(sql::dialect_id dialect, const store_options& options);
 
-/// Throws errc::invalid_argument for an entry that the Java library would never look for, or could not read: a key that is none of its
-/// UUIDs, a payload class that is no class of Java.
+/// Throws errc::invalid_argument for an entry that the Java library could not find or read: a key
+/// that is not one of its UUIDs, or a payload class that is not a Java class name.
 void check_for_java(const entry& e);
 
-}  // namespace HOLDFAST_NAMESPACE
+}  // namespace HOLDFAST_NAMESPACE::detail::store

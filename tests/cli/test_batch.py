@@ -51,8 +51,10 @@ class Batch(CommandTest):
         self.assertEqual(self.batch(case, "--scheme", "failover")[0]["raw_key"], "a\\:b")
         self.assertEqual(self.batch(case, "--scheme", "failover", "--style", "exact")[0]["raw_key"], "a:b")
         case = json.dumps({"id": 1, "namespace": "n", "module": "m", "qualname": "f<g>", "args": [], "serializer": "other"})
-        keys = {self.batch(case, "--scheme", "cachekit-auto", "--dialect", each)[0]["key"] for each in ["current", "py_0_17", "seed"]}
+        keys = {self.batch(case, "--scheme", "cachekit-auto", "--dialect", each)[0]["key"] for each in ["current", "py_0_17", "v1_0"]}
         self.assertEqual(len(keys), 3)
+        former, present = (self.batch(case, "--scheme", "cachekit-auto", "--dialect", each) for each in ["seed", "v1_0"])
+        self.assertEqual(former, present)
 
     def test_same_keys_as_the_single_commands(self):
         single = self.fine_json("key", "interop", "users", "get", "--json", "--json-args", "42")

@@ -121,9 +121,14 @@ class CacheKit(CommandTest):
 
         self.assertEqual(ending("--no-integrity"), "0s")
         self.assertEqual(ending("--serializer", "arrow"), "1w")
-        self.assertEqual(ending("--serializer", "other", "--dialect", "seed"), "1s")
+        self.assertEqual(ending("--serializer", "other", "--dialect", "v1_0"), "1s")
         self.assertEqual(ending("--serializer", "local", "--dialect", "py_0_17"), "1l")
         self.assertRegex(ending("--serializer", "other"), "^1x[0-9a-f]{4}$")
+
+    def test_the_former_name_of_a_dialect_is_accepted_but_not_listed(self):
+        call = ["key", "cachekit", "--module", "m", "--qualname", "f<g>", "x", "--dialect"]
+        self.assertEqual(self.fine(*call, "seed"), self.fine(*call, "v1_0"))
+        self.assertNotIn("seed", self.fine("key", "cachekit", "--help"))
 
     def test_refused(self):
         self.refused("key", "cachekit", "--module", "m", "x")

@@ -1,4 +1,4 @@
-"""holdfast redis and holdfast bench redis, as far as they need no server. With one: tests/integration/redis_doctor_test.cpp."""
+"""holdfast redis, as far as it needs no server. With one: tests/integration/redis_doctor_test.cpp."""
 
 import unittest
 
@@ -9,7 +9,6 @@ class Redis(CommandTest):
     def test_help(self):
         self.assertIn("doctor", self.fine("redis", "--help"))
         self.assertIn("HOLDFAST_REDIS_PASSWORD", self.fine("redis", "doctor", "--help"))
-        self.assertIn("hiredis", self.fine("bench", "redis", "--help"))
 
     def test_urls_that_cannot_be_meant(self):
         for url, word in [
@@ -36,12 +35,8 @@ class Redis(CommandTest):
         self.assertIn("127.0.0.1:1", self.refused("redis", "doctor", "redis://127.0.0.1:1", code=3))
         self.assertIn("/nowhere/redis.sock", self.refused("redis", "doctor", "redis+unix:///nowhere/redis.sock", code=3))
         self.refused("redis", "doctor", "redis+cluster://127.0.0.1:1", code=3)
-        self.refused("bench", "redis", "--redis", "redis://127.0.0.1:1", code=3)
 
-    def test_bench_needs_a_server(self):
-        self.assertIn("--redis", self.refused("bench", "redis"))
-        self.assertIn("TLS", self.refused("bench", "redis", "--redis", "rediss://127.0.0.1"))
-        self.refused("bench", "redis", "--redis", "redis://127.0.0.1", "--rounds", "0")
+    def test_doctor_needs_a_server(self):
         self.refused("redis", "doctor")
         self.refused("redis")
 

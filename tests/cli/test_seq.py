@@ -131,7 +131,7 @@ class Sequence(CommandTest):
         self.assertIn("--super-store", self.refused(*redis, "--fence", "super"))
         self.assertIn("--super-store", self.refused(*redis, "--fence", "none", "--super-store", self.url))
         self.assertIn("127.0.0.1:1", self.refused(*redis, "--fence", "none", "--wait", "5s", code=3))
-        self.assertIn("for Redis", self.refused(*self.seq("next", "--create-schema", "--fence", "none")))
+        self.assertIn("only for Redis", self.refused(*self.seq("next", "--create-schema", "--fence", "none")))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Entries(StoreTest):
         self.sql("UPDATE FAILOVER_STORE SET AS_OF = AS_OF + 60000000")  # a clock ahead by a minute: within max_skew
         done = run(*self.store("put", "--name", "country", "--key", "FR", "--payload", '"late"'))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("newer entry is there", done.stderr.decode())
+        self.assertIn("newer entry exists", done.stderr.decode())
         self.assertEqual(len(done.stderr.decode().splitlines()), 1)
         self.assertEqual(self.fine(*self.store("get", "--name", "country", "--key", "FR")), '{"name":"France"}\n')
 
@@ -164,7 +164,7 @@ class Doctor(StoreTest):
         self.put()
         done = run(*self.store("doctor", "--prefix", "NOT_THERE_"))
         self.assertEqual((done.returncode, done.stderr), (1, b""))
-        self.assertIn("failing  the table NOT_THERE_FAILOVER_STORE is not there", done.stdout.decode())
+        self.assertIn("failing  the table NOT_THERE_FAILOVER_STORE does not exist", done.stdout.decode())
         self.sql("ALTER TABLE FAILOVER_STORE DROP COLUMN PAYLOAD_CLASS")
         done = run(*self.store("doctor", "--json"))
         self.assertEqual(done.returncode, 1)

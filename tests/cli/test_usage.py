@@ -68,13 +68,13 @@ class Mistakes(CommandTest):
             (["key", "failover", "--name", "n", "--style", "exac"], "'exact'"),
             (["key", "batch", "--scheme", "interopp"], "'interop'"),
             (["--hlep"], "'--help'"),
-            (["bench", "key"], "'keys'"),
+            (["bench", "stor"], "'store'"),
         ]:
             with self.subTest(words=words):
                 self.assertIn("did you mean " + expected, self.refused(*words))
 
     def test_no_nearest_word(self):
-        self.assertIn("say key", self.refused("frobnicate"))
+        self.assertIn("use key", self.refused("frobnicate"))
         self.assertIn("--help", self.refused("help"))
         self.assertIn("put -- before", self.refused("key", "slot", "-x"))
         self.assertIn("--help", self.refused("key", "outbox", "--" + "x" * 1000))
@@ -84,7 +84,7 @@ class Mistakes(CommandTest):
             [], ["key"], ["bench"], ["completion"], ["key", "slot"], ["demo", "x"], ["completion", "zsh"], ["--version=1"], [""], ["\n"],
             ["--"], ["--", "key"], ["key", "--", "slot"], ["-"], ["-x"], ["++"], ["key", "failover", "--name"],
             ["key", "failover", "--name", "a", "--name", "b"], ["key", "slot", "--json=5", "a"], ["key", "failover", "--name", "a", "--style", ""],
-            ["bench", "keys", "--rounds", "0"], ["bench", "keys", "--rounds", "x"], ["bench", "keys", "--rounds", "-1"],
+            ["bench", "store", "--store", "memory:", "--seconds", "0"], ["bench", "store", "--store", "memory:", "--threads", "x"],
             ["key", "batch"], ["key", "batch", "--scheme", "interop", "a", "b"], ["a\x1b[2Jb\nc"], [b"\xff\xfe"],
         ]:
             with self.subTest(words=words):
@@ -98,7 +98,7 @@ class Mistakes(CommandTest):
 
 class Output(CommandTest):
     def test_full_disk(self):
-        for words in [["--help"], ["--version"], ["key", "slot", "a"], ["demo"], ["completion", "bash"], ["bench", "keys", "--list"]]:
+        for words in [["--help"], ["--version"], ["key", "slot", "a"], ["demo"], ["completion", "bash"], ["bench", "--help"]]:
             with self.subTest(words=words), open("/dev/full", "wb") as full:
                 done = subprocess.run([HOLDFAST, *words], stdout=full, stderr=subprocess.PIPE, timeout=60)
                 self.assertIn("No space left", self.assert_complaint(done, 3))

@@ -1,4 +1,5 @@
-// expect: keyword arguments exist only in CacheKit.s auto mode, and only as arguments of the call itself
+// expect: keyword arguments exist only in CacheKit.s auto mode, and only as arguments of the call
+// itself
 #include <holdfast/key/cachekit.hpp>
 
 #include <tuple>

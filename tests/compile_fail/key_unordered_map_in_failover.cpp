@@ -1,4 +1,5 @@
-// expect: the order of a std::unordered_map would show in this key and differs between processes; pass a std::map
+// expect: the order of a std::unordered_map would show in this key and differs between processes;
+// pass a std::map
 #include <holdfast/key/failover.hpp>
 
 #include <map>

@@ -1,4 +1,5 @@
-// expect: the order of a std::unordered_set would show in this key and differs between processes; pass a std::set
+// expect: the order of a std::unordered_set would show in this key and differs between processes;
+// pass a std::set
 #include <holdfast/key/failover.hpp>
 
 #include <set>

@@ -9,5 +9,6 @@ int main() {
 #ifndef HOLDFAST_CONTROL
   (void)engine.protect_each("p", {}, [](const auto& ids) { return results(ids.size()); });
 #endif
-  (void)engine.protect_each("p", {}, [](const std::vector<int>& ids) { return results(ids.size()); });
+  (void)engine.protect_each("p", {},
+                            [](const std::vector<int>& ids) { return results(ids.size()); });
 }

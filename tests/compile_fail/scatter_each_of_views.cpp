@@ -8,7 +8,9 @@ using results = std::vector<std::optional<std::string>>;
 int main() {
   holdfast::engine engine(holdfast::make_memory_store());
 #ifndef HOLDFAST_CONTROL
-  (void)engine.protect_each("p", {}, [](std::span<const std::string_view> ids) { return results(ids.size()); });
+  (void)engine.protect_each(
+      "p", {}, [](std::span<const std::string_view> ids) { return results(ids.size()); });
 #endif
-  (void)engine.protect_each("p", {}, [](std::span<const std::string> ids) { return results(ids.size()); });
+  (void)engine.protect_each("p", {},
+                            [](std::span<const std::string> ids) { return results(ids.size()); });
 }

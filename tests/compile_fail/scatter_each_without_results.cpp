@@ -6,7 +6,10 @@
 int main() {
   holdfast::engine engine(holdfast::make_memory_store());
 #ifndef HOLDFAST_CONTROL
-  (void)engine.protect_each("p", {}, [](std::span<const int> ids) { return std::vector<std::string>(ids.size()); });
+  (void)engine.protect_each(
+      "p", {}, [](std::span<const int> ids) { return std::vector<std::string>(ids.size()); });
 #endif
-  (void)engine.protect_each("p", {}, [](std::span<const int> ids) { return std::vector<std::optional<std::string>>(ids.size()); });
+  (void)engine.protect_each("p", {}, [](std::span<const int> ids) {
+    return std::vector<std::optional<std::string>>(ids.size());
+  });
 }

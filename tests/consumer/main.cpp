@@ -1,5 +1,6 @@
-// A user's program, built by each of the projects beside it. It prints one known key, and catches an error of the library: that works
-// across a shared object only if its type information is exported.
+// A user's program, built by each of the projects beside it. It prints one known key, and catches
+// an error of the library: that works across a shared object only if its type information is
+// exported.
 
 #include <holdfast/holdfast.hpp>
 

@@ -1,4 +1,5 @@
-// A user's program with the opt-in JSON codec. It ends with 0 when an answer came back as it was, and a bad one was refused.
+// A user's program with the opt-in JSON codec. It ends with 0 when an answer came back as it was,
+// and a bad one was refused.
 
 #include <holdfast/holdfast.hpp>
 #include <holdfast/nlohmann.hpp>

@@ -36,17 +36,24 @@ class OutboxContract : public ::testing::Test {
   /// Short, since a store with a clock of its own makes us wait for its end.
   static constexpr ms lease{150};
 
-  [[nodiscard]] outbox open(outbox_options options = {}) { return outbox(fixture_.make(options.lanes), options); }
+  [[nodiscard]] outbox open(outbox_options options = {}) {
+    return outbox(fixture_.make(options.lanes), options);
+  }
 
   static event make(std::string key, std::string payload = "{}") {
-    return {.type = "test.happened", .key = std::move(key), .payload = std::move(payload), .id = new_event_id()};
+    return {.type = "test.happened",
+            .key = std::move(key),
+            .payload = std::move(payload),
+            .id = new_event_id()};
   }
   static std::vector<std::string> payloads(const claimed& what) {
     std::vector<std::string> result;
     for (const auto& one : what.events) result.push_back(one.event.payload);
     return result;
   }
-  static settlement acked(const claimed_event& what) { return {.id = what.event.id, .key = what.event.key}; }
+  static settlement acked(const claimed_event& what) {
+    return {.id = what.event.id, .key = what.event.key};
+  }
   static std::vector<settlement> all_acked(const claimed& what) {
     std::vector<settlement> result;
     for (const auto& one : what.events) result.push_back(acked(one));
@@ -76,9 +83,9 @@ TYPED_TEST_P(OutboxContract, DeliversWhatWasPublished) {
   EXPECT_GT(got.fence, 0);
   EXPECT_TRUE(box.ack(got.fence, got.events[0]));
   EXPECT_EQ(box.claim().status, claim_status::empty);
-  EXPECT_EQ(box.stats().events, 0U);
-  EXPECT_EQ(box.stats().bytes, 0U);
-  EXPECT_TRUE(box.check().well());
+  EXPECT_EQ(box.admin().stats().events, 0U);
+  EXPECT_EQ(box.admin().stats().bytes, 0U);
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TYPED_TEST_P(OutboxContract, CarriesAnyPayload) {
@@ -115,10 +122,11 @@ TYPED_TEST_P(OutboxContract, TheSameIdIsTheSameEvent) {
   EXPECT_EQ(twice[0].status, publish_status::duplicate);
   EXPECT_EQ(twice[1].status, publish_status::added);
   EXPECT_EQ(twice[2].status, publish_status::duplicate);
-  EXPECT_EQ(box.stats().events, 2U);
+  EXPECT_EQ(box.admin().stats().events, 2U);
   auto got = box.claim();
   EXPECT_TRUE(box.ack(got.fence, got.events[0]));
-  EXPECT_EQ(box.publish(what).status, publish_status::duplicate) << "delivered, and within the dedup window";
+  EXPECT_EQ(box.publish(what).status, publish_status::duplicate)
+      << "delivered, and within the dedup window";
 }
 
 TYPED_TEST_P(OutboxContract, KeepsTheOrderOfAKey) {
@@ -134,10 +142,11 @@ TYPED_TEST_P(OutboxContract, KeepsTheOrderOfAKey) {
     auto texts = this->payloads(got);
     std::sort(texts.begin(), texts.end());
     EXPECT_EQ(texts, (std::vector<std::string>{"a" + std::to_string(i), "b" + std::to_string(i)}));
-    EXPECT_EQ(box.claim().status, claim_status::empty) << "what follows waits until these are settled";
+    EXPECT_EQ(box.claim().status, claim_status::empty)
+        << "what follows waits until these are settled";
     (void)box.settle(0, got.fence, this->all_acked(got));
   }
-  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_EQ(box.admin().stats().events, 0U);
 }
 
 TYPED_TEST_P(OutboxContract, TakesRunsAndContinuesThem) {
@@ -152,21 +161,26 @@ TYPED_TEST_P(OutboxContract, TakesRunsAndContinuesThem) {
   EXPECT_EQ(this->payloads(next.next), (std::vector<std::string>{"4", "5", "6", "7"}));
   EXPECT_GT(next.next.fence, got.fence);
   // Half of a run: the rest stays ours, with the same fence.
-  auto half = box.settle(0, next.next.fence, {this->acked(next.next.events[0]), this->acked(next.next.events[1])}, run_request{.run = 4});
+  auto half = box.settle(0, next.next.fence,
+                         {this->acked(next.next.events[0]), this->acked(next.next.events[1])},
+                         run_request{.run = 4});
   EXPECT_EQ(half.done, std::vector<bool>(2, true));
   EXPECT_TRUE(half.next.events.empty());
   EXPECT_EQ(box.claim().status, claim_status::empty);
-  auto rest = box.settle(0, next.next.fence, {this->acked(next.next.events[2]), this->acked(next.next.events[3])}, run_request{.run = 4});
+  auto rest = box.settle(0, next.next.fence,
+                         {this->acked(next.next.events[2]), this->acked(next.next.events[3])},
+                         run_request{.run = 4});
   EXPECT_EQ(rest.done, std::vector<bool>(2, true));
   EXPECT_EQ(this->payloads(rest.next), (std::vector<std::string>{"8", "9"}));
   (void)box.settle(0, rest.next.fence, this->all_acked(rest.next));
-  EXPECT_EQ(box.stats().events, 0U);
-  EXPECT_TRUE(box.check().well());
+  EXPECT_EQ(box.admin().stats().events, 0U);
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TYPED_TEST_P(OutboxContract, ALostLeaseHasNoEffect) {
   auto box = this->open();
-  (void)box.publish_all(std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("", "u")});
+  (void)box.publish_all(
+      std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("", "u")});
   const auto late = box.claim({.run = 5, .lease = this->lease});
   ASSERT_EQ(late.events.size(), 3U);
   this->fixture_.pass(this->lease + std::chrono::milliseconds(50));
@@ -178,10 +192,12 @@ TYPED_TEST_P(OutboxContract, ALostLeaseHasNoEffect) {
   EXPECT_EQ(settled.done, std::vector<bool>(3, false));
   EXPECT_FALSE(box.fail(late.fence, late.events[0], std::chrono::milliseconds(0), "late"));
   EXPECT_FALSE(box.park(late.fence, late.events[0], park_policy::skip, "late"));
-  EXPECT_EQ(box.extend(late.fence, late.events, std::chrono::seconds(30)), std::vector<bool>(3, false));
-  EXPECT_EQ(box.extend(now.fence, now.events, std::chrono::seconds(30)), std::vector<bool>(2, true));
+  EXPECT_EQ(box.extend(late.fence, late.events, std::chrono::seconds(30)),
+            std::vector<bool>(3, false));
+  EXPECT_EQ(box.extend(now.fence, now.events, std::chrono::seconds(30)),
+            std::vector<bool>(2, true));
   EXPECT_EQ(box.settle(0, now.fence, this->all_acked(now)).done, std::vector<bool>(2, true));
-  EXPECT_EQ(box.stats().stale, 5U);
+  EXPECT_EQ(box.admin().stats().stale, 5U);
 }
 
 TYPED_TEST_P(OutboxContract, AnExtendedLeaseIsKept) {
@@ -198,14 +214,17 @@ TYPED_TEST_P(OutboxContract, AFailedEventIsTriedAgainInItsPlace) {
   auto box = this->open();
   // The second of three fails.
   const auto fail_in = [&](const std::string& key, std::chrono::milliseconds delay) {
-    (void)box.publish_all(std::vector<event>{this->make(key, "0"), this->make(key, key + "1"), this->make(key, "2")});
+    (void)box.publish_all(
+        std::vector<event>{this->make(key, "0"), this->make(key, key + "1"), this->make(key, "2")});
     const auto got = box.claim({.run = 3});
     EXPECT_EQ(this->payloads(got), (std::vector<std::string>{"0", key + "1", "2"}));
     auto failed = this->acked(got.events.at(1));
-    failed.what = settlement::kind::retry;
+    failed.action = settlement::kind::retry;
     failed.delay = delay;
     failed.error = std::string("no\0answer", 9);  // not every store has such a text
-    EXPECT_EQ(box.settle(0, got.fence, {this->acked(got.events.at(0)), failed, this->acked(got.events.at(2))}).done,
+    EXPECT_EQ(box.settle(0, got.fence,
+                         {this->acked(got.events.at(0)), failed, this->acked(got.events.at(2))})
+                  .done,
               (std::vector<bool>{true, true, false}))
         << "what follows in the run is given back";
     return failed.id;
@@ -230,67 +249,76 @@ TYPED_TEST_P(OutboxContract, ParksBySkipBlockAndPark) {
   for (const auto policy : {park_policy::skip, park_policy::block, park_policy::park}) {
     SCOPED_TRACE(to_string(policy));
     auto box = this->open();
-    (void)box.publish_all(std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("a", "2")});
+    (void)box.publish_all(
+        std::vector<event>{this->make("a", "0"), this->make("a", "1"), this->make("a", "2")});
     const auto got = box.claim();
     const auto id = got.events.at(0).event.id;
     EXPECT_TRUE(box.park(got.fence, got.events[0], policy, "bad"));
-    EXPECT_EQ(box.stats().parked, policy == park_policy::park ? 3U : 1U);
+    EXPECT_EQ(box.admin().stats().parked, policy == park_policy::park ? 3U : 1U);
     const auto record = box.find(id);
     ASSERT_TRUE(record);
-    EXPECT_EQ(record->state, policy == park_policy::block ? event_state::blocking : event_state::parked);
-    EXPECT_EQ(record->what.last_error, "bad");
+    EXPECT_EQ(record->state,
+              policy == park_policy::block ? event_state::blocking : event_state::parked);
+    EXPECT_EQ(record->details.last_error, "bad");
     const auto next = box.claim();
-    EXPECT_EQ(this->payloads(next), policy == park_policy::skip ? std::vector<std::string>{"1"} : std::vector<std::string>{});
+    EXPECT_EQ(this->payloads(next), policy == park_policy::skip ? std::vector<std::string>{"1"}
+                                                                : std::vector<std::string>{});
     const std::vector<std::string> ids{id};
     if (policy == park_policy::skip) {
-      EXPECT_EQ(box.replay(ids), 1U);
-      EXPECT_EQ(box.find(id)->state, event_state::following) << "its turn is over: it waits behind the others";
-      EXPECT_EQ(box.replay(ids), 0U);
+      EXPECT_EQ(box.admin().replay(ids), 1U);
+      EXPECT_EQ(box.find(id)->state, event_state::following)
+          << "its turn is over: it waits behind the others";
+      EXPECT_EQ(box.admin().replay(ids), 0U);
     } else if (policy == park_policy::block) {
-      EXPECT_EQ(box.replay(ids), 1U);
+      EXPECT_EQ(box.admin().replay(ids), 1U);
       const auto again = box.claim();
       EXPECT_EQ(this->payloads(again), std::vector<std::string>{"0"});
       EXPECT_EQ(again.events.at(0).replays, 1U);
       EXPECT_EQ(again.events.at(0).deliveries, 1U);
       EXPECT_TRUE(box.park(again.fence, again.events[0], policy, "bad again"));
-      EXPECT_EQ(box.discard(ids), 1U);
+      EXPECT_EQ(box.admin().discard(ids), 1U);
       EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"1"});
     } else {
       (void)box.publish(this->make("a", "3"));
-      EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"3"}) << "what comes later goes on";
+      EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"3"})
+          << "what comes later goes on";
     }
-    EXPECT_TRUE(box.check().well());
+    EXPECT_TRUE(box.admin().check().well());
   }
 }
 
-/// The answer of a settle was lost: said again, it is stale, and says again whose followers are to be parked. To nobody else.
+/// The answer of a settle was lost: said again, it is stale, and says again whose followers are to
+/// be parked. To nobody else.
 TYPED_TEST_P(OutboxContract, SaysAgainWhoIsToBeParked) {
   auto box = this->open();
   for (int i = 0; i < 3; ++i) (void)box.publish(this->make("k"));
   const auto got = box.claim();
   ASSERT_EQ(got.events.size(), 1U);
   auto park = this->acked(got.events[0]);
-  park.what = settlement::kind::park;
+  park.action = settlement::kind::park;
   park.policy = park_policy::park;
   park.error = "bad";
   const std::vector<settlement> once{park};
-  const auto tell = [&](fence token, const std::vector<settlement>& what) { return box.backend()->settle(0, token, what, {}, {}); };
-  EXPECT_EQ(tell(got.fence, once).more, std::vector<std::string>{"k"});
-  EXPECT_EQ(box.stats().parked, 1U);
-  EXPECT_TRUE(tell(got.fence + 1, once).more.empty()) << "somebody else";
+  const auto tell = [&](fence token, const std::vector<settlement>& what) {
+    return box.backend()->settle(0, token, what, {}, {});
+  };
+  EXPECT_EQ(tell(got.fence, once).keys_to_park, std::vector<std::string>{"k"});
+  EXPECT_EQ(box.admin().stats().parked, 1U);
+  EXPECT_TRUE(tell(got.fence + 1, once).keys_to_park.empty()) << "somebody else";
   auto block = once;
   block[0].policy = park_policy::block;
-  EXPECT_TRUE(tell(got.fence, block).more.empty()) << "something else";
-  EXPECT_EQ(tell(got.fence, once).more, std::vector<std::string>{"k"});
+  EXPECT_TRUE(tell(got.fence, block).keys_to_park.empty()) << "something else";
+  EXPECT_EQ(tell(got.fence, once).keys_to_park, std::vector<std::string>{"k"});
   EXPECT_FALSE(box.settle(0, got.fence, once).done.at(0)) << "settled before";
-  EXPECT_EQ(box.stats().parked, 3U);
-  EXPECT_TRUE(tell(got.fence, once).more.empty()) << "that is done";
+  EXPECT_EQ(box.admin().stats().parked, 3U);
+  EXPECT_TRUE(tell(got.fence, once).keys_to_park.empty()) << "that is done";
   (void)box.publish(this->make("k", "later"));
   EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"later"});
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
-/// Whoever parked the first event of a key died before those behind it were parked: the next who claims goes on.
+/// Whoever parked the first event of a key died before those behind it were parked: the next who
+/// claims goes on.
 TYPED_TEST_P(OutboxContract, WhoClaimsNextParksTheFollowers) {
   auto box = this->open();
   std::vector<event> many;
@@ -301,56 +329,61 @@ TYPED_TEST_P(OutboxContract, WhoClaimsNextParksTheFollowers) {
   ASSERT_EQ(got.events.size(), 1U);
   ASSERT_EQ(got.events[0].event.id, many[0].id);
   auto park = this->acked(got.events[0]);
-  park.what = settlement::kind::park;
+  park.action = settlement::kind::park;
   park.policy = park_policy::park;
   park.error = "bad";
   const std::vector<settlement> once{park};
-  EXPECT_EQ(box.backend()->settle(0, got.fence, once, {}, {}).more, std::vector<std::string>{"k"});
+  EXPECT_EQ(box.backend()->settle(0, got.fence, once, {}, {}).keys_to_park,
+            std::vector<std::string>{"k"});
   EXPECT_EQ(box.find(many[0].id)->state, event_state::blocking);
   std::vector<std::string> delivered;
-  for (int i = 0; i < 5 && box.stats().parked < 1102; ++i) {
+  for (int i = 0; i < 5 && box.admin().stats().parked < 1102; ++i) {
     const auto next = box.claim({.run = 10});
     for (const auto& one : next.events) delivered.push_back(one.event.payload);
     EXPECT_TRUE(next.next) << "there is more to do";
   }
   EXPECT_EQ(delivered, std::vector<std::string>{"other"}) << "none of the key";
-  EXPECT_EQ(box.stats().parked, 1102U);
-  EXPECT_EQ(box.stats().parkings, 1102U);
+  EXPECT_EQ(box.admin().stats().parked, 1102U);
+  EXPECT_EQ(box.admin().stats().parkings, 1102U);
   EXPECT_EQ(box.find(many[0].id)->state, event_state::parked);
-  EXPECT_EQ(box.find(many[0].id)->what.last_error, "bad");
-  EXPECT_EQ(box.find(many[1101].id)->what.last_error, "parked behind " + many[0].id);
+  EXPECT_EQ(box.find(many[0].id)->details.last_error, "bad");
+  EXPECT_EQ(box.find(many[1101].id)->details.last_error, "parked behind " + many[0].id);
   (void)box.publish(this->make("k", "later"));
   EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"later"});
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
-/// Who was to park the followers comes late: others did it, and the key stands at an event that blocks it. That one stays in front.
+/// Who was to park the followers comes late: others did it, and the key stands at an event that
+/// blocks it. That one stays in front.
 TYPED_TEST_P(OutboxContract, WhoParksFollowersLatePassesNothingThatBlocks) {
   auto box = this->open();
   for (int i = 0; i < 2; ++i) (void)box.publish(this->make("k"));
   const auto first = box.claim();
   ASSERT_EQ(first.events.size(), 1U);
   auto park = this->acked(first.events[0]);
-  park.what = settlement::kind::park;
+  park.action = settlement::kind::park;
   park.policy = park_policy::park;
   park.error = "bad";
-  ASSERT_EQ(box.backend()->settle(0, first.fence, std::vector<settlement>{park}, {}, {}).more, std::vector<std::string>{"k"});
+  ASSERT_EQ(
+      box.backend()->settle(0, first.fence, std::vector<settlement>{park}, {}, {}).keys_to_park,
+      std::vector<std::string>{"k"});
   EXPECT_TRUE(box.claim().events.empty());
-  ASSERT_EQ(box.stats().parked, 2U) << "whoever claims next has done it";
+  ASSERT_EQ(box.admin().stats().parked, 2U) << "whoever claims next has done it";
   const auto blocking = this->make("k");
   (void)box.publish_all(std::vector<event>{blocking, this->make("k"), this->make("k")});
   const auto second = box.claim();
   ASSERT_EQ(second.events.size(), 1U);
   ASSERT_TRUE(box.park(second.fence, second.events[0], park_policy::block, "wait"));
   EXPECT_EQ(box.backend()->park_followers(0, "k", 100), 0U);
-  EXPECT_EQ(box.stats().parked, 3U);
+  EXPECT_EQ(box.admin().stats().parked, 3U);
   EXPECT_EQ(box.find(blocking.id)->state, event_state::blocking);
   (void)box.publish(this->make("k"));
   EXPECT_TRUE(box.claim().events.empty());
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
-/// An id whose window is over is forgotten by whoever publishes it again, and by whoever trims: of many at once, one adds it.
+/// An id whose window is over is forgotten by whoever publishes it again, and by whoever trims: of
+/// many at once, one adds it.
 TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
   constexpr std::chrono::milliseconds window{2};
   const auto plain = this->open({.dedup_window = window});
@@ -378,7 +411,8 @@ TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
           start.arrive_and_wait();
           const auto receipts = box.publish_all(mine);
           if (receipts.front().status == publish_status::added) ++added;
-          EXPECT_TRUE(receipts.back().safe()) << (receipts.back().problem ? receipts.back().problem->what() : "");
+          EXPECT_TRUE(receipts.back().safe())
+              << (receipts.back().problem ? receipts.back().problem->what() : "");
         });
       }
       threads.emplace_back([&] {
@@ -389,13 +423,15 @@ TYPED_TEST_P(OutboxContract, AnIdIsAddedOnceAfterItsWindow) {
     EXPECT_EQ(added, 1);
     const auto all = box.claim();
     EXPECT_EQ(all.events.size(), round % 4 > 1 ? 4U : 1U);
-    EXPECT_EQ(std::count_if(all.events.begin(), all.events.end(), [&](const auto& one) { return one.event.id == what.id; }), 1);
+    EXPECT_EQ(std::count_if(all.events.begin(), all.events.end(),
+                            [&](const auto& one) { return one.event.id == what.id; }),
+              1);
     (void)box.settle(0, all.fence, this->all_acked(all));
-    ASSERT_EQ(box.stats().events, 0U);
+    ASSERT_EQ(box.admin().stats().events, 0U);
     this->fixture_.pass(window + std::chrono::milliseconds(3));
   }
-  EXPECT_TRUE(plain.check().well());
-  EXPECT_TRUE(bounded.check().well());
+  EXPECT_TRUE(plain.admin().check().well());
+  EXPECT_TRUE(bounded.admin().check().well());
 }
 
 /// Known ids are duplicates each time, also in one call; one that was forgotten is none.
@@ -404,16 +440,16 @@ TYPED_TEST_P(OutboxContract, CountsDuplicates) {
   auto box = this->open({.dedup_window = window});
   const auto what = this->make("k");
   (void)box.publish_all(std::vector<event>{what, this->make(""), what});
-  EXPECT_EQ(box.stats().duplicates, 1U);
+  EXPECT_EQ(box.admin().stats().duplicates, 1U);
   (void)box.publish_all(std::vector<event>{what, what});
-  EXPECT_EQ(box.stats().duplicates, 3U);
+  EXPECT_EQ(box.admin().stats().duplicates, 3U);
   const auto got = box.claim();
   (void)box.settle(0, got.fence, this->all_acked(got));
   this->fixture_.pass(window + std::chrono::milliseconds(3));
   EXPECT_EQ(box.publish(what).status, publish_status::added);
-  EXPECT_EQ(box.stats().duplicates, 3U);
-  EXPECT_EQ(box.stats().published, 3U);
-  EXPECT_EQ(box.stats().events, 1U);
+  EXPECT_EQ(box.admin().stats().duplicates, 3U);
+  EXPECT_EQ(box.admin().stats().published, 3U);
+  EXPECT_EQ(box.admin().stats().events, 1U);
 }
 
 /// The limit is one for each lane, however little is delivered at a time.
@@ -443,18 +479,22 @@ TYPED_TEST_P(OutboxContract, FindsPoison) {
     this->fixture_.pass(std::chrono::milliseconds(40));
   }
   EXPECT_TRUE(box.claim().events.empty());
-  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_EQ(box.admin().stats().parked, 1U);
   EXPECT_EQ(box.claim().status, claim_status::empty);
   // One whose handlers do say something is none, however often it fails or is sent away.
   const auto id = box.publish(this->make("b", "alive")).id;
   for (int i = 0; i < 8; ++i) {
     const auto got = box.claim();
     ASSERT_EQ(this->payloads(got), std::vector<std::string>{"alive"}) << i;
-    const settlement back{.id = id, .key = "b", .what = settlement::kind::retry, .counts = i % 2 == 0, .error = "not now"};
+    const settlement back{.id = id,
+                          .key = "b",
+                          .action = settlement::kind::retry,
+                          .counts = i % 2 == 0,
+                          .error = "not now"};
     EXPECT_EQ(box.settle(0, got.fence, {back}).done, std::vector<bool>{true});
   }
-  EXPECT_EQ(box.find(id)->what.attempts, 4U);
-  EXPECT_EQ(box.find(id)->what.deliveries, 4U) << "throttled: not counted as a delivery";
+  EXPECT_EQ(box.find(id)->details.attempts, 4U);
+  EXPECT_EQ(box.find(id)->details.deliveries, 4U) << "throttled: not counted as a delivery";
 }
 
 TYPED_TEST_P(OutboxContract, ParksWhatIsTooLate) {
@@ -468,9 +508,10 @@ TYPED_TEST_P(OutboxContract, ParksWhatIsTooLate) {
   ASSERT_EQ(got.parked.size(), 1U);
   EXPECT_EQ(got.parked[0].first, what.id);
   EXPECT_NE(got.parked[0].second.find("too late"), std::string::npos) << got.parked[0].second;
-  EXPECT_EQ(box.stats().parked, 1U);
-  EXPECT_NE(box.explain(what.id).find("too late"), std::string::npos) << box.explain(what.id);
-  EXPECT_EQ(box.replay(std::vector<std::string>{what.id}), 1U);
+  EXPECT_EQ(box.admin().stats().parked, 1U);
+  EXPECT_NE(box.admin().explain(what.id).find("too late"), std::string::npos)
+      << box.admin().explain(what.id);
+  EXPECT_EQ(box.admin().replay(std::vector<std::string>{what.id}), 1U);
   EXPECT_EQ(box.claim().events.size(), 1U) << "whoever brings it back knows that it is late";
 }
 
@@ -496,37 +537,39 @@ TYPED_TEST_P(OutboxContract, ReleasesWithoutBlame) {
     ASSERT_EQ(got.events.size(), 1U);
     EXPECT_EQ(got.events[0].deliveries, 1U);
     auto back = this->acked(got.events[0]);
-    back.what = settlement::kind::release;
+    back.action = settlement::kind::release;
     EXPECT_TRUE(box.settle(0, got.fence, {back}).done[0]);
   }
 }
 
 TYPED_TEST_P(OutboxContract, PausesAndResumes) {
   auto box = this->open();
-  box.pause();
+  box.admin().pause();
   const auto what = this->make("a");
   (void)box.publish(what);
   EXPECT_EQ(box.claim().status, claim_status::paused);
-  EXPECT_TRUE(box.stats().paused);
-  EXPECT_NE(box.explain(what.id).find("paused"), std::string::npos);
-  box.resume();
+  EXPECT_TRUE(box.admin().stats().paused);
+  EXPECT_NE(box.admin().explain(what.id).find("paused"), std::string::npos);
+  box.admin().resume();
   EXPECT_EQ(box.claim().events.size(), 1U);
 }
 
 TYPED_TEST_P(OutboxContract, ATicketBecomesItsEventOnce) {
   auto box = this->open();
-  const auto first = box.schedule("t1", std::chrono::hours(1), {.type = "expired", .key = "k", .payload = "{}"});
+  const auto first =
+      box.schedule("t1", std::chrono::hours(1), {.type = "expired", .key = "k", .payload = "{}"});
   EXPECT_FALSE(first.before);
   (void)box.schedule("t2", std::chrono::hours(1), {.type = "expired", .key = "k"});
   EXPECT_EQ(box.cancel("t2", "k"), cancel_status::cancelled);
   EXPECT_EQ(box.cancel("t2", "k"), cancel_status::unknown);
   EXPECT_EQ(box.drain(0).tickets, 0U);
-  EXPECT_EQ(box.scan(scan_what::tickets).records.size(), 1U);
-  const auto second = box.schedule("t1", std::chrono::milliseconds(30), {.type = "expired", .key = "k", .payload = "[2]"});
+  EXPECT_EQ(box.admin().scan(scan_what::tickets).records.size(), 1U);
+  const auto second = box.schedule("t1", std::chrono::milliseconds(30),
+                                   {.type = "expired", .key = "k", .payload = "[2]"});
   EXPECT_EQ(second.before, first.expires_at);
-  EXPECT_EQ(box.scan(scan_what::tickets).records.size(), 1U);
+  EXPECT_EQ(box.admin().scan(scan_what::tickets).records.size(), 1U);
   this->fixture_.pass(std::chrono::milliseconds(50));
-  EXPECT_GE(box.stats().overdue.count(), 10) << "nobody drains";
+  EXPECT_GE(box.admin().stats().overdue.count(), 10) << "nobody drains";
   EXPECT_EQ(box.drain(0).tickets, 1U);
   EXPECT_EQ(box.drain(0).tickets, 0U);
   const auto got = box.claim();
@@ -538,7 +581,7 @@ TYPED_TEST_P(OutboxContract, ATicketBecomesItsEventOnce) {
   // The same ticket at the same time is the same event.
   (void)box.schedule("t1", second.expires_at, {.type = "expired", .key = "k"});
   EXPECT_EQ(box.drain(0).tickets, 1U);
-  EXPECT_EQ(box.stats().events, 1U);
+  EXPECT_EQ(box.admin().stats().events, 1U);
 }
 
 TYPED_TEST_P(OutboxContract, OneOwnerHoldsTheLock) {
@@ -553,7 +596,8 @@ TYPED_TEST_P(OutboxContract, OneOwnerHoldsTheLock) {
   EXPECT_FALSE(box.unlock(0, "owner-b"));
   EXPECT_FALSE(box.renew(0, "owner-b").held);
   EXPECT_EQ(box.claim({.owner = "owner-b"}).status, claim_status::fenced);
-  EXPECT_EQ(box.lock(0, "owner-a", std::chrono::milliseconds(100)).fence, a.fence) << "the same holder, the same fence, a new end";
+  EXPECT_EQ(box.lock(0, "owner-a", std::chrono::milliseconds(100)).fence, a.fence)
+      << "the same holder, the same fence, a new end";
   this->fixture_.pass(std::chrono::milliseconds(150));
   EXPECT_EQ(box.claim({.owner = "owner-a"}).status, claim_status::fenced);
   const auto later = box.lock(0, "owner-b");
@@ -570,7 +614,8 @@ TYPED_TEST_P(OutboxContract, RefusesBeyondItsQuota) {
   (void)box.publish(this->make("a"));
   const auto kept = this->make("a");
   (void)box.publish(kept);
-  EXPECT_EQ(box.publish(kept).status, publish_status::duplicate) << "what is kept already needs no room";
+  EXPECT_EQ(box.publish(kept).status, publish_status::duplicate)
+      << "what is kept already needs no room";
   try {
     (void)box.publish(this->make("a"));
     FAIL() << "beyond the quota";
@@ -593,7 +638,8 @@ TYPED_TEST_P(OutboxContract, RefusesBeyondItsQuota) {
 TYPED_TEST_P(OutboxContract, LimitsTheBytesOfAClaim) {
   auto box = this->open();
   std::vector<event> many;
-  for (int i = 0; i < 5; ++i) many.push_back(this->make(i < 3 ? "a" : "", std::string(10'000, 'x')));
+  for (int i = 0; i < 5; ++i)
+    many.push_back(this->make(i < 3 ? "a" : "", std::string(10'000, 'x')));
   (void)box.publish_all(many);
   EXPECT_EQ(box.claim({.run = 10, .bytes = 25'000}).events.size(), 2U);
   EXPECT_EQ(box.claim({.run = 10, .bytes = 1}).events.size(), 1U) << "at least one";
@@ -602,7 +648,8 @@ TYPED_TEST_P(OutboxContract, LimitsTheBytesOfAClaim) {
 TYPED_TEST_P(OutboxContract, KeysStayInTheirLane) {
   auto box = this->open({.lanes = 4});
   std::vector<event> many;
-  for (int i = 0; i < 40; ++i) many.push_back(this->make("k" + std::to_string(i % 10), std::to_string(i)));
+  for (int i = 0; i < 40; ++i)
+    many.push_back(this->make("k" + std::to_string(i % 10), std::to_string(i)));
   (void)box.publish_all(many);
   std::size_t seen = 0;
   for (std::size_t lane = 0; lane < 4; ++lane) {
@@ -613,30 +660,31 @@ TYPED_TEST_P(OutboxContract, KeysStayInTheirLane) {
     }
     seen += got.events.size();
     if (!got.events.empty()) {
-      EXPECT_EQ(box.find(got.events[0].event.id)->what.lane, lane);
+      EXPECT_EQ(box.find(got.events[0].event.id)->details.lane, lane);
       (void)box.settle(lane, got.fence, this->all_acked(got));
     }
   }
   EXPECT_EQ(seen, 40U);
-  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_EQ(box.admin().stats().events, 0U);
 }
 
 TYPED_TEST_P(OutboxContract, ShowsWhatIsThere) {
   auto box = this->open();
   std::vector<event> many;
-  for (int i = 0; i < 25; ++i) many.push_back(this->make("k" + std::to_string(i % 5), std::to_string(i)));
+  for (int i = 0; i < 25; ++i)
+    many.push_back(this->make("k" + std::to_string(i % 5), std::to_string(i)));
   (void)box.publish_all(many);
   std::vector<std::string> ids;
   std::string after;
   do {
-    const auto page = box.scan(scan_what::all, after, 10);
-    for (const auto& one : page.records) ids.push_back(one.what.event.id);
+    const auto page = box.admin().scan(scan_what::all, after, 10);
+    for (const auto& one : page.records) ids.push_back(one.details.event.id);
     after = page.after;
   } while (!after.empty());
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   EXPECT_EQ(ids.size(), 25U);
-  const auto stats = box.stats();
+  const auto stats = box.admin().stats();
   EXPECT_EQ(stats.events, 25U);
   EXPECT_EQ(stats.pending, 5U);
   EXPECT_EQ(stats.following, 20U);
@@ -648,15 +696,20 @@ TYPED_TEST_P(OutboxContract, ShowsWhatIsThere) {
   EXPECT_EQ(behind->behind, many[0].id);
   EXPECT_EQ(box.find(many[0].id)->state, event_state::due);
   EXPECT_FALSE(box.find(new_event_id()));
-  EXPECT_NE(box.explain(many[5].id).find(many[0].id), std::string::npos);
-  EXPECT_TRUE(box.scan(scan_what::parked).records.empty());
+  EXPECT_NE(box.admin().explain(many[5].id).find(many[0].id), std::string::npos);
+  EXPECT_TRUE(box.admin().scan(scan_what::parked).records.empty());
 }
 
 TYPED_TEST_P(OutboxContract, WakesThoseWhoWait) {
   auto box = this->open();
-  // One that listens also wakes when it has just connected, which a busy machine may do late, and looks again after a while.
-  const auto silent = [&](int milliseconds) { return eventually([&] { return !box.wait(0, std::chrono::milliseconds(milliseconds)); }); };
-  const auto woken = [&] { return eventually([&] { return box.wait(0, std::chrono::seconds(20)); }); };
+  // One that listens also wakes when it has just connected, which a busy machine may do late, and
+  // looks again after a while.
+  const auto silent = [&](int milliseconds) {
+    return eventually([&] { return !box.wait(0, std::chrono::milliseconds(milliseconds)); });
+  };
+  const auto woken = [&] {
+    return eventually([&] { return box.wait(0, std::chrono::seconds(20)); });
+  };
   EXPECT_TRUE(silent(100));
   (void)box.publish(this->make("a"));
   EXPECT_TRUE(woken());
@@ -668,9 +721,29 @@ TYPED_TEST_P(OutboxContract, WakesThoseWhoWait) {
   ASSERT_EQ(got.events.size(), 1U);
   EXPECT_TRUE(silent(10));
   auto failed = this->acked(got.events[0]);
-  failed.what = settlement::kind::retry;
+  failed.action = settlement::kind::retry;
   (void)box.settle(0, got.fence, {failed}, run_request{});
   EXPECT_TRUE(woken());
+}
+
+TYPED_TEST_P(OutboxContract, AFormerOwnerThatSettlesWakesTheOwner) {
+  auto box = this->open();
+  (void)box.publish(this->make("a", "1"));
+  (void)box.publish(this->make("a", "2"));
+  ASSERT_TRUE(box.lock(0, "former").held);
+  const auto got = box.claim({.run = 1, .owner = "former"});
+  ASSERT_EQ(got.events.size(), 1U);
+  EXPECT_TRUE(box.unlock(0, "former"));
+  ASSERT_TRUE(box.lock(0, "owner").held);
+  EXPECT_TRUE(box.claim({.owner = "owner"}).events.empty()) << "the key is still claimed";
+  ASSERT_TRUE(eventually([&] { return !box.wait(0, std::chrono::milliseconds(10)); }));
+  const auto settled =
+      box.settle(0, got.fence, {this->acked(got.events[0])}, run_request{.owner = "former"});
+  EXPECT_EQ(settled.done, std::vector<bool>{true});
+  EXPECT_EQ(settled.next.status, claim_status::fenced);
+  EXPECT_TRUE(eventually([&] { return box.wait(0, std::chrono::seconds(20)); }))
+      << "the second event became due, and the caller did not get it";
+  EXPECT_EQ(this->payloads(box.claim({.owner = "owner"})), std::vector<std::string>{"2"});
 }
 
 TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
@@ -680,38 +753,47 @@ TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
     const auto orders = box.key_of("acc", "orders");
     using write = commit_write::kind;
     using when = commit_condition::kind;
-    const auto first = box.commit({.conditions = {{.what = when::absent, .key = balance}},
-                                   .writes = {{.what = write::set, .key = balance, .value = "100"},
-                                              {.what = write::set_field, .key = orders, .field = "1", .value = "open"}},
-                                   .events = {this->make("acc", "0")}});
+    const auto first = box.commit(
+        {.conditions = {{.test = when::absent, .key = balance}},
+         .writes = {{.action = write::set, .key = balance, .value = "100"},
+                    {.action = write::set_field, .key = orders, .field = "1", .value = "open"}},
+         .events = {this->make("acc", "0")}});
     EXPECT_EQ(first.status, commit_status::done);
     const auto refused =
-        box.commit({.conditions = {{.what = when::exists, .key = balance}, {.what = when::equals, .key = balance, .value = "99"}},
-                    .writes = {{.what = write::set, .key = balance, .value = "0"}},
+        box.commit({.conditions = {{.test = when::exists, .key = balance},
+                                   {.test = when::equals, .key = balance, .value = "99"}},
+                    .writes = {{.action = write::set, .key = balance, .value = "0"}},
                     .events = {this->make("acc", "never")}});
     EXPECT_EQ(refused.status, commit_status::condition_failed);
     EXPECT_EQ(refused.failed, 1U);
-    EXPECT_THROW((void)box.commit({.writes = {{.what = write::add, .key = balance, .number = 1},
-                                              {.what = write::set_field, .key = balance, .field = "f"}},
-                                   .events = {this->make("acc", "never")}}),
-                 error)
+    EXPECT_THROW(
+        (void)box.commit({.writes = {{.action = write::add, .key = balance, .number = 1},
+                                     {.action = write::set_field, .key = balance, .field = "f"}},
+                          .events = {this->make("acc", "never")}}),
+        error)
         << "a key of another kind";
-    EXPECT_THROW((void)box.commit({.writes = {{.what = write::set, .key = balance, .value = "x"}, {.what = write::add, .key = balance}}}),
+    EXPECT_THROW((void)box.commit({.writes = {{.action = write::set, .key = balance, .value = "x"},
+                                              {.action = write::add, .key = balance}}}),
                  error)
         << "one place, two writes";
-    EXPECT_EQ(box.commit({.conditions = {{.what = when::equals, .key = balance, .value = "100"},
-                                         {.what = when::equals, .key = orders, .field = "1", .value = "open"},
-                                         {.what = when::missing, .key = orders, .field = "2"}},
-                          .writes = {{.what = write::add, .key = balance, .number = -30}}})
-                  .status,
-              commit_status::done);
-    EXPECT_EQ(box.stats().events, 1U);
+    EXPECT_EQ(
+        box.commit(
+               {.conditions = {{.test = when::equals, .key = balance, .value = "100"},
+                               {.test = when::equals, .key = orders, .field = "1", .value = "open"},
+                               {.test = when::missing, .key = orders, .field = "2"}},
+                .writes = {{.action = write::add, .key = balance, .number = -30}}})
+            .status,
+        commit_status::done);
+    EXPECT_EQ(box.admin().stats().events, 1U);
     const auto got = box.claim();
-    const std::vector<commit_write> effect{{.what = write::add, .key = balance, .number = 5}};
-    EXPECT_EQ(box.effect_once(got.fence - 1, got.events.at(0), effect).status, commit_status::stale);
+    const std::vector<commit_write> effect{{.action = write::add, .key = balance, .number = 5}};
+    EXPECT_EQ(box.effect_once(got.fence - 1, got.events.at(0), effect).status,
+              commit_status::stale);
     EXPECT_EQ(box.effect_once(got.fence, got.events.at(0), effect).status, commit_status::done);
     EXPECT_EQ(box.effect_once(got.fence, got.events.at(0), effect).status, commit_status::applied);
-    EXPECT_EQ(box.commit({.conditions = {{.what = when::equals, .key = balance, .value = "75"}}}).status, commit_status::done);
+    EXPECT_EQ(
+        box.commit({.conditions = {{.test = when::equals, .key = balance, .value = "75"}}}).status,
+        commit_status::done);
     EXPECT_THROW((void)box.commit({.writes = {{.key = "elsewhere"}}}), error);
   } else {
     auto box = this->open();
@@ -729,28 +811,37 @@ TYPED_TEST_P(OutboxContract, ACommitThatCannotAddWritesNothing) {
     const auto hash = box.key_of("acc", "hash");
     const auto other = box.key_of("acc", "other");
     const auto add_to_both = [&] {
-      return box.commit({.writes = {{.what = write::set, .key = other, .value = "written"},
-                                    {.what = write::add_to_field, .key = hash, .field = "f", .number = 1},
-                                    {.what = write::add, .key = text, .number = 1}},
-                         .events = {this->make("acc")}});
+      return box.commit(
+          {.writes = {{.action = write::set, .key = other, .value = "written"},
+                      {.action = write::add_to_field, .key = hash, .field = "f", .number = 1},
+                      {.action = write::add, .key = text, .number = 1}},
+           .events = {this->make("acc")}});
     };
-    for (const auto* value : {"007", "00", "-0", "-01", "+1", "", "-", "1.5", " 1", "word", "1234567890123456"}) {
+    for (const auto* value :
+         {"007", "00", "-0", "-01", "+1", "", "-", "1.5", " 1", "word", "1234567890123456"}) {
       SCOPED_TRACE(value);
       for (const bool in_hash : {false, true}) {
-        (void)box.commit({.writes = {{.what = write::set, .key = text, .value = in_hash ? "1" : value},
-                                     {.what = write::set_field, .key = hash, .field = "f", .value = in_hash ? value : "1"}}});
+        (void)box.commit(
+            {.writes = {{.action = write::set, .key = text, .value = in_hash ? "1" : value},
+                        {.action = write::set_field,
+                         .key = hash,
+                         .field = "f",
+                         .value = in_hash ? value : "1"}}});
         EXPECT_THROW((void)add_to_both(), error);
       }
     }
-    EXPECT_EQ(box.commit({.conditions = {{.what = when::absent, .key = other}}}).status, commit_status::done);
-    EXPECT_EQ(box.stats().published, 0U);
+    EXPECT_EQ(box.commit({.conditions = {{.test = when::absent, .key = other}}}).status,
+              commit_status::done);
+    EXPECT_EQ(box.admin().stats().published, 0U);
     for (const auto* value : {"0", "-1", "10", "-120"}) {
-      (void)box.commit({.writes = {{.what = write::set, .key = text, .value = value},
-                                   {.what = write::set_field, .key = hash, .field = "f", .value = value}}});
+      (void)box.commit(
+          {.writes = {{.action = write::set, .key = text, .value = value},
+                      {.action = write::set_field, .key = hash, .field = "f", .value = value}}});
       EXPECT_EQ(add_to_both().status, commit_status::done) << value;
     }
     for (const auto kind : {write::set_field, write::erase_field, write::add_to_field})
-      EXPECT_THROW((void)box.commit({.writes = {{.what = kind, .key = hash}}}), error) << "a field without a name";
+      EXPECT_THROW((void)box.commit({.writes = {{.action = kind, .key = hash}}}), error)
+          << "a field without a name";
   }
 }
 
@@ -765,16 +856,18 @@ TYPED_TEST_P(OutboxContract, RefusesWhatCannotBeMeant) {
   EXPECT_THROW((void)box.claim({.most = 0}), error);
   EXPECT_THROW((void)box.claim({.most = 1001}), error);
   EXPECT_THROW((void)box.schedule("", std::chrono::seconds(1), {.type = "t"}), error);
-  EXPECT_EQ(box.stats().published, 0U);
+  EXPECT_EQ(box.admin().stats().published, 0U);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent, KeepsTheOrderOfAKey,
-                            TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept, AFailedEventIsTriedAgainInItsPlace,
-                            ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked, WhoClaimsNextParksTheFollowers,
-                            WhoParksFollowersLatePassesNothingThatBlocks, AnIdIsAddedOnceAfterItsWindow, CountsDuplicates,
-                            RemembersAsManyAsItMay, FindsPoison, ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame,
-                            PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota,
-                            LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, CommitsTogetherOrNotAtAll,
-                            ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
+REGISTER_TYPED_TEST_SUITE_P(
+    OutboxContract, DeliversWhatWasPublished, CarriesAnyPayload, TheSameIdIsTheSameEvent,
+    KeepsTheOrderOfAKey, TakesRunsAndContinuesThem, ALostLeaseHasNoEffect, AnExtendedLeaseIsKept,
+    AFailedEventIsTriedAgainInItsPlace, ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked,
+    WhoClaimsNextParksTheFollowers, WhoParksFollowersLatePassesNothingThatBlocks,
+    AnIdIsAddedOnceAfterItsWindow, CountsDuplicates, RemembersAsManyAsItMay, FindsPoison,
+    ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes,
+    ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota, LimitsTheBytesOfAClaim,
+    KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, AFormerOwnerThatSettlesWakesTheOwner,
+    CommitsTogetherOrNotAtAll, ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test

@@ -1,7 +1,7 @@
 #include <holdfast/redis.hpp>
 
 #include "contract/outbox_contract.hpp"
-#include "outbox/redis_backend.hpp"
+#include "outbox/redis/backend.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
@@ -21,7 +21,8 @@ struct on_a_redis {
     const auto& server = shared_server<Server>();
     auto client = std::make_shared<redis::client>(server.url());
     const auto prefix = "{" + server.unique_prefix("outbox") + "}";
-    return std::make_shared<outboxes::redis_backend>(std::move(client), outbox_options{.prefix = prefix, .lanes = lanes});
+    return std::make_shared<detail::outbox::redis_backend>(
+        std::move(client), outbox_options{.prefix = prefix, .lanes = lanes});
   }
   static void pass(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 };

@@ -19,7 +19,9 @@ namespace {
 /// SQLite has no clock of its own but ours.
 struct on_sqlite {
   std::shared_ptr<outbox_backend> make(std::size_t lanes) {
-    return open("sqlite://" + (directory.path() / ("outbox" + std::to_string(++made) + ".db")).string(), {.clock = clock})
+    return open("sqlite://" +
+                    (directory.path() / ("outbox" + std::to_string(++made) + ".db")).string(),
+                {.clock = clock})
         .outbox({.lanes = lanes, .create_schema = true})
         .backend();
   }
@@ -38,7 +40,10 @@ struct on_server {
     static const auto& server = shared_server<Server>();
     static const auto database = open(server.url(server.create_database("outbox")));
     static std::atomic<int> made{0};
-    return database.outbox({.prefix = "{t" + std::to_string(++made) + "}", .lanes = lanes, .create_schema = true}).backend();
+    return database
+        .outbox(
+            {.prefix = "{t" + std::to_string(++made) + "}", .lanes = lanes, .create_schema = true})
+        .backend();
   }
   static void pass(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
   static constexpr bool commits = false;

@@ -1,9 +1,10 @@
 #pragma once
 
 /// \file
-/// What every store with tenants does, as tests. Write a fixture with `std::shared_ptr<holdfast::store> make(std::shared_ptr<const holdfast::clock>)`
-/// that gives an empty store with the realms `acme` and `globex`, and `static constexpr bool refuses_others`: whether it is configured with
-/// these two only.
+/// What every store with tenants does, as tests. Write a fixture with
+/// `std::shared_ptr<holdfast::store> make(std::shared_ptr<const holdfast::clock>)` that gives an
+/// empty store with the realms `acme` and `globex`, and `static constexpr bool refuses_others`:
+/// whether it is configured with these two only.
 
 #include "contract/store_contract.hpp"
 
@@ -15,7 +16,10 @@ class RealmContract : public ::testing::Test {
   void SetUp() override { store_ = fixture_.make(clock_); }
 
   [[nodiscard]] entry make(std::string realm, std::string key, std::string payload = "{}") const {
-    entry made{.name = "n", .key = std::move(key), .as_of = clock_->now(), .expire_on = clock_->now() + std::chrono::hours(1)};
+    entry made{.name = "n",
+               .key = std::move(key),
+               .as_of = clock_->now(),
+               .expire_on = clock_->now() + std::chrono::hours(1)};
     made.payload = std::move(payload);
     made.payload_class = "test.payload";
     made.realm = std::move(realm);
@@ -42,7 +46,8 @@ TYPED_TEST_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm) {
 TYPED_TEST_P(RealmContract, OnePutMayHaveBoth) {
   std::vector<entry> mixed;
   for (int i = 0; i < 1200; ++i)
-    mixed.push_back(this->make(i % 2 == 0 ? "acme" : "globex", "k" + std::to_string(i / 2), std::to_string(i)));
+    mixed.push_back(
+        this->make(i % 2 == 0 ? "acme" : "globex", "k" + std::to_string(i / 2), std::to_string(i)));
   this->store_->put(mixed);
   EXPECT_EQ(this->store_->count({"n", "acme"}), 600U);
   EXPECT_EQ(this->store_->count({"n", "globex"}), 600U);
@@ -69,7 +74,8 @@ TYPED_TEST_P(RealmContract, NewerWinsInEachRealmAlone) {
   older.as_of -= 1s;
   this->store_->put(this->make("acme", "k", "newer"));
   this->store_->put(older);
-  EXPECT_EQ(this->store_->find({"n", "globex"}, "k").value().payload, "older") << "acme's newer one is not globex's business";
+  EXPECT_EQ(this->store_->find({"n", "globex"}, "k").value().payload, "older")
+      << "acme's newer one is not globex's business";
 }
 
 TYPED_TEST_P(RealmContract, EraseTouchesOneRealm) {
@@ -109,8 +115,9 @@ TYPED_TEST_P(RealmContract, OtherRealmsAreRefusedWhereTheyAreConfigured) {
   EXPECT_EQ(this->store_->count({"n", "acme"}), 0U) << "nothing of it was written";
 }
 
-REGISTER_TYPED_TEST_SUITE_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm, OnePutMayHaveBoth, ListsAndCountsAreOneRealms,
-                            NewerWinsInEachRealmAlone, EraseTouchesOneRealm, ExpireCoversEveryRealmWithinItsLimit,
+REGISTER_TYPED_TEST_SUITE_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm, OnePutMayHaveBoth,
+                            ListsAndCountsAreOneRealms, NewerWinsInEachRealmAlone,
+                            EraseTouchesOneRealm, ExpireCoversEveryRealmWithinItsLimit,
                             OtherRealmsAreRefusedWhereTheyAreConfigured);
 
 }  // namespace holdfast::test

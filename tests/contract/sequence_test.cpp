@@ -1,3 +1,5 @@
+// The contract of block stores in memory and on SQL databases.
+
 #include <holdfast/database.hpp>
 #include <holdfast/sequence/block_store.hpp>
 
@@ -21,7 +23,8 @@ struct in_memory {
 
 struct on_sqlite {
   [[nodiscard]] std::shared_ptr<block_store> make() const {
-    return open("sqlite://" + (directory.path() / "ids.db").string()).block_store({.prefix = "T_", .create_schema = true});
+    return open("sqlite://" + (directory.path() / "ids.db").string())
+        .block_store({.prefix = "T_", .create_schema = true});
   }
   temporary_directory directory;
 };
@@ -29,15 +32,16 @@ struct on_sqlite {
 /// One database for each test program, one table for each test.
 template <class Server>
 struct on_server {
-  static std::shared_ptr<block_store> make(database_options how = {}) {
+  static std::shared_ptr<block_store> make(database_options options = {}) {
     static const auto& server = shared_server<Server>();
     static const std::string url = server.url(server.create_database("sequences"));
     static std::atomic<int> tables{0};
-    return open(url, std::move(how)).block_store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+    return open(url, std::move(options))
+        .block_store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
   }
 };
 
-/// The statements for MySQL, which has no RETURNING, on the server that we have.
+/// The statements for MySQL, which has no RETURNING, on a MariaDB server.
 struct as_mysql {
   static std::shared_ptr<block_store> make() {
     static const auto& server = shared_server<mariadb_server>();
@@ -45,7 +49,8 @@ struct as_mysql {
     static std::atomic<int> tables{0};
     const sequence_store_options options{.prefix = "M" + std::to_string(++tables) + "_"};
     (void)open(url).block_store({.prefix = options.prefix, .create_schema = true});
-    return open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }}).block_store(options);
+    return open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }})
+        .block_store(options);
   }
 };
 
@@ -55,7 +60,8 @@ struct on_psqlodbc {
     static const auto& server = shared_server<postgres_server>();
     static const std::string url = odbc_postgres(server.port(), server.create_database("odbc"));
     static std::atomic<int> tables{0};
-    return open(url).block_store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+    return open(url).block_store(
+        {.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
   }
 };
 

@@ -1,8 +1,9 @@
 #pragma once
 
 /// \file
-/// What every store does, as tests. Write a fixture with `std::shared_ptr<holdfast::store> make(std::shared_ptr<const holdfast::clock>)`
-/// that gives an empty store, and instantiate the suite on it (`static constexpr std::size_t largest_payload` where a limit is documented):
+/// What every store does, as tests. Write a fixture with `std::shared_ptr<holdfast::store>
+/// make(std::shared_ptr<const holdfast::clock>)` that gives an empty store, and instantiate the
+/// suite on it (`static constexpr std::size_t largest_payload` where a limit is documented):
 ///
 ///     INSTANTIATE_TYPED_TEST_SUITE_P(mine, StoreContract, my_fixture);
 
@@ -22,7 +23,9 @@ namespace holdfast::test {
 /// A clock that stands still until it is moved.
 class hand_clock final : public clock {
  public:
-  [[nodiscard]] timestamp now() const noexcept override { return timestamp(std::chrono::microseconds(wall_.load())); }
+  [[nodiscard]] timestamp now() const noexcept override {
+    return timestamp(std::chrono::microseconds(wall_.load()));
+  }
   [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override {
     return std::chrono::steady_clock::time_point(std::chrono::microseconds(wall_.load()));
   }
@@ -38,7 +41,8 @@ class StoreContract : public ::testing::Test {
   void SetUp() override { store_ = fixture_.make(clock_); }
 
   /// An entry of the name `n`, `ago` old, that expires in an hour.
-  [[nodiscard]] entry make(std::string key, std::chrono::microseconds ago = {}, std::string payload = "{}") const {
+  [[nodiscard]] entry make(std::string key, std::chrono::microseconds ago = {},
+                           std::string payload = "{}") const {
     return {.name = "n",
             .key = std::move(key),
             .as_of = clock_->now() - ago,
@@ -48,8 +52,8 @@ class StoreContract : public ::testing::Test {
   }
   void put(const entry& e) { store_->put({&e, 1}); }
   [[nodiscard]] std::string payload(std::string_view key) {
-    const auto found = store_->find("n", key);
-    return !found ? "(none)" : found->tombstone() ? "(tombstone)" : *found->payload;
+    const auto result = store_->find("n", key);
+    return !result ? "(none)" : result->tombstone() ? "(tombstone)" : *result->payload;
   }
 
   std::shared_ptr<hand_clock> clock_ = std::make_shared<hand_clock>();
@@ -89,7 +93,8 @@ TYPED_TEST_P(StoreContract, NewerWins) {
   this->put(this->make("k", 1s, "new"));
   EXPECT_EQ(this->payload("k"), "new");
   this->put(this->make("k", 1s, "same moment, later"));
-  EXPECT_EQ(this->payload("k"), "same moment, later") << "of two with the same as_of the later arrival stays";
+  EXPECT_EQ(this->payload("k"), "same moment, later")
+      << "of two with the same as_of the later arrival stays";
   this->put(this->make("k", 1s - 1us, "a microsecond newer"));
   this->put(this->make("k", 1s, "a microsecond older"));
   EXPECT_EQ(this->payload("k"), "a microsecond newer");
@@ -129,7 +134,8 @@ TYPED_TEST_P(StoreContract, AFutureStampDoesNotFreezeItsKey) {
 TYPED_TEST_P(StoreContract, ManyAtOnce) {
   using namespace std::chrono_literals;
   std::vector<entry> entries;
-  for (int i = 0; i < 1500; ++i) entries.push_back(this->make("k" + std::to_string(i), 1s, std::to_string(i)));
+  for (int i = 0; i < 1500; ++i)
+    entries.push_back(this->make("k" + std::to_string(i), 1s, std::to_string(i)));
   entries.push_back(this->make("k7", 2s, "older duplicate"));
   entries.push_back(this->make("k8", 0s, "newer duplicate"));
   this->store_->put(entries);
@@ -166,7 +172,8 @@ TYPED_TEST_P(StoreContract, ErasesOneVersionAndNoOther) {
   const auto fresh = this->make("k", 1s, "fresh");
   this->put(old);
   this->put(fresh);
-  EXPECT_FALSE(this->store_->erase("n", "k", old.as_of)) << "a fresh row is not taken for the expired one";
+  EXPECT_FALSE(this->store_->erase("n", "k", old.as_of))
+      << "a fresh row is not taken for the expired one";
   EXPECT_EQ(this->payload("k"), "fresh");
   EXPECT_TRUE(this->store_->erase("n", "k", fresh.as_of));
   EXPECT_EQ(this->payload("k"), "(none)");
@@ -182,7 +189,8 @@ TYPED_TEST_P(StoreContract, ExpiresInBoundedSteps) {
     entries.push_back(e);
   }
   this->store_->put(entries);
-  const auto cutoff = this->clock_->now() + 20s;  // 0..19 expired before it; the one at 20 s did not: strictly after
+  // 0..19 expired before it; the one at 20 s did not: strictly after
+  const auto cutoff = this->clock_->now() + 20s;
   EXPECT_EQ(this->store_->expire(cutoff, 15), 15U);
   EXPECT_EQ(this->store_->expire(cutoff, 15), 5U);
   EXPECT_EQ(this->store_->expire(cutoff, 15), 0U);
@@ -253,10 +261,11 @@ TYPED_TEST_P(StoreContract, KeepsMomentsExactly) {
   e.expire_on = timestamp(sys_days{9999y / December / 31} + 23h + 59min + 59s + 999'999us);
   this->put(e);
   EXPECT_EQ(this->store_->find("n", "k")->expire_on, e.expire_on);
-  auto for_ever = this->make("for ever");
-  for_ever.expire_on = timestamp::max();
-  this->put(for_ever);
-  EXPECT_GE(this->store_->find("n", "for ever")->expire_on, e.expire_on) << "at least as far as every database can count";
+  auto unlimited = this->make("unlimited");
+  unlimited.expire_on = timestamp::max();
+  this->put(unlimited);
+  EXPECT_GE(this->store_->find("n", "unlimited")->expire_on, e.expire_on)
+      << "at least as far as every database can count";
 }
 
 TYPED_TEST_P(StoreContract, ManyThreadsOnTheSameKeysLeaveTheNewest) {
@@ -273,7 +282,8 @@ TYPED_TEST_P(StoreContract, ManyThreadsOnTheSameKeysLeaveTheNewest) {
           std::vector<entry> batch;
           for (int k = 0; k < keys; ++k) {
             const auto age = 1s - 1us * (round * writers + w);
-            batch.push_back(this->make("k" + std::to_string(k), age, std::to_string(round * writers + w)));
+            batch.push_back(
+                this->make("k" + std::to_string(k), age, std::to_string(round * writers + w)));
           }
           try {
             this->store_->put(batch);
@@ -290,7 +300,8 @@ TYPED_TEST_P(StoreContract, ManyThreadsOnTheSameKeysLeaveTheNewest) {
     });
   }
   EXPECT_EQ(failures, 0);
-  for (int k = 0; k < keys; ++k) EXPECT_EQ(this->payload("k" + std::to_string(k)), std::to_string(writers * rounds - 1));
+  for (int k = 0; k < keys; ++k)
+    EXPECT_EQ(this->payload("k" + std::to_string(k)), std::to_string(writers * rounds - 1));
 }
 
 TYPED_TEST_P(StoreContract, SaysThatItIsWell) {
@@ -299,9 +310,11 @@ TYPED_TEST_P(StoreContract, SaysThatItIsWell) {
   EXPECT_EQ(health.problem, "");
 }
 
-REGISTER_TYPED_TEST_SUITE_P(StoreContract, KeepsWhatItIsGiven, TellsEmptyFromNothing, NewerWins, ATombstoneHoldsItsPlace,
-                            AFutureStampDoesNotFreezeItsKey, ManyAtOnce, PagesInByteOrder, ErasesOneVersionAndNoOther,
-                            ExpiresInBoundedSteps, NeverWritesWhatHasExpired, RefusesWhatDoesNotFit, KeepsLargePayloads,
-                            KeepsMomentsExactly, ManyThreadsOnTheSameKeysLeaveTheNewest, SaysThatItIsWell);
+REGISTER_TYPED_TEST_SUITE_P(StoreContract, KeepsWhatItIsGiven, TellsEmptyFromNothing, NewerWins,
+                            ATombstoneHoldsItsPlace, AFutureStampDoesNotFreezeItsKey, ManyAtOnce,
+                            PagesInByteOrder, ErasesOneVersionAndNoOther, ExpiresInBoundedSteps,
+                            NeverWritesWhatHasExpired, RefusesWhatDoesNotFit, KeepsLargePayloads,
+                            KeepsMomentsExactly, ManyThreadsOnTheSameKeysLeaveTheNewest,
+                            SaysThatItIsWell);
 
 }  // namespace holdfast::test

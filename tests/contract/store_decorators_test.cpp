@@ -16,36 +16,41 @@
 namespace holdfast::test {
 namespace {
 
-sealed_options keys() { return {.keys = sealing_ring::from_text("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")}; }
+sealed_options keys() {
+  return {.keys = sealing_ring::from_text("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")};
+}
 
-std::shared_ptr<store> model(std::shared_ptr<const clock> at) {
-  return std::make_shared<model_store>(model_store_options{.clock = std::move(at)});
+std::shared_ptr<store> model(std::shared_ptr<const clock> time_source) {
+  return std::make_shared<model_store>(model_store_options{.clock = std::move(time_source)});
 }
 
 // ---- each decorator is a store
 
 struct sealed {
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_sealed(model(std::move(at)), keys()); }
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_sealed(model(std::move(time_source)), keys());
+  }
 };
 
 struct for_tenants {
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
-    return make_tenant_store(model(std::move(at)), {.tenants = {"acme", "globex"}, .default_tenant = "acme"});
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_tenant_store(model(std::move(time_source)),
+                             {.tenants = {"acme", "globex"}, .default_tenant = "acme"});
   }
 };
 
 /// All of them, on a file. The tenant is the same for every thread of a test.
 struct full_stack {
-  [[nodiscard]] std::shared_ptr<store> make(const std::shared_ptr<const clock>& at) const {
+  [[nodiscard]] std::shared_ptr<store> make(const std::shared_ptr<const clock>& time_source) const {
     const auto base =
-        open("sqlite://" + (directory.path() / "store.db").string(), {.clock = at})
-            .store({.prefix = "T_", .create_schema = true, .realms = tenant_realms({{.id = "acme"}}, tenant_strategy::table_prefix)});
-    return compose(base)
-        .sealed(keys())
-        .write_behind({.clock = at})
-        .tiered({.clock = at})
-        .tenants({.tenants = {"acme"}, .default_tenant = "acme"})
-        .build();
+        open("sqlite://" + (directory.path() / "store.db").string(), {.clock = time_source})
+            .store({.prefix = "T_",
+                    .create_schema = true,
+                    .realms = tenant_realms({{.id = "acme"}}, tenant_strategy::table_prefix)});
+    return compose(base, {.tenants = tenant_options{.tenants = {"acme"}, .default_tenant = "acme"},
+                          .tiered = tiered_options{.clock = time_source},
+                          .write_behind = write_behind_options{.clock = time_source},
+                          .sealed = keys()});
   }
   temporary_directory directory;
 };
@@ -60,19 +65,26 @@ const std::vector<tenant> both{{.id = "acme"}, {.id = "globex"}};
 
 struct realms_in_memory {
   static constexpr bool refuses_others = false;
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_memory_store({.clock = std::move(at)}); }
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_memory_store({.clock = std::move(time_source)});
+  }
 };
 
 struct realms_sealed {
   static constexpr bool refuses_others = false;
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_sealed(model(std::move(at)), keys()); }
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_sealed(model(std::move(time_source)), keys());
+  }
 };
 
 struct realms_on_sqlite {
   static constexpr bool refuses_others = true;
-  [[nodiscard]] std::shared_ptr<store> make(std::shared_ptr<const clock> at) const {
-    return open("sqlite://" + (directory.path() / "store.db").string(), {.clock = std::move(at)})
-        .store({.prefix = "T_", .create_schema = true, .realms = tenant_realms(both, tenant_strategy::table_prefix)});
+  [[nodiscard]] std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) const {
+    return open("sqlite://" + (directory.path() / "store.db").string(),
+                {.clock = std::move(time_source)})
+        .store({.prefix = "T_",
+                .create_schema = true,
+                .realms = tenant_realms(both, tenant_strategy::table_prefix)});
   }
   temporary_directory directory;
 };
@@ -81,7 +93,7 @@ struct realms_on_sqlite {
 template <class Server, tenant_strategy Strategy>
 struct realms_on_server {
   static constexpr bool refuses_others = true;
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
     static const auto& server = shared_server<Server>();
     static const std::string name = server.create_database("realms");
     static std::atomic<int> tables{0};
@@ -91,11 +103,15 @@ struct realms_on_server {
       // A schema of MySQL is a database of the server: it must have a name of its own.
       for (auto& each : tenants) {
         each.place = name + "_" + each.id;
-        server.run("CREATE SCHEMA IF NOT EXISTS " + each.place + (Server::kind == "postgresql" ? " AUTHORIZATION holdfast" : ""), name);
+        server.run("CREATE SCHEMA IF NOT EXISTS " + each.place +
+                       (Server::kind == "postgresql" ? " AUTHORIZATION holdfast" : ""),
+                   name);
       }
     }
-    return open(server.url(name), {.clock = std::move(at)})
-        .store({.prefix = "T" + number + "_", .create_schema = true, .realms = tenant_realms(tenants, Strategy)});
+    return open(server.url(name), {.clock = std::move(time_source)})
+        .store({.prefix = "T" + number + "_",
+                .create_schema = true,
+                .realms = tenant_realms(tenants, Strategy)});
   }
 };
 

@@ -18,18 +18,21 @@ namespace holdfast::test {
 namespace {
 
 struct as_the_model {
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
-    return std::make_shared<model_store>(model_store_options{.clock = std::move(at)});
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return std::make_shared<model_store>(model_store_options{.clock = std::move(time_source)});
   }
 };
 
 struct in_memory {
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) { return make_memory_store({.clock = std::move(at)}); }
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_memory_store({.clock = std::move(time_source)});
+  }
 };
 
 struct on_sqlite {
-  [[nodiscard]] std::shared_ptr<store> make(std::shared_ptr<const clock> at) const {
-    return open("sqlite://" + (directory.path() / "store.db").string(), {.clock = std::move(at)})
+  [[nodiscard]] std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) const {
+    return open("sqlite://" + (directory.path() / "store.db").string(),
+                {.clock = std::move(time_source)})
         .store({.prefix = "T_", .create_schema = true});
   }
   temporary_directory directory;
@@ -38,29 +41,35 @@ struct on_sqlite {
 /// One database for each test program, one table for each test.
 template <class Server>
 struct on_server {
-  static std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
+  static std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
     static const auto& server = shared_server<Server>();
     static const std::string url = server.url(server.create_database("contract"));
     static std::atomic<int> tables{0};
-    return open(url, {.clock = std::move(at)}).store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
+    return open(url, {.clock = std::move(time_source)})
+        .store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true});
   }
 };
 
 /// Memory in front of another; reads with a deadline, on threads of their own.
 template <class Below>
 struct tiered_over {
-  std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
-    return make_tiered_store(below.make(at), {.read_deadline = std::chrono::minutes(1), .executor = make_thread_pool(), .clock = at});
+  std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_tiered_store(below.make(time_source), {.read_deadline = std::chrono::minutes(1),
+                                                       .executor = make_thread_pool(),
+                                                       .clock = time_source});
   }
   Below below;
 };
 
-/// The wall of a clock that a test holds still; deadlines and pauses are the machine's, as those of the thread pool.
+/// The wall of a clock that a test holds still; deadlines and pauses are the machine's, as those of
+/// the thread pool.
 class wall_of final : public clock {
  public:
   explicit wall_of(std::shared_ptr<const clock> wall) : wall_(std::move(wall)) {}
   [[nodiscard]] timestamp now() const noexcept override { return wall_->now(); }
-  [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override { return std::chrono::steady_clock::now(); }
+  [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override {
+    return std::chrono::steady_clock::now();
+  }
 
  private:
   std::shared_ptr<const clock> wall_;
@@ -68,8 +77,10 @@ class wall_of final : public clock {
 
 template <class Below>
 struct behind_over {
-  std::shared_ptr<store> make(std::shared_ptr<const clock> at) {
-    return make_write_behind(below.make(at), {.scan_flush = std::chrono::minutes(1), .clock = std::make_shared<wall_of>(at)});
+  std::shared_ptr<store> make(std::shared_ptr<const clock> time_source) {
+    return make_write_behind(
+        below.make(time_source),
+        {.scan_flush = std::chrono::minutes(1), .clock = std::make_shared<wall_of>(time_source)});
   }
   Below below;
 };

@@ -27,7 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-/// Works for so long without giving the processor away: a sleep would be as exact as the machine is idle.
+/// Works for so long without giving the processor away: a sleep would be as exact as the machine is
+/// idle.
 std::string upstream_of(std::chrono::microseconds time, int id) {
   const auto end = steady::now() + time;
   while (steady::now() < end) {
@@ -49,7 +50,8 @@ double median_of_calls(const Point& point, int calls) {
 }
 
 std::ptrdiff_t threads_of_this_process() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
 }
 
 TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast) {
@@ -57,7 +59,8 @@ TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast
   const auto url = server.url(server.create_database("answers"));
   auto db = open(url);
   std::atomic<bool> down{false};
-  engine on(db.store({.create_schema = true}), {.read_deadline = 500ms, .linger = 100ms});
+  engine on(db.store({.create_schema = true}),
+            {.storage = {.read_deadline = 500ms}, .linger = 100ms});
   const auto point = on.protect("answer-by-id", {.expiry = 24h}, [&](int id) {
     if (down) throw std::runtime_error("down");
     return upstream_of(200us, id);
@@ -69,16 +72,19 @@ TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast
   const auto recovery_is_quick = [&](const char* how) {
     down = true;
     const auto began = steady::now();
-    // What waits to be written is served from the queue; the others cannot be read. Either way it is soon known.
+    // What waits to be written is served from the queue; the others cannot be read. Either way it
+    // is soon known.
     for (int id : {1000, 1001, 1002}) EXPECT_THROW((void)point(id), std::runtime_error);
-    EXPECT_LT(steady::now() - began, 12s) << how << ": without the deadline each of them takes the statement's 10 s";
+    EXPECT_LT(steady::now() - began, 12s)
+        << how << ": without the deadline each of them takes the statement's 10 s";
     down = false;
   };
 
   // Something else on the machine makes a turn slow; a call that waits makes all of them slow.
   const auto best_of_three = [&] {
     double best = median_of_calls(point, 1500);
-    for (int turn = 1; turn < 3 && best > healthy * 1.10; ++turn) best = std::min(best, median_of_calls(point, 1500));
+    for (int turn = 1; turn < 3 && best > healthy * 1.10; ++turn)
+      best = std::min(best, median_of_calls(point, 1500));
     return best;
   };
   server.pause();
@@ -92,7 +98,8 @@ TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast
   const double killed = best_of_three();
   EXPECT_LE(killed, healthy * 1.10) << "a store that was killed";
   recovery_is_quick("a store that was killed");
-  std::cout << "median of a live call: " << healthy << " us healthy, " << hung << " us hung, " << killed << " us killed\n";
+  std::cout << "median of a live call: " << healthy << " us healthy, " << hung << " us hung, "
+            << killed << " us killed\n";
 
   server.start();
   EXPECT_TRUE(on.flush(steady::now() + 60s)) << "nothing was lost meanwhile";
@@ -101,7 +108,7 @@ TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast
 
 TEST(FailoverFault, SixHungCallsReturnAtTheirDeadlineOnAFewThreads) {
   const auto held = std::make_shared<std::latch>(1);
-  engine on(make_memory_store(), {.threads = 6, .linger = 50ms});
+  engine on(make_memory_store(), {.threads = {.count = 6}, .linger = 50ms});
   const auto point = on.protect("hung", {.deadline = 300ms}, [held](int) -> std::string {
     held->wait();
     return "late";
@@ -121,7 +128,8 @@ TEST(FailoverFault, SixHungCallsReturnAtTheirDeadlineOnAFewThreads) {
   EXPECT_GE(took.front(), 299);
   EXPECT_LE(took.front(), 350);
   EXPECT_LE(took.back(), 1500) << "one after the other they would take 1800 ms";
-  EXPECT_TRUE(eventually([&] { return threads_of_this_process() <= threads_before + 6; })) << threads_of_this_process();
+  EXPECT_TRUE(eventually([&] { return threads_of_this_process() <= threads_before + 6; }))
+      << threads_of_this_process();
   const auto report = on.close(steady::now() + 100ms);
   ASSERT_EQ(report.still_running.size(), 1U);
   EXPECT_EQ(report.still_running[0].calls, 6U);

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// A worker that parks the first event of a key, is to park those behind it, too, and does not live to do so: on every backend of the outbox.
+/// A worker that parks the first event of a key, is to park those behind it, too, and does not live
+/// to do so: on every backend of the outbox.
 
 #include <holdfast/outbox.hpp>
 
@@ -19,9 +20,13 @@ namespace holdfast::test {
 inline int park_half_and_die(const outbox& box) {
   const auto got = box.claim();
   if (got.events.size() != 1) return 2;
-  const settlement park{
-      .id = got.events[0].event.id, .key = "k", .what = settlement::kind::park, .error = "bad", .policy = park_policy::park};
-  if (box.backend()->settle(0, got.fence, std::span(&park, 1), {}, {}).more.size() != 1) return 3;
+  const settlement park{.id = got.events[0].event.id,
+                        .key = "k",
+                        .action = settlement::kind::park,
+                        .error = "bad",
+                        .policy = park_policy::park};
+  if (box.backend()->settle(0, got.fence, std::span(&park, 1), {}, {}).keys_to_park.size() != 1)
+    return 3;
   return std::raise(SIGKILL);
 }
 
@@ -31,15 +36,15 @@ void whoever_claims_next_parks_the_rest(const outbox& box, Start start) {
   for (int i = 0; i < 3; ++i) (void)box.publish({.type = "t", .key = "k"});
   child_process half(start());
   EXPECT_TRUE(half.wait(std::chrono::seconds(20)).value_or(exit_status{}).signalled);
-  EXPECT_EQ(box.stats().parked, 1U);
+  EXPECT_EQ(box.admin().stats().parked, 1U);
   (void)box.publish({.type = "t", .key = "other"});
   EXPECT_EQ(box.claim().events.size(), 1U) << "of the other key";
-  EXPECT_EQ(box.stats().parked, 3U);
+  EXPECT_EQ(box.admin().stats().parked, 3U);
   (void)box.publish({.type = "t", .key = "k", .payload = "later"});
   const auto got = box.claim();
   ASSERT_EQ(got.events.size(), 1U) << "the key is free";
   EXPECT_EQ(got.events[0].event.payload, "later");
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 }  // namespace holdfast::test

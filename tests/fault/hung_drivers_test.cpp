@@ -1,10 +1,10 @@
-// A server that hangs (SIGSTOP) ends every driver's call in time: H2, and whatever an ODBC driver does about it.
+// Calls of the H2 and ODBC drivers end in time although the server hangs (SIGSTOP).
 
 #include <holdfast/database.hpp>
 
-#include "sql/h2_connection.hpp"
-#include "sql/odbc_connection.hpp"
-#include "sql/odbc_thread.hpp"
+#include "sql/h2/connection.hpp"
+#include "sql/odbc/call_thread.hpp"
+#include "sql/odbc/connection.hpp"
 #include "support/eventually.hpp"
 #include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
@@ -28,8 +28,8 @@ using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
 constexpr auto limit = 500ms;
-/// With a server that is well, on a machine that is busy.
-constexpr auto patience = 30s;
+/// For a server that does not hang, on a busy machine.
+constexpr auto long_limit = 30s;
 
 template <class Action>
 steady::duration time_of(Action action) {
@@ -38,67 +38,71 @@ steady::duration time_of(Action action) {
   return steady::now() - start;
 }
 
-/// Connects within a limit, which is that of its statements, too.
+/// Connects with a limit for the connection and its statements.
 using connector = std::function<std::unique_ptr<sql::connection>(std::chrono::milliseconds)>;
 
-/// Of some calls the quickest counts: this machine may be busy, the limit is not.
-void ends_in_time(server_control& server, const connector& connect) {
-  const sql::statement ask{.text = "SELECT 1", .results = {sql::type::integer}};
-  std::vector<std::unique_ptr<sql::connection>> before;
+/// Checks the fastest of several calls, because the machine may be busy.
+void expect_calls_end_in_time(server_control& server, const connector& connect) {
+  const sql::statement select{.text = "SELECT 1", .results = {sql::type::integer}};
+  std::vector<std::unique_ptr<sql::connection>> connections;
   for (int i = 0; i < 3; ++i) {
-    before.push_back(connect(patience));
-    ASSERT_EQ(before.back()->execute(ask, {}).rows.size(), 1U);
-    before.back()->limit(limit);
+    connections.push_back(connect(long_limit));
+    ASSERT_EQ(connections.back()->execute(select, {}).rows.size(), 1U);
+    connections.back()->limit(limit);
   }
   server.pause();
-  auto quickest = steady::duration::max();
-  for (const auto& each : before) {
-    quickest = std::min(quickest, time_of([&] { (void)each->execute(ask, {}); }));
-    EXPECT_TRUE(each->broken());
+  auto fastest = steady::duration::max();
+  for (const auto& connection : connections) {
+    fastest = std::min(fastest, time_of([&] { (void)connection->execute(select, {}); }));
+    EXPECT_TRUE(connection->broken());
   }
-  EXPECT_LT(quickest, limit + 250ms) << "a call";
-  EXPECT_GE(quickest, limit - 50ms);
-  quickest = std::min(time_of([&] { (void)connect(limit); }), time_of([&] { (void)connect(limit); }));
-  EXPECT_LT(quickest, limit + 250ms) << "connecting";
+  EXPECT_LT(fastest, limit + 250ms) << "a call";
+  EXPECT_GE(fastest, limit - 50ms);
+  fastest =
+      std::min(time_of([&] { (void)connect(limit); }), time_of([&] { (void)connect(limit); }));
+  EXPECT_LT(fastest, limit + 250ms) << "connecting";
   const auto start = steady::now();
-  before.clear();
-  EXPECT_LT(steady::now() - start, 5s) << "and closing waits for nobody";
+  connections.clear();
+  EXPECT_LT(steady::now() - start, 5s) << "closing does not wait";
   server.resume();
-  EXPECT_TRUE(eventually([] { return sql::odbc::call_thread::hanging() == 0; })) << "what was left alone ends by itself";
-  EXPECT_EQ(connect(patience)->execute(ask, {}).rows.size(), 1U);
+  EXPECT_TRUE(eventually([] { return detail::sql::odbc::call_thread::hanging() == 0; }))
+      << "abandoned calls end when the server continues";
+  EXPECT_EQ(connect(long_limit)->execute(select, {}).rows.size(), 1U);
 }
 
 connector odbc(const std::string& url) {
-  return [url](std::chrono::milliseconds within) {
-    return sql::connect_odbc({.connection_string = url.substr(5), .connect_timeout = within, .statement_timeout = within});
+  return [url](std::chrono::milliseconds timeout) {
+    return detail::sql::connect_odbc({.connection_string = url.substr(5),
+                                      .connect_timeout = timeout,
+                                      .statement_timeout = timeout});
   };
 }
 
 TEST(HungServer, H2) {
   h2_server server;
-  ends_in_time(server, [&](std::chrono::milliseconds within) {
-    return sql::connect_h2({.port = server.port(),
-                            .database = "hung",
-                            .user = "holdfast",
-                            .password = "secret",
-                            .connect_timeout = within,
-                            .statement_timeout = within});
+  expect_calls_end_in_time(server, [&](std::chrono::milliseconds timeout) {
+    return detail::sql::connect_h2({.port = server.port(),
+                                    .database = "hung",
+                                    .user = "holdfast",
+                                    .password = "secret",
+                                    .connect_timeout = timeout,
+                                    .statement_timeout = timeout});
   });
 }
 
 TEST(HungServer, PsqlOdbc) {
   postgres_server server;
-  ends_in_time(server, odbc(odbc_postgres(server.port(), "holdfast")));
+  expect_calls_end_in_time(server, odbc(odbc_postgres(server.port(), "holdfast")));
 }
 
 TEST(HungServer, MariaOdbc) {
   mariadb_server server;
-  ends_in_time(server, odbc(odbc_mariadb(server.port(), "holdfast")));
+  expect_calls_end_in_time(server, odbc(odbc_mariadb(server.port(), "holdfast")));
 }
 
 TEST(HungServer, TdsOdbc) {
   tds_server server;
-  ends_in_time(server, odbc(odbc_tds(server.port(), "holdfast")));
+  expect_calls_end_in_time(server, odbc(odbc_tds(server.port(), "holdfast")));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The outbox on a Redis Cluster that loses masters and moves slots. A plain kill proves little: what was written still reaches the replica
-// through the kernel's buffers. So the replica is frozen first.
+// The outbox on a Redis Cluster that loses masters and moves slots. A plain kill proves little:
+// what was written still reaches the replica through the kernel's buffers. So the replica is frozen
+// first.
 
 #include <holdfast/database.hpp>
 #include <holdfast/key/redis.hpp>
@@ -23,11 +24,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-outbox_options for_the_run(const std::string& prefix) { return {.prefix = prefix, .dedup_window = 1h, .dedup_limit = 1'000'000}; }
+outbox_options for_the_run(const std::string& prefix) {
+  return {.prefix = prefix, .dedup_window = 1h, .dedup_limit = 1'000'000};
+}
 
 std::vector<event> some(int count) {
   std::vector<event> events;
-  for (int i = 0; i < count; ++i) events.push_back({.type = "t", .key = "k" + std::to_string(i % 5), .id = new_event_id()});
+  for (int i = 0; i < count; ++i)
+    events.push_back({.type = "t", .key = "k" + std::to_string(i % 5), .id = new_event_id()});
   return events;
 }
 
@@ -54,7 +58,8 @@ std::size_t lost(const outbox& box, const std::vector<std::string>& ids) {
 
 class OutboxCluster : public ::testing::Test {
  protected:
-  /// The replica of the lane's master freezes, `meanwhile` happens, the master dies, the replica wakes and takes over.
+  /// The replica of the lane's master freezes, `meanwhile` happens, the master dies, the replica
+  /// wakes and takes over.
   template <class Meanwhile>
   void fail_over_to_a_frozen_replica(const std::string& prefix, Meanwhile meanwhile) {
     const auto slot = key::redis_slot(prefix + ":pending");
@@ -64,7 +69,8 @@ class OutboxCluster : public ::testing::Test {
     meanwhile();
     cluster_.node(master).kill9();
     cluster_.node(replica).resume();
-    ASSERT_TRUE(eventually([&] { return cluster_.master_of(slot) == replica; }, 60s)) << "nobody took over";
+    ASSERT_TRUE(eventually([&] { return cluster_.master_of(slot) == replica; }, 60s))
+        << "nobody took over";
     cluster_.node(master).start();
     cluster_.wait_until_well();
   }
@@ -74,12 +80,14 @@ class OutboxCluster : public ::testing::Test {
 
 TEST_F(OutboxCluster, KeepsWhatReplicasConfirmedAndShowsWhatIsLostWithout) {
   const auto db = open(cluster_.url_of_all());
-  // Without WAIT: what was acknowledged is lost. If it were not, the test below would prove nothing.
+  // Without WAIT: what was acknowledged is lost. If it were not, the test below would prove
+  // nothing.
   const std::string careless = "{careless}";
   const auto without = db.outbox(for_the_run(careless));
   std::vector<std::string> acknowledged;
   fail_over_to_a_frozen_replica(careless, [&] {
-    // More than the buffers of the kernel hold: what is in them reaches the replica even after the master's death.
+    // More than the buffers of the kernel hold: what is in them reaches the replica even after the
+    // master's death.
     for (int i = 0; i < 10; ++i) {
       auto large = some(12);
       for (auto& one : large) one.payload.assign(200'000, 'x');
@@ -120,8 +128,8 @@ TEST_F(OutboxCluster, KeepsWhatReplicasConfirmedAndShowsWhatIsLostWithout) {
         return true;
       },
       30s));
-  EXPECT_EQ(with.stats().events, 250U) << "each of them once";
-  EXPECT_TRUE(with.check().well());
+  EXPECT_EQ(with.admin().stats().events, 250U) << "each of them once";
+  EXPECT_TRUE(with.admin().check().well());
 }
 
 TEST_F(OutboxCluster, GoesOnWhileItsSlotMoves) {
@@ -172,14 +180,15 @@ TEST_F(OutboxCluster, GoesOnWhileItsSlotMoves) {
   EXPECT_TRUE(eventually(
       [&] {
         work();
-        return box.stats().events == 0;
+        return box.admin().stats().events == 0;
       },
       60s));
   EXPECT_FALSE(strange);
-  // An acknowledgement whose reply was lost in the move is counted as one less here, never as one more.
+  // An acknowledgement whose reply was lost in the move is counted as one less here, never as one
+  // more.
   EXPECT_LE(delivered, published);
-  EXPECT_EQ(box.stats().acked, static_cast<std::uint64_t>(published));
-  EXPECT_TRUE(box.check().well());
+  EXPECT_EQ(box.admin().stats().acked, static_cast<std::uint64_t>(published));
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The outbox on Redis when processes die, stop and lose their servers: what was confirmed is delivered, what is late has no effect.
+// The outbox on Redis when processes die, stop and lose their servers: what was confirmed is
+// delivered, what is late has no effect.
 
 #include <holdfast/database.hpp>
 #include <holdfast/key/redis.hpp>
@@ -35,10 +36,15 @@ using namespace std::chrono_literals;
 
 const std::string prefix = "{identity:outbox}";
 /// Nothing of a run may be forgotten before it ends.
-outbox_options for_the_run() { return {.prefix = prefix, .dedup_window = 1h, .dedup_limit = 1'000'000}; }
+outbox_options for_the_run() {
+  return {.prefix = prefix, .dedup_window = 1h, .dedup_limit = 1'000'000};
+}
 
 event numbered(int number, int keys) {
-  return {.type = "t", .key = "k" + std::to_string(number % keys), .payload = std::to_string(number), .id = new_event_id()};
+  return {.type = "t",
+          .key = "k" + std::to_string(number % keys),
+          .payload = std::to_string(number),
+          .id = new_event_id()};
 }
 
 /// What is there, delivered and acknowledged: their ids.
@@ -53,7 +59,7 @@ std::set<std::string> deliver_all(const outbox& box, std::chrono::milliseconds p
           acks.push_back({.id = one.event.id, .key = one.event.key});
         }
         if (!acks.empty()) (void)box.settle(0, got.fence, std::move(acks));
-        return box.stats().events == 0;
+        return box.admin().stats().events == 0;
       },
       patience);
   return ids;
@@ -62,7 +68,8 @@ std::set<std::string> deliver_all(const outbox& box, std::chrono::milliseconds p
 struct handled {
   std::int64_t number = 0;
   std::int64_t fence = 0;
-  std::int64_t kept = 0;  ///< 1: the effect was applied; 2: it had been; 0: refused; -1: this is an acknowledgement
+  /// 1: the effect was applied; 2: it had been; 0: refused; -1: this is an acknowledgement
+  std::int64_t kept = 0;
 };
 
 /// Claims runs, applies effects once, acknowledges, until it is told to stop.
@@ -72,7 +79,7 @@ HOLDFAST_WORKER(outbox_consumer) {
   worker_is_alive();
   while (true) {
     try {
-      if (worker_should_stop() && box.stats().events == 0) return 0;
+      if (worker_should_stop() && box.admin().stats().events == 0) return 0;
       const auto got = box.claim({.most = 5, .run = 5, .lease = 400ms});
       if (got.events.empty()) {
         (void)box.wait(0, std::min(got.next.value_or(50ms), 50ms));
@@ -80,8 +87,11 @@ HOLDFAST_WORKER(outbox_consumer) {
       }
       for (const auto& one : got.events) {
         const auto name = box.key_of(one.event.key, "effect-" + one.event.payload);
-        const auto applied = box.effect_once(got.fence, one, {{.what = commit_write::kind::add, .key = name, .number = 1}});
-        const auto kept = applied.status == commit_status::done ? 1 : applied.status == commit_status::applied ? 2 : 0;
+        const auto applied = box.effect_once(
+            got.fence, one, {{.action = commit_write::kind::add, .key = name, .number = 1}});
+        const auto kept = applied.status == commit_status::done      ? 1
+                          : applied.status == commit_status::applied ? 2
+                                                                     : 0;
         book.add({std::stoll(one.event.payload), got.fence, kept});
         if (kept == 0) break;  // the lease is lost: the rest belongs to another
         (void)box.ack(got.fence, one);
@@ -101,11 +111,11 @@ TEST(OutboxFault, WorkersKilledAtRandomLoseNothingAndApplyEffectsOnce) {
   for (int i = 0; i < events; ++i) all.push_back(numbered(i, 20));
   for (const auto& one : box.publish_all(all)) ASSERT_TRUE(one.safe());
   const auto book = directory.path() / "handled";
-  const auto report =
-      kill_harness({.workers = 3, .kills = 15, .shortest = 10ms, .longest = 250ms}).run("outbox_consumer", {server.url(), book.string()});
+  const auto report = kill_harness({.workers = 3, .kills = 15, .shortest = 10ms, .longest = 250ms})
+                          .run("outbox_consumer", {server.url(), book.string()});
   EXPECT_TRUE(report.failures.empty());
   EXPECT_EQ(report.killed, 15U);
-  EXPECT_EQ(box.stats().events, 0U);
+  EXPECT_EQ(box.admin().stats().events, 0U);
   std::map<std::int64_t, int> seen;
   std::map<std::int64_t, std::int64_t> last;
   for (const auto& one : ledger<handled>(book).read()) {
@@ -114,11 +124,14 @@ TEST(OutboxFault, WorkersKilledAtRandomLoseNothingAndApplyEffectsOnce) {
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(events)) << "every event was handled";
   for (int i = 0; i < events; ++i) {
-    const auto once = box.commit(
-        {.conditions = {{.what = commit_condition::kind::equals, .key = box.key_of("", "effect-" + std::to_string(i)), .value = "1"}}});
-    ASSERT_EQ(once.status, commit_status::done) << "the effect of " << i << " (seed " << report.seed << ")";
+    const auto once =
+        box.commit({.conditions = {{.test = commit_condition::kind::equals,
+                                    .key = box.key_of("", "effect-" + std::to_string(i)),
+                                    .value = "1"}}});
+    ASSERT_EQ(once.status, commit_status::done)
+        << "the effect of " << i << " (seed " << report.seed << ")";
   }
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 /// Claims one event, stops itself, and acknowledges when somebody lets it go on.
@@ -129,8 +142,9 @@ HOLDFAST_WORKER(outbox_sleeper) {
   if (got.events.size() != 1) return 2;
   book.add({0, got.fence, 1});
   (void)std::raise(SIGSTOP);
-  const auto applied =
-      box.effect_once(got.fence, got.events[0], {{.what = commit_write::kind::add, .key = box.key_of("k", "effect"), .number = 1}});
+  const auto applied = box.effect_once(
+      got.fence, got.events[0],
+      {{.action = commit_write::kind::add, .key = box.key_of("k", "effect"), .number = 1}});
   book.add({1, got.fence, applied.status == commit_status::stale ? 0 : 1});
   book.add({2, got.fence, box.ack(got.fence, got.events[0]) ? 1 : 0});
   return 0;
@@ -143,7 +157,8 @@ TEST(OutboxFault, AWorkerThatSleptPastItsLeaseHasNoEffect) {
   (void)box.publish({.type = "t", .key = "k"});
   const auto book = directory.path() / "handled";
   child_process sleeper(worker_options("outbox_sleeper", {server.url(), book.string()}));
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(book) && ledger<handled>(book).read().size() == 1; }));
+  ASSERT_TRUE(eventually(
+      [&] { return std::filesystem::exists(book) && ledger<handled>(book).read().size() == 1; }));
   claimed got;
   ASSERT_TRUE(eventually([&] {
     got = box.claim({.lease = 60s});
@@ -164,12 +179,15 @@ TEST(OutboxFault, AWorkerThatSleptPastItsLeaseHasNoEffect) {
   EXPECT_TRUE(box.ack(got.fence, got.events[0]));
 }
 
-HOLDFAST_WORKER(outbox_parks_half) { return park_half_and_die(open(arguments.at(0)).outbox(for_the_run())); }
+HOLDFAST_WORKER(outbox_parks_half) {
+  return park_half_and_die(open(arguments.at(0)).outbox(for_the_run()));
+}
 
 TEST(OutboxFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
   redis_server server({.durable = false});
-  whoever_claims_next_parks_the_rest(open(server.url()).outbox(for_the_run()),
-                                     [&] { return worker_options("outbox_parks_half", {server.url()}); });
+  whoever_claims_next_parks_the_rest(open(server.url()).outbox(for_the_run()), [&] {
+    return worker_options("outbox_parks_half", {server.url()});
+  });
 }
 
 /// Publishes without pause; knows what was confirmed.
@@ -212,7 +230,8 @@ std::size_t missing(const std::set<std::string>& wanted, const std::set<std::str
 }
 
 TEST(OutboxFault, RedisKilledWithItsFileLosesNothing) {
-  // With everysec Redis may answer before it writes, while the disk is busy with what it wrote before.
+  // With everysec Redis may answer before it writes, while the disk is busy with what it wrote
+  // before.
   redis_server server({.settings = {"appendfsync no"}});
   const auto db = open(server.url());
   auto options = for_the_run();
@@ -232,7 +251,8 @@ TEST(OutboxFault, RedisKilledWithItsFileLosesNothing) {
 }
 
 TEST(OutboxFault, AFullRedisRefusesEventsAndDrainsToZero) {
-  redis_server server({.settings = {"maxmemory 12mb", "maxmemory-policy noeviction"}, .durable = false});
+  redis_server server(
+      {.settings = {"maxmemory 12mb", "maxmemory-policy noeviction"}, .durable = false});
   const auto db = open(server.url());
   auto options = for_the_run();
   options.dedup_limit = 100;
@@ -268,15 +288,17 @@ TEST(OutboxFault, AFullRedisRefusesEventsAndDrainsToZero) {
     for (const bool done : fresh.settle(0, got.fence, acks).done) delivered += done ? 1U : 0U;
   }
   EXPECT_EQ(delivered, kept);
-  EXPECT_EQ(fresh.stats().events, 0U);
-  EXPECT_EQ(fresh.stats().bytes, 0U);
+  EXPECT_EQ(fresh.admin().stats().events, 0U);
+  EXPECT_EQ(fresh.admin().stats().bytes, 0U);
   EXPECT_EQ(box.publish({.type = "t"}).status, publish_status::added) << "there is room again";
 }
 
 TEST(OutboxFault, TheClocksOfClientsDoNotMatter) {
   redis_server server({.durable = false});
-  auto yesterday = std::make_shared<virtual_clock>(std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now() - 24h));
-  auto tomorrow = std::make_shared<virtual_clock>(std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now() + 24h));
+  auto yesterday = std::make_shared<virtual_clock>(
+      std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now() - 24h));
+  auto tomorrow = std::make_shared<virtual_clock>(
+      std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now() + 24h));
   const auto past = open(server.url(), {.clock = yesterday}).outbox(for_the_run());
   const auto future = open(server.url(), {.clock = tomorrow}).outbox(for_the_run());
   (void)past.publish({.type = "t", .key = "a", .payload = "past"});
@@ -287,7 +309,8 @@ TEST(OutboxFault, TheClocksOfClientsDoNotMatter) {
   const auto got = future.claim({.lease = 60s});
   EXPECT_EQ(got.events.size(), 2U) << "both are due, the delayed one is not";
   EXPECT_TRUE(past.claim().events.empty()) << "the lease holds for those who live a day earlier";
-  EXPECT_LT(std::chrono::abs(got.now - std::chrono::system_clock::now()), 1h) << "the time is the server's";
+  EXPECT_LT(std::chrono::abs(got.now - std::chrono::system_clock::now()), 1h)
+      << "the time is the server's";
 }
 
 }  // namespace

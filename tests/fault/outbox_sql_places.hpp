@@ -26,26 +26,31 @@ struct in_sqlite {
   using handle = sqlite_handle;
   static constexpr const char* name = "sqlite";
   temporary_directory directory{"outbox", "", medium::memory};
-  [[nodiscard]] std::string url() const { return "sqlite://" + (directory.path() / "outbox.db").string(); }
+  [[nodiscard]] std::string url() const {
+    return "sqlite://" + (directory.path() / "outbox.db").string();
+  }
 };
 template <class Server, class Handle>
 struct in_server {
   using handle = Handle;
   static constexpr const char* name = Server::endpoint::kind.data();
-  const std::string place = shared_server<Server>().url(shared_server<Server>().create_database("outbox"));
+  const std::string place =
+      shared_server<Server>().url(shared_server<Server>().create_database("outbox"));
   [[nodiscard]] std::string url() const { return place; }
 };
 using in_postgres = in_server<postgres_server, postgres_handle>;
 using in_mariadb = in_server<mariadb_server, mariadb_handle>;
 
-inline outbox box_of(const std::string& url, bool create = false) { return open(url).outbox({.prefix = prefix, .create_schema = create}); }
+inline outbox box_of(const std::string& url, bool create = false) {
+  return open(url).outbox({.prefix = prefix, .create_schema = create});
+}
 
 inline std::vector<std::string> payloads(const outbox& box) {
   std::vector<std::string> found;
   std::string after;
   do {
-    const auto page = box.scan(scan_what::all, after, 500);
-    for (const auto& one : page.records) found.push_back(one.what.event.payload);
+    const auto page = box.admin().scan(scan_what::all, after, 500);
+    for (const auto& one : page.records) found.push_back(one.details.event.payload);
     after = page.after;
   } while (!after.empty());
   return found;
@@ -58,7 +63,8 @@ std::vector<std::int64_t> numbers(Handle& mine, const std::string& question) {
   const auto found = here.execute({.text = question, .results = {sql::type::integer}}, {}).rows;
   mine.run("COMMIT");
   std::vector<std::int64_t> result;
-  for (std::size_t i = 0; i < found.size(); ++i) result.push_back(std::get<std::int64_t>(found.at(i, 0)));
+  for (std::size_t i = 0; i < found.size(); ++i)
+    result.push_back(std::get<std::int64_t>(found.at(i, 0)));
   return result;
 }
 

@@ -1,12 +1,14 @@
-// The outbox on SQL, in transactions of the caller's own, among processes that are killed: nothing by halves, nothing lost, nothing twice.
+// The outbox on SQL, in transactions of the caller's own, among processes that are killed: nothing
+// by halves, nothing lost, nothing twice.
 
 #include <holdfast/database.hpp>
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/sql.hpp>
 
+#include "database/database.hpp"
 #include "fault/half_parked.hpp"
 #include "fault/outbox_sql_places.hpp"
-#include "outbox/sql_open.hpp"
+#include "outbox/sql/open.hpp"
 #include "support/eventually.hpp"
 #include "support/kill_harness.hpp"
 #include "support/ledger.hpp"
@@ -18,11 +20,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -36,7 +41,8 @@ std::size_t kills() {
   return asked != nullptr ? static_cast<std::size_t>(std::atoi(asked)) : 50;
 }
 
-/// An application: an order and its event in one transaction, again and again; every fourth is rolled back.
+/// An application: an order and its event in one transaction, again and again; every fourth is
+/// rolled back.
 template <class Handle>
 int take_orders(const std::vector<std::string>& arguments) {
   Handle mine(arguments.at(0));
@@ -49,7 +55,9 @@ int take_orders(const std::vector<std::string>& arguments) {
     mine.run(Handle::begin);
     mine.run("INSERT INTO orders VALUES (" + std::to_string(order) + ")");
     auto here = mine.joined();
-    (void)box.publish(here, {.type = "order.taken", .key = "customer-" + std::to_string(random() % 7), .payload = std::to_string(order)});
+    (void)box.publish(here, {.type = "order.taken",
+                             .key = "customer-" + std::to_string(random() % 7),
+                             .payload = std::to_string(order)});
     if (turn % 4 == 3) {
       mine.run("ROLLBACK");
       continue;
@@ -69,14 +77,15 @@ int deliver(const std::vector<std::string>& arguments) {
   Handle mine(arguments.at(0));
   const auto box = box_of(arguments.at(0));
   worker_is_alive();
-  while (!worker_should_stop() || box.stats().events > 0) {
+  while (!worker_should_stop() || box.admin().stats().events > 0) {
     const auto got = box.claim({.most = 5, .run = 4, .lease = 400ms});
     if (got.events.empty()) std::this_thread::sleep_for(5ms);
     for (const auto& one : got.events) {
       mine.run(Handle::begin);
       auto here = mine.joined();
       const auto status = box.effect_once(here, got.fence, one);
-      if (status == commit_status::done) mine.run("INSERT INTO effects (n) VALUES (" + one.event.payload + ")");
+      if (status == commit_status::done)
+        mine.run("INSERT INTO effects (n) VALUES (" + one.event.payload + ")");
       mine.run(status == commit_status::stale ? "ROLLBACK" : "COMMIT");
       if (status != commit_status::stale) (void)box.ack(got.fence, one);
     }
@@ -96,28 +105,32 @@ TYPED_TEST(OutboxSqlFault, RollbackLeavesNothingAndCommitLeavesBoth) {
   typename TestFixture::handle mine(this->url);
   mine.run("CREATE TABLE orders (id BIGINT)");
   auto here = mine.joined();
-  EXPECT_THROW((void)box.publish(here, {.type = "t"}), error) << "without a transaction it would be there whatever the caller decides";
+  EXPECT_THROW((void)box.publish(here, {.type = "t"}), error)
+      << "without a transaction it would be there whatever the caller decides";
 
   mine.run(TestFixture::handle::begin);
   mine.run("INSERT INTO orders VALUES (1)");
   const auto first = box.publish(here, {.type = "t", .key = "k", .payload = "1"});
   EXPECT_EQ(first.status, publish_status::added);
-  EXPECT_EQ(box.publish(here, {.type = "t", .key = "k", .payload = "1", .id = first.id}).status, publish_status::duplicate);
+  EXPECT_EQ(box.publish(here, {.type = "t", .key = "k", .payload = "1", .id = first.id}).status,
+            publish_status::duplicate);
   mine.run("ROLLBACK");
   EXPECT_TRUE(payloads(box).empty());
-  EXPECT_EQ(box.stats(), outbox_stats{});
+  EXPECT_EQ(box.admin().stats(), outbox_stats{});
   EXPECT_EQ(box.claim().status, claim_status::empty);
 
   mine.run(TestFixture::handle::begin);
   mine.run("INSERT INTO orders VALUES (2)");
   std::vector<event> many;
-  for (int i = 0; i < 5; ++i) many.push_back({.type = "t", .key = "k", .payload = std::to_string(i)});
+  for (int i = 0; i < 5; ++i)
+    many.push_back({.type = "t", .key = "k", .payload = std::to_string(i)});
   (void)box.publish_all(here, many);
   mine.run("COMMIT");
   EXPECT_EQ(numbers(mine, "SELECT id FROM orders"), std::vector<std::int64_t>{2});
   const auto got = box.claim({.run = 10});
   ASSERT_EQ(got.events.size(), 5U);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(got.events[static_cast<std::size_t>(i)].event.payload, std::to_string(i));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(got.events[static_cast<std::size_t>(i)].event.payload, std::to_string(i));
 
   // The effect of an event, once, and only while it is held.
   mine.run(TestFixture::handle::begin);
@@ -125,12 +138,13 @@ TYPED_TEST(OutboxSqlFault, RollbackLeavesNothingAndCommitLeavesBoth) {
   EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done);
   mine.run("ROLLBACK");
   mine.run(TestFixture::handle::begin);
-  EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done) << "what was rolled back was not applied";
+  EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done)
+      << "what was rolled back was not applied";
   mine.run("COMMIT");
   mine.run(TestFixture::handle::begin);
   EXPECT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::applied);
   mine.run("COMMIT");
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TYPED_TEST(OutboxSqlFault, KilledApplicationsLeaveNothingByHalves) {
@@ -152,8 +166,9 @@ TYPED_TEST(OutboxSqlFault, KilledApplicationsLeaveNothingByHalves) {
   const auto acknowledged = ledger<std::int64_t>(book).read();
   EXPECT_GT(acknowledged.size(), 0U);
   for (const auto order : acknowledged) EXPECT_EQ(orders.count(order), 1U) << "committed, and lost";
-  EXPECT_TRUE(box.check().well());
-  std::cout << acknowledged.size() << " orders acknowledged, " << orders.size() << " kept, " << report.killed << " killed\n";
+  EXPECT_TRUE(box.admin().check().well());
+  std::cout << acknowledged.size() << " orders acknowledged, " << orders.size() << " kept, "
+            << report.killed << " killed\n";
 }
 
 TYPED_TEST(OutboxSqlFault, KilledWorkersDeliverEveryEventAndApplyItOnce) {
@@ -170,7 +185,9 @@ TYPED_TEST(OutboxSqlFault, KilledWorkersDeliverEveryEventAndApplyItOnce) {
   constexpr int keys = 12;
   constexpr int each = 20;
   std::vector<event> many;
-  for (int n = 0; n < keys * each; ++n) many.push_back({.type = "t", .key = "k" + std::to_string(n % keys), .payload = std::to_string(n)});
+  for (int n = 0; n < keys * each; ++n)
+    many.push_back(
+        {.type = "t", .key = "k" + std::to_string(n % keys), .payload = std::to_string(n)});
   (void)box.publish_all(many);
   kill_harness harness({.workers = 3, .kills = kills() / 2, .shortest = 2ms, .longest = 60ms});
   const auto report = harness.run(std::string("deliver_") + TypeParam::name, {this->url});
@@ -184,18 +201,21 @@ TYPED_TEST(OutboxSqlFault, KilledWorkersDeliverEveryEventAndApplyItOnce) {
     EXPECT_TRUE(before == last.end() || before->second < n) << "out of order: " << n;
     last[n % keys] = n;
   }
-  EXPECT_EQ(box.stats().events, 0U);
-  EXPECT_TRUE(box.check().well());
+  EXPECT_EQ(box.admin().stats().events, 0U);
+  EXPECT_TRUE(box.admin().check().well());
 }
 
-/// One transaction publishes first and commits last. Are the two delivered in the order in which they were published?
+/// One transaction publishes first and commits last. Are the two delivered in the order in which
+/// they were published?
 template <class Place>
-bool keeps_order(outboxes::key_order rule) {
+bool keeps_order(detail::outbox::key_order rule) {
   const Place place;
   const auto url = place.url();
   const auto database = open(url);
-  const outbox box(outboxes::open_sql_outbox(database.shared(), {.prefix = prefix, .create_schema = true, .order = rule}),
-                   {.prefix = prefix});
+  const outbox box(
+      detail::outbox::open_sql_outbox(database.shared()->sql,
+                                      {.prefix = prefix, .create_schema = true, .order = rule}),
+      {.prefix = prefix});
   typename Place::handle first(url);
   first.run(Place::handle::begin);
   auto in_first = first.joined();
@@ -210,7 +230,8 @@ bool keeps_order(outboxes::key_order rule) {
     done = true;
   });
   // With the right rule it waits for the first, so there is no waiting for it.
-  (void)eventually([&] { return done.load(); }, rule == outboxes::key_order::locked ? 500ms : 20'000ms);
+  (void)eventually([&] { return done.load(); },
+                   rule == detail::outbox::key_order::locked ? 500ms : 20'000ms);
   std::string delivered;
   const auto take = [&] {
     const auto got = box.claim({.run = 1});
@@ -230,23 +251,27 @@ bool keeps_order(outboxes::key_order rule) {
 }
 
 TEST(OutboxSqlOrder, WhoPublishesFirstIsDeliveredFirst) {
-  EXPECT_TRUE(keeps_order<in_postgres>(outboxes::key_order::locked));
-  EXPECT_TRUE(keeps_order<in_mariadb>(outboxes::key_order::locked));
+  EXPECT_TRUE(keeps_order<in_postgres>(detail::outbox::key_order::locked));
+  EXPECT_TRUE(keeps_order<in_mariadb>(detail::outbox::key_order::locked));
 }
 
 TEST(OutboxSqlOrder, WithoutTheLockItIsNot) {
-  EXPECT_FALSE(keeps_order<in_postgres>(outboxes::key_order::wrong_without_lock)) << "this test could not fail";
-  EXPECT_FALSE(keeps_order<in_mariadb>(outboxes::key_order::wrong_without_lock)) << "this test could not fail";
+  EXPECT_FALSE(keeps_order<in_postgres>(detail::outbox::key_order::wrong_without_lock))
+      << "this test could not fail";
+  EXPECT_FALSE(keeps_order<in_mariadb>(detail::outbox::key_order::wrong_without_lock))
+      << "this test could not fail";
 }
 
-/// A caller may take its time: who waits for it are those who publish for the same key, and nobody else.
+/// A caller may take its time: who waits for it are those who publish for the same key, and nobody
+/// else.
 template <class Place>
 void expect_nobody_waits() {
   const Place place;
   const auto url = place.url();
   const auto box = box_of(url, true);
-  (void)box.publish_all(
-      std::vector<event>{{.type = "t", .key = "a", .payload = "1"}, {.type = "t", .key = "a", .payload = "2"}, {.type = "t"}});
+  (void)box.publish_all(std::vector<event>{{.type = "t", .key = "a", .payload = "1"},
+                                           {.type = "t", .key = "a", .payload = "2"},
+                                           {.type = "t"}});
   typename Place::handle slow(url);
   slow.run(Place::handle::begin);
   auto here = slow.joined();
@@ -260,7 +285,7 @@ void expect_nobody_waits() {
   EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(3, true));
   EXPECT_EQ(box.settle(0, got.fence, what, run_request{}).done, std::vector<bool>(3, true));
   EXPECT_EQ(box.publish({.type = "t", .key = "another"}).status, publish_status::added);
-  EXPECT_EQ(box.stats().events, 1U);
+  EXPECT_EQ(box.admin().stats().events, 1U);
   EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
   slow.run("COMMIT");
   EXPECT_EQ(box.claim({.run = 5}).events.size(), 3U) << "found without being promoted by anybody";
@@ -271,7 +296,8 @@ TEST(OutboxSqlOrder, AnOpenTransactionStopsNobodyElse) {
   expect_nobody_waits<in_mariadb>();
 }
 
-/// Nor does it hold up a lane: the tickets of other keys become their events, and that of its key does when it ends.
+/// Nor does it hold up a lane: the tickets of other keys become their events, and that of its key
+/// does when it ends.
 template <class Place>
 void expect_tickets_of_others_fire() {
   const Place place;
@@ -281,7 +307,8 @@ void expect_tickets_of_others_fire() {
   slow.run(Place::handle::begin);
   auto here = slow.joined();
   (void)box.publish(here, {.type = "t", .key = "a", .payload = "1"});
-  for (const auto* key : {"a", "another", ""}) (void)box.schedule(std::string("of-") + key, 1ms, {.type = "t", .key = key, .payload = "2"});
+  for (const auto* key : {"a", "another", ""})
+    (void)box.schedule(std::string("of-") + key, 1ms, {.type = "t", .key = key, .payload = "2"});
   const auto start = std::chrono::steady_clock::now();
   std::size_t fired = 0;
   EXPECT_TRUE(eventually([&] { return (fired += box.drain(0).tickets) == 2; }));
@@ -296,7 +323,7 @@ void expect_tickets_of_others_fire() {
     if (one.event.key == "a") of_a += one.event.payload;
   }
   EXPECT_EQ(of_a, "12");
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TEST(OutboxSqlOrder, AnOpenTransactionStopsNoTicketOfOthers) {
@@ -304,14 +331,17 @@ TEST(OutboxSqlOrder, AnOpenTransactionStopsNoTicketOfOthers) {
   expect_tickets_of_others_fire<in_mariadb>();
 }
 
-/// A handler may take its time, too, in its transaction with effect_once: the leases and the lock of its worker go on meanwhile.
+/// A handler may take its time, too, in its transaction with effect_once: the leases and the lock
+/// of its worker go on meanwhile.
 template <class Place>
 void expect_leases_go_on() {
   const Place place;
   const auto url = place.url();
   const auto database = open(url);
-  const auto box = database.outbox({.prefix = prefix, .quota = {.events = 100}, .create_schema = true});
-  const std::vector<event> all{{.type = "t", .key = "a"}, {.type = "t"}, {.type = "t", .key = "b"}, {.type = "t"}};
+  const auto box =
+      database.outbox({.prefix = prefix, .quota = {.events = 100}, .create_schema = true});
+  const std::vector<event> all{
+      {.type = "t", .key = "a"}, {.type = "t"}, {.type = "t", .key = "b"}, {.type = "t"}};
   (void)box.publish_all(all);
   ASSERT_TRUE(box.lock(0, "me", 30s).held);
   const auto got = box.claim({.run = 1, .lease = 3s});
@@ -327,9 +357,11 @@ void expect_leases_go_on() {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_TRUE(box.renew(0, "me", 30s).held);
   EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(all.size(), true));
-  EXPECT_EQ(box.extend(got.fence + 1, got.events, 30s), std::vector<bool>(all.size(), false)) << "not those of others";
+  EXPECT_EQ(box.extend(got.fence + 1, got.events, 30s), std::vector<bool>(all.size(), false))
+      << "not those of others";
   EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
-  std::this_thread::sleep_for(3100ms - std::min<std::chrono::steady_clock::duration>(3100ms, std::chrono::steady_clock::now() - start));
+  std::this_thread::sleep_for(3100ms - std::min<std::chrono::steady_clock::duration>(
+                                           3100ms, std::chrono::steady_clock::now() - start));
   EXPECT_TRUE(box.claim().events.empty()) << "two have longer leases, two are locked";
   slow.run("COMMIT");
   EXPECT_EQ(box.extend(got.fence, got.events, 30s), std::vector<bool>(all.size(), true));
@@ -355,7 +387,8 @@ void expect_other_keys_go_on() {
   auto here = slow.joined();
   ASSERT_EQ(box.effect_once(here, got.fence, got.events[0]), commit_status::done);
   std::vector<event> many;
-  for (int i = 1; i <= 30; ++i) many.push_back({.type = "t", .key = "a", .payload = std::to_string(i)});
+  for (int i = 1; i <= 30; ++i)
+    many.push_back({.type = "t", .key = "a", .payload = std::to_string(i)});
   (void)box.publish_all(many);
   (void)box.publish({.type = "t", .key = "b", .payload = "other"});
   const auto other = box.claim({.most = 5});
@@ -375,8 +408,9 @@ void expect_other_keys_go_on() {
   EXPECT_TRUE(box.ack(got.fence, got.events[0]));
   const auto behind = box.claim({.run = 50});
   ASSERT_EQ(behind.events.size(), many.size()) << "at once";
-  for (std::size_t i = 0; i < many.size(); ++i) EXPECT_EQ(behind.events[i].event.payload, std::to_string(i + 1));
-  EXPECT_TRUE(box.check().well());
+  for (std::size_t i = 0; i < many.size(); ++i)
+    EXPECT_EQ(behind.events[i].event.payload, std::to_string(i + 1));
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TEST(OutboxSqlOrder, ALongHandlerStopsNoOtherKey) {
@@ -384,7 +418,8 @@ TEST(OutboxSqlOrder, ALongHandlerStopsNoOtherKey) {
   expect_other_keys_go_on<in_mariadb>();
 }
 
-/// Two who finish a parking are not to wait for each other: whoever meets a row of somebody else leaves it for the next.
+/// Two who finish a parking are not to wait for each other: whoever meets a row of somebody else
+/// leaves it for the next.
 template <class Place>
 void expect_parkings_wait_for_nobody() {
   const Place place;
@@ -402,12 +437,13 @@ void expect_parkings_wait_for_nobody() {
   EXPECT_TRUE(box.park(got.fence, got.events[0], park_policy::park, "bad"));
   EXPECT_TRUE(box.claim().events.empty());
   EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "lock timeouts are longer";
-  EXPECT_EQ(box.find(many[0].id)->state, event_state::blocking) << "one of them is still to be parked";
+  EXPECT_EQ(box.find(many[0].id)->state, event_state::blocking)
+      << "one of them is still to be parked";
   other.run("COMMIT");
   EXPECT_TRUE(box.claim().events.empty());
-  EXPECT_EQ(box.stats().parked, many.size());
+  EXPECT_EQ(box.admin().stats().parked, many.size());
   EXPECT_EQ(box.find(many[0].id)->state, event_state::parked);
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TEST(OutboxSqlOrder, AParkingWaitsForNobody) {
@@ -415,7 +451,8 @@ TEST(OutboxSqlOrder, AParkingWaitsForNobody) {
   expect_parkings_wait_for_nobody<in_mariadb>();
 }
 
-/// CLIENT_FOUND_ROWS counts a row that an upsert leaves as it is: of two who apply an effect at once, only one does.
+/// CLIENT_FOUND_ROWS counts a row that an upsert leaves as it is: of two who apply an effect at
+/// once, only one does.
 TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   const in_mariadb place;
   const auto box = box_of(place.url(), true);
@@ -435,10 +472,62 @@ TEST(OutboxSqlEffect, IsAppliedOnceWhateverTheHandleCounts) {
   first.run("COMMIT");
 }
 
+/// Runs a function before the first statement that writes.
+class hooked_transaction final : public join::transaction {
+ public:
+  hooked_transaction(join::transaction& target, std::function<void()> before_write)
+      : target_(target), before_write_(std::move(before_write)) {}
+  [[nodiscard]] sql::dialect_id dialect() const override { return target_.dialect(); }
+  sql::outcome execute(const sql::statement& s,
+                       std::span<const sql::parameter> parameters) override {
+    if (!s.text.starts_with("SELECT") && before_write_) std::exchange(before_write_, nullptr)();
+    return target_.execute(s, parameters);
+  }
+
+ private:
+  join::transaction& target_;
+  std::function<void()> before_write_;
+};
+
+/// Two transactions read a mark that is older than the dedup window. Without a claim (token 0)
+/// nothing but the mark serialises them.
+template <class Place>
+void expect_one_renews_an_expired_mark() {
+  const Place place;
+  const auto url = place.url();
+  const auto box = box_of(url, true);
+  const claimed_event applied{.event = {.type = "t", .id = new_event_id()}};
+  typename Place::handle first(url);
+  typename Place::handle second(url);
+  auto in_first = first.joined();
+  auto in_second = second.joined();
+  first.run(Place::handle::begin);
+  ASSERT_EQ(box.effect_once(in_first, 0, applied), commit_status::done);
+  first.run("COMMIT");
+  first.run("UPDATE fault_OUTBOX SET AT = 1 WHERE ID = 'e:" + applied.event.id + "'");
+
+  first.run(Place::handle::begin);
+  second.run(Place::handle::begin);
+  std::optional<commit_status> status_of_first;
+  hooked_transaction hooked(in_second, [&] {
+    status_of_first = box.effect_once(in_first, 0, applied);
+    first.run("COMMIT");
+  });
+  EXPECT_EQ(box.effect_once(hooked, 0, applied), commit_status::applied) << Place::name;
+  second.run("COMMIT");
+  EXPECT_EQ(status_of_first, commit_status::done) << Place::name;
+}
+
+TEST(OutboxSqlEffect, OneOfTwoRenewsAMarkThatHasExpired) {
+  expect_one_renews_an_expired_mark<in_postgres>();
+  expect_one_renews_an_expired_mark<in_mariadb>();
+}
+
 HOLDFAST_WORKER(parks_half) { return park_half_and_die(box_of(arguments.at(0))); }
 
 TYPED_TEST(OutboxSqlFault, AWorkerKilledBetweenTheParkedAndItsFollowersBlocksNoKey) {
-  whoever_claims_next_parks_the_rest(box_of(this->url, true), [&] { return worker_options("parks_half", {this->url}); });
+  whoever_claims_next_parks_the_rest(box_of(this->url, true),
+                                     [&] { return worker_options("parks_half", {this->url}); });
 }
 
 TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
@@ -472,14 +561,17 @@ TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
       for (;;) {
         const bool last = publishing == 0;
         const auto got = box.claim({.most = 4, .run = 3, .lease = 30s});
-        if (got.events.empty() && last && box.stats().events == 0) return;
+        if (got.events.empty() && last && box.admin().stats().events == 0) return;
         std::vector<settlement> what;
         {
           const std::scoped_lock lock(mutex);
           for (const auto& one : got.events) {
-            if (seen.insert(one.event.id).second) first_deliveries[one.event.key].push_back(one.sequence);
+            if (seen.insert(one.event.id).second)
+              first_deliveries[one.event.key].push_back(one.sequence);
             const bool failed = random() % 10 == 0;
-            what.push_back({.id = one.event.id, .key = one.event.key, .what = failed ? settlement::kind::retry : settlement::kind::ack});
+            what.push_back({.id = one.event.id,
+                            .key = one.event.key,
+                            .action = failed ? settlement::kind::retry : settlement::kind::ack});
           }
         }
         if (!what.empty()) (void)box.settle(0, got.fence, what);
@@ -488,9 +580,10 @@ TYPED_TEST(OutboxSqlFault, ManyPublishersAndManyWorkersKeepTheOrderOfEachKey) {
     });
   }
   threads.clear();
-  for (const auto& [key, sequence] : first_deliveries) EXPECT_TRUE(std::is_sorted(sequence.begin(), sequence.end())) << key;
-  EXPECT_EQ(box.stats().events, 0U);
-  EXPECT_TRUE(box.check().well());
+  for (const auto& [key, sequence] : first_deliveries)
+    EXPECT_TRUE(std::is_sorted(sequence.begin(), sequence.end())) << key;
+  EXPECT_EQ(box.admin().stats().events, 0U);
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TEST(OutboxSqlWake, PostgresTellsAtOnce) {
@@ -501,7 +594,8 @@ TEST(OutboxSqlWake, PostgresTellsAtOnce) {
   }
   for (int turn = 0; turn < 3; ++turn) {
     std::jthread publisher([&] { (void)elsewhere.publish({.type = "t"}); });
-    EXPECT_TRUE(eventually([&] { return box.wait(0, 900ms); })) << "what it finds by looking by itself is no news";
+    EXPECT_TRUE(eventually([&] { return box.wait(0, 900ms); }))
+        << "what it finds by looking by itself is no news";
     publisher.join();
     (void)box.claim();
   }

@@ -1,5 +1,5 @@
-// A Cluster that changes under load: masters die, freeze and step down, slots move. No reply is ever taken for another's, errors are classed
-// right, and the client is back when the Cluster is.
+// A Cluster that changes under load: masters die, freeze and step down, slots move. No reply is
+// ever taken for another's, errors are classed right, and the client is back when the Cluster is.
 
 #include <holdfast/key/redis.hpp>
 #include <holdfast/redis.hpp>
@@ -37,7 +37,8 @@ class load {
  public:
   load(const client& with, bool exact) : with_(with), exact_(exact) {
     for (std::size_t t = 0; t < keys.size(); ++t) {
-      threads_.emplace_back([this, t](const std::stop_token& stop) { count(stop, keys[t] + ":n"); });
+      threads_.emplace_back(
+          [this, t](const std::stop_token& stop) { count(stop, keys[t] + ":n"); });
       threads_.emplace_back([this, t](const std::stop_token& stop) { echo(stop, t); });
     }
   }
@@ -60,19 +61,23 @@ class load {
   void note(const error& problem) {
     ++failed;
     if (problem.in_doubt()) ++in_doubt;
-    if (problem.transient() && (problem.code() == errc::unavailable || problem.code() == errc::timeout)) return;
+    if (problem.transient() &&
+        (problem.code() == errc::unavailable || problem.code() == errc::timeout))
+      return;
     const std::scoped_lock lock(mutex_);
     strange_.emplace_back(problem.what());
   }
 
-  /// Not idempotent: one thread, one key, so the numbers are known. After a doubt they may be one higher.
+  /// Not idempotent: one thread, one key, so the numbers are known. After a doubt they may be one
+  /// higher.
   void count(const std::stop_token& stop, const std::string& key) {
     std::int64_t least = 0;
     std::int64_t most = 0;
     while (!stop.stop_requested()) {
       try {
         const auto now = with_.call(command("INCR").key(key), {.timeout = limit_}).integer();
-        // A failover without WAIT may lose writes that were acknowledged: then the number may be lower, never higher.
+        // A failover without WAIT may lose writes that were acknowledged: then the number may be
+        // lower, never higher.
         if (now > most + 1 || (exact_ && now <= least)) ++wrong;
         least = most = now;
         ++done;
@@ -90,8 +95,12 @@ class load {
       std::vector<command> commands;
       std::vector<std::string> names;
       for (int k = 0; k < 12; ++k) {
-        names.push_back(keys[static_cast<std::size_t>(k) % keys.size()] + ':' + std::to_string(thread) + ':' + std::to_string(k));
-        commands.push_back(command(set).key(names.back()).arg(std::to_string(i) + '/' + std::to_string(k)).idempotent());
+        names.push_back(keys[static_cast<std::size_t>(k) % keys.size()] + ':' +
+                        std::to_string(thread) + ':' + std::to_string(k));
+        commands.push_back(command(set)
+                               .key(names.back())
+                               .arg(std::to_string(i) + '/' + std::to_string(k))
+                               .idempotent());
       }
       const auto replies = with_.pipeline(commands, {.timeout = limit_});
       for (std::size_t k = 0; k < replies.size(); ++k) {
@@ -99,7 +108,9 @@ class load {
           note(replies[k].problem());
         } else {
           const auto& pair = replies[k].elements();
-          if (pair.at(0).text() != names[k] || pair.at(1).text() != std::to_string(i) + '/' + std::to_string(k)) ++wrong;
+          if (pair.at(0).text() != names[k] ||
+              pair.at(1).text() != std::to_string(i) + '/' + std::to_string(k))
+            ++wrong;
           else ++done;
         }
       }
@@ -108,14 +119,16 @@ class load {
 
   const client& with_;
   const bool exact_;
-  const std::chrono::milliseconds limit_ = exact_ ? 30s : 1s;  // where nothing may fail, a busy machine gets its time
+  // Where nothing may fail, a busy machine gets its time
+  const std::chrono::milliseconds limit_ = exact_ ? 30s : 1s;
   std::mutex mutex_;
   std::vector<std::string> strange_{};
   std::vector<std::jthread> threads_{};
 };
 
 std::string text_of(steady::duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms";
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
+         " ms";
 }
 
 class RedisClusterFault : public testing::Test {
@@ -131,8 +144,9 @@ class RedisClusterFault : public testing::Test {
     }
   }
 
-  /// Waits until the Cluster has a new master, and until the client writes to it. The client is back within twice the node timeout, or, when
-  /// the Cluster itself took longer than that to agree, soon after it.
+  /// Waits until the Cluster has a new master, and until the client writes to it. The client is
+  /// back within twice the node timeout, or, when the Cluster itself took longer than that to
+  /// agree, soon after it.
   void expect_recovery(steady::time_point began, std::size_t old) {
     std::atomic<steady::time_point> healed = steady::time_point::max();
     std::jthread watch([&] {
@@ -150,14 +164,17 @@ class RedisClusterFault : public testing::Test {
     ASSERT_TRUE(eventually(writes, 60s));
     const auto back = steady::now();
     watch.join();
-    const auto limit = std::max(began + 2 * cluster.node_timeout(), std::min(healed.load(), back) + 5s);
-    EXPECT_LE(back, limit) << "the client was back after " << text_of(back - began) << ", the Cluster after "
-                           << text_of(healed.load() - began);
-    std::cout << "back after " << text_of(back - began) << ", the Cluster after " << text_of(healed.load() - began) << '\n';
+    const auto limit =
+        std::max(began + 2 * cluster.node_timeout(), std::min(healed.load(), back) + 5s);
+    EXPECT_LE(back, limit) << "the client was back after " << text_of(back - began)
+                           << ", the Cluster after " << text_of(healed.load() - began);
+    std::cout << "back after " << text_of(back - began) << ", the Cluster after "
+              << text_of(healed.load() - began) << '\n';
   }
 
   void expect_work(const load& under, int more = 500) {
-    EXPECT_TRUE(eventually([&, before = under.done.load()] { return under.done > before + more; }, 60s));
+    EXPECT_TRUE(
+        eventually([&, before = under.done.load()] { return under.done > before + more; }, 60s));
   }
 };
 
@@ -180,8 +197,10 @@ TEST_F(RedisClusterFault, MasterKilledWithItsReplicaFrozen) {
   const auto heir = cluster.replica_of(old);
   cluster.node(heir).pause();
   cluster.node(old).kill9();
-  // Nobody can take over. Everything that is asked of that slot fails, in time, with an error that can pass.
-  ASSERT_TRUE(eventually([&, before = under.failed.load()] { return under.failed > before + 30; }, 60s));
+  // Nobody can take over. Everything that is asked of that slot fails, in time, with an error that
+  // can pass.
+  ASSERT_TRUE(
+      eventually([&, before = under.failed.load()] { return under.failed > before + 30; }, 60s));
   try {
     redis.call(command("INCR").key(tag), {.timeout = 300ms});
     ADD_FAILURE() << "nobody serves that slot";
@@ -204,7 +223,8 @@ TEST_F(RedisClusterFault, MasterFrozen) {
   cluster.node(old).pause();
   expect_recovery(began, old);
   expect_work(under);
-  // The old master comes back and is told that it is none any more: nothing of what was sent to it then may be taken for an answer.
+  // The old master comes back and is told that it is none any more: nothing of what was sent to it
+  // then may be taken for an answer.
   cluster.node(old).resume();
   cluster.wait_until_well();
   expect_work(under);
@@ -228,15 +248,18 @@ TEST_F(RedisClusterFault, ManualFailoverFailsNothing) {
 
 TEST_F(RedisClusterFault, SlotMigrationFailsNothing) {
   std::vector<command> fill;
-  for (int i = 0; i < 300; ++i) fill.push_back(command("SET").key(tag + ":fill:" + std::to_string(i)).arg(i));
+  for (int i = 0; i < 300; ++i)
+    fill.push_back(command("SET").key(tag + ":fill:" + std::to_string(i)).arg(i));
   for (const auto& each : redis.pipeline(fill)) each.checked();
   load under(redis, true);
   // Two keys at a time: while they are on different nodes, neither of these can answer.
   std::jthread pairs([&](const std::stop_token& stop) {
     for (int i = 0; !stop.stop_requested(); i = (i + 1) % 299) {
-      const auto two =
-          redis.call(command("MGET").key(tag + ":fill:" + std::to_string(i)).key(tag + ":fill:" + std::to_string(i + 1)).idempotent(),
-                     {.timeout = 30s});
+      const auto two = redis.call(command("MGET")
+                                      .key(tag + ":fill:" + std::to_string(i))
+                                      .key(tag + ":fill:" + std::to_string(i + 1))
+                                      .idempotent(),
+                                  {.timeout = 30s});
       EXPECT_EQ(two.elements().at(0).text(), std::to_string(i));
       EXPECT_EQ(two.elements().at(1).text(), std::to_string(i + 1));
     }
@@ -260,7 +283,9 @@ TEST_F(RedisClusterFault, SlotMigrationFailsNothing) {
   const auto numbers = redis.count();
   EXPECT_GT(numbers.asked, 0U);
   EXPECT_GT(numbers.moved, 0U);
-  for (int i = 0; i < 300; ++i) ASSERT_EQ(redis.call(command("GET").key(tag + ":fill:" + std::to_string(i))).text(), std::to_string(i));
+  for (int i = 0; i < 300; ++i)
+    ASSERT_EQ(redis.call(command("GET").key(tag + ":fill:" + std::to_string(i))).text(),
+              std::to_string(i));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A Redis that dies, freezes, forgets and is cut off: no reply is ever taken for another's, and doubt is told from failure.
+// A Redis that dies, freezes, forgets and is cut off: no reply is ever taken for another's, and
+// doubt is told from failure.
 
 #include <holdfast/key/redis.hpp>
 #include <holdfast/redis.hpp>
@@ -35,17 +36,20 @@ using redis::command;
 /// Every way to fail that may happen here can pass.
 void expect_passing(const error& problem) {
   EXPECT_TRUE(problem.transient()) << problem.what();
-  EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout) << problem.what();
+  EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout)
+      << problem.what();
 }
 
-/// Five counters, one pipeline, and a cut after so many bytes: what was answered was done, what was not sent was not.
+/// Five counters, one pipeline, and a cut after so many bytes: what was answered was done, what was
+/// not sent was not.
 void cut_pipeline(const redis_endpoint& server, flow where, std::uint64_t bytes) {
   const auto prefix = server.unique_prefix("cut");
   cutting_proxy proxy(server.port());
   const client through(redis_endpoint::url_through(proxy.port()), {.timeout = 20s});
   ASSERT_EQ(through.call(command("PING")).text(), "PONG");
   std::vector<command> commands;
-  for (int i = 0; i < 5; ++i) commands.push_back(command("SETRANGE").key(prefix + std::to_string(i)).arg(0).arg("12345"));
+  for (int i = 0; i < 5; ++i)
+    commands.push_back(command("SETRANGE").key(prefix + std::to_string(i)).arg(0).arg("12345"));
   std::string sent;
   for (const auto& each : commands) each.write(sent);
   if (where == flow::to_server && bytes >= sent.size()) return;
@@ -72,7 +76,8 @@ TEST(RedisFault, CutAnywhereInTheReplies) {
 
 TEST(RedisFault, CutAnywhereInTheCommands) {
   const auto& server = shared_server<redis_server>();
-  for (std::uint64_t bytes = 0; bytes < 350; bytes += 13) cut_pipeline(server, flow::to_server, bytes);
+  for (std::uint64_t bytes = 0; bytes < 350; bytes += 13)
+    cut_pipeline(server, flow::to_server, bytes);
 }
 
 TEST(RedisFault, IdempotentCommandsSurviveACut) {
@@ -89,7 +94,8 @@ TEST(RedisFault, IdempotentCommandsSurviveACut) {
   for (std::uint64_t bytes = 0; bytes < 200; bytes += 17) {
     proxy.cut_after(flow::to_client, bytes);
     const auto replies = through.pipeline(commands);
-    for (std::size_t i = 0; i < replies.size(); ++i) EXPECT_EQ(replies[i].text(), i % 2 == 0 ? "OK" : std::to_string(i / 2));
+    for (std::size_t i = 0; i < replies.size(); ++i)
+      EXPECT_EQ(replies[i].text(), i % 2 == 0 ? "OK" : std::to_string(i / 2));
   }
   EXPECT_GT(through.count().resent, 0U);
   EXPECT_EQ(through.count().in_doubt, 0U);
@@ -102,14 +108,16 @@ TEST(RedisFault, LateReplyIsNobodyElses) {
   EXPECT_EQ(through.call(command("ECHO").arg("first")).text(), "first");
   proxy.hold(flow::to_client);
   try {
-    through.call(command("ECHO").arg("late"), {.timeout = 1s});  // enough to send it, on any machine
+    // Enough to send it, on any machine
+    through.call(command("ECHO").arg("late"), {.timeout = 1s});
     FAIL();
   } catch (const error& late) {
     EXPECT_EQ(late.code(), errc::timeout);
     EXPECT_TRUE(late.in_doubt());
   }
   proxy.hold(flow::to_client, false);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(through.call(command("ECHO").arg(i)).text(), std::to_string(i));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(through.call(command("ECHO").arg(i)).text(), std::to_string(i));
 }
 
 TEST(RedisFault, FrozenServerIsATimeout) {
@@ -194,12 +202,15 @@ TEST(RedisFault, ClientKillUnderLoadMixesNothingUp) {
         for (int i = 0; !stop; ++i) {
           std::vector<command> commands;
           for (int k = 0; k < 10; ++k)
-            commands.push_back(command("ECHO").arg(std::to_string(t) + '.' + std::to_string(i) + '.' + std::to_string(k)));
+            commands.push_back(command("ECHO").arg(std::to_string(t) + '.' + std::to_string(i) +
+                                                   '.' + std::to_string(k)));
           const auto replies = redis.pipeline(commands);
           for (int k = 0; k < 10; ++k) {
             const auto& each = replies[static_cast<std::size_t>(k)];
             if (each.is_error()) expect_passing(each.problem());
-            else if (each.text() != std::to_string(t) + '.' + std::to_string(i) + '.' + std::to_string(k)) ++wrong;
+            else if (each.text() !=
+                     std::to_string(t) + '.' + std::to_string(i) + '.' + std::to_string(k))
+              ++wrong;
             else ++done;
           }
         }
@@ -249,7 +260,8 @@ TEST(RedisFault, ScriptFlushUnderLoadFailsNothing) {
   EXPECT_EQ(wrong, 0);
   // Each ran exactly once.
   for (std::size_t t = 0; t < sums.size(); ++t)
-    EXPECT_EQ(redis.call(command("GET").key("n" + std::to_string(t))).text(), std::to_string(sums[t]));
+    EXPECT_EQ(redis.call(command("GET").key("n" + std::to_string(t))).text(),
+              std::to_string(sums[t]));
   EXPECT_GT(redis.count().whole_scripts, 6U);
 }
 
@@ -258,32 +270,41 @@ TEST(RedisFault, ClusterCutInTheMiddleOfReplies) {
   const auto& cluster = shared_server<redis_cluster>();
   std::map<std::string, std::unique_ptr<cutting_proxy>> proxies;
   for (const auto& each : client(cluster.url()).nodes()) {
-    const auto port = static_cast<std::uint16_t>(std::stoul(each.address.substr(each.address.rfind(':') + 1)));
+    const auto port =
+        static_cast<std::uint16_t>(std::stoul(each.address.substr(each.address.rfind(':') + 1)));
     proxies.emplace(each.address, std::make_unique<cutting_proxy>(port));
   }
-  const auto behind = [&](const std::string& address) { return "127.0.0.1:" + std::to_string(proxies.at(address)->port()); };
-  const client through("redis+cluster://" + behind(cluster.address()), {.timeout = 20s, .translate = behind});
+  const auto behind = [&](const std::string& address) {
+    return "127.0.0.1:" + std::to_string(proxies.at(address)->port());
+  };
+  const client through("redis+cluster://" + behind(cluster.address()),
+                       {.timeout = 20s, .translate = behind});
   const auto prefix = cluster.unique_prefix("cut");
   const redis::script echo("return {KEYS[1], ARGV[1]}");
   int cuts = 0;
   for (std::uint64_t round = 0; round < 60; ++round) {
     std::vector<command> commands;
     for (int k = 0; k < 24; ++k) {
-      commands.push_back(
-          command(echo).key(prefix + std::to_string(k)).arg(std::to_string(round) + '/' + std::to_string(k)).idempotent(k % 2 == 0));
+      commands.push_back(command(echo)
+                             .key(prefix + std::to_string(k))
+                             .arg(std::to_string(round) + '/' + std::to_string(k))
+                             .idempotent(k % 2 == 0));
     }
     if (round > 0)
-      std::next(proxies.begin(), static_cast<std::ptrdiff_t>(round % proxies.size()))->second->cut_after(flow::to_client, round * 7);
+      std::next(proxies.begin(), static_cast<std::ptrdiff_t>(round % proxies.size()))
+          ->second->cut_after(flow::to_client, round * 7);
     const auto replies = through.pipeline(commands);
     for (std::size_t k = 0; k < replies.size(); ++k) {
       if (replies[k].is_error()) {
         expect_passing(replies[k].problem());
-        EXPECT_EQ(k % 2, 1U) << "an idempotent command is sent again: " << replies[k].problem().what();
+        EXPECT_EQ(k % 2, 1U) << "an idempotent command is sent again: "
+                             << replies[k].problem().what();
         ++cuts;
         continue;
       }
       ASSERT_EQ(replies[k].elements().at(0).text(), prefix + std::to_string(k));
-      ASSERT_EQ(replies[k].elements().at(1).text(), std::to_string(round) + '/' + std::to_string(k));
+      ASSERT_EQ(replies[k].elements().at(1).text(),
+                std::to_string(round) + '/' + std::to_string(k));
     }
   }
   EXPECT_GT(cuts, 0);
@@ -292,7 +313,8 @@ TEST(RedisFault, ClusterCutInTheMiddleOfReplies) {
 
 TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   const auto& cluster = shared_server<redis_cluster>();
-  const auto ranges = client(cluster.url(), {.timeout = 30s}).call(command("CLUSTER").arg("SLOTS")).elements();
+  const auto ranges =
+      client(cluster.url(), {.timeout = 30s}).call(command("CLUSTER").arg("SLOTS")).elements();
   const auto port_of = [](const redis::reply& range) {
     return static_cast<std::uint16_t>(range.elements().at(2).elements().at(1).integer());
   };
@@ -305,7 +327,8 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
     const std::string name = prefix + std::to_string(i);
     const std::int64_t slot = key::redis_slot(name);
     for (const auto& each : ranges) {
-      if (slot < each.elements().at(0).integer() || slot > each.elements().at(1).integer()) continue;
+      if (slot < each.elements().at(0).integer() || slot > each.elements().at(1).integer())
+        continue;
       (port_of(each) == hangs ? there : elsewhere) = name;
       if (port_of(each) != hangs) elsewhere_node = "127.0.0.1:" + std::to_string(port_of(each));
     }
@@ -313,10 +336,13 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   cutting_proxy proxy(hangs);
   proxy.accept(false);
   const auto translate = [&](const std::string& address) {
-    return address.ends_with(":" + std::to_string(hangs)) ? "127.0.0.1:" + std::to_string(proxy.port()) : address;
+    return address.ends_with(":" + std::to_string(hangs))
+               ? "127.0.0.1:" + std::to_string(proxy.port())
+               : address;
   };
   const redis::script add("return redis.call('INCRBY', KEYS[1], ARGV[1])");
-  const std::vector<command> commands{command("INCR").key(there), command(add).key(elsewhere).arg(1)};
+  const std::vector<command> commands{command("INCR").key(there),
+                                      command(add).key(elsewhere).arg(1)};
   const auto check = [&](const client& through, std::int64_t expected) {
     const auto replies = through.pipeline(commands, {.timeout = 4s});
     expect_passing(replies[0].problem());
@@ -324,7 +350,8 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
     EXPECT_EQ(replies[1].integer(), expected);
   };
   {
-    // Both have to be connected to; connecting to one of them hangs for as long as the call may take.
+    // Both have to be connected to; connecting to one of them hangs for as long as the call may
+    // take.
     const client through(cluster.url(), {.connect_timeout = 30s, .translate = translate});
     check(through, 1);
     // The script was forgotten: what has to be sent again does not wait for the one that hangs.
@@ -334,8 +361,10 @@ TEST(RedisFault, NodeThatHangsCostsOnlyItsOwnCommands) {
   }
   {
     // All connections to one of them are in use.
-    const client one(cluster.url(), {.connect_timeout = 30s, .connections = 1, .translate = translate});
-    std::jthread user([&] { EXPECT_THROW(one.call(command("INCR").key(there), {.timeout = 8s}), error); });
+    const client one(cluster.url(),
+                     {.connect_timeout = 30s, .connections = 1, .translate = translate});
+    std::jthread user(
+        [&] { EXPECT_THROW(one.call(command("INCR").key(there), {.timeout = 8s}), error); });
     ASSERT_TRUE(eventually([&] { return one.count().open == 2; }));
     check(one, 3);
   }
@@ -351,7 +380,8 @@ TEST(RedisFault, SeedsThatHangAreNotWaitedFor) {
     proxies.back()->accept(false);
     url.append(",127.0.0.1:").append(std::to_string(proxies.back()->port()));
   }
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(client(url).call(command("EXISTS").key("x"), {.timeout = 10s}).integer(), 0);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_EQ(client(url).call(command("EXISTS").key("x"), {.timeout = 10s}).integer(), 0);
 }
 
 TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
@@ -360,18 +390,21 @@ TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
   const temporary_directory place("tls", "redis");
   const auto files = make_certificates(place.path());
   redis_server secure(
-      {.settings = {"port 0", "tls-port {port}", "tls-cert-file " + files.server.string(), "tls-key-file " + files.server_key.string(),
+      {.settings = {"port 0", "tls-port {port}", "tls-cert-file " + files.server.string(),
+                    "tls-key-file " + files.server_key.string(),
                     "tls-ca-cert-file " + files.authority.string(), "tls-auth-clients no"}});
   const std::vector<command> commands(200, command("ECHO").arg(std::string(100'000, 'x')));
   for (const bool tls : {false, true}) {
     cutting_proxy proxy(tls ? secure.port() : shared_server<redis_server>().port());
-    const client through(tls ? "rediss://127.0.0.1:" + std::to_string(proxy.port()) + "?tls_ca=" + files.authority.string()
+    const client through(tls ? "rediss://127.0.0.1:" + std::to_string(proxy.port()) +
+                                   "?tls_ca=" + files.authority.string()
                              : redis_endpoint::url_through(proxy.port()));
     EXPECT_EQ(through.call(command("PING")).text(), "PONG");
     for (const auto how : {ending::reset, ending::finish}) {
       proxy.cut_after(flow::to_server, 1'000'000, how);
       const auto replies = through.pipeline(commands);
-      EXPECT_TRUE(std::any_of(replies.begin(), replies.end(), [](const auto& each) { return each.is_error(); }));
+      EXPECT_TRUE(std::any_of(replies.begin(), replies.end(),
+                              [](const auto& each) { return each.is_error(); }));
     }
     EXPECT_EQ(through.call(command("PING")).text(), "PONG");
   }
@@ -379,7 +412,8 @@ TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
 }
 
 TEST(RedisFault, FullMemoryIsTransientAndNotInDoubt) {
-  redis_server server({.settings = {"maxmemory 3mb", "maxmemory-policy noeviction"}, .durable = false});
+  redis_server server(
+      {.settings = {"maxmemory 3mb", "maxmemory-policy noeviction"}, .durable = false});
   const client redis(server.url());
   const std::string text(100'000, 'x');
   for (int i = 0; i < 1'000; ++i) {

@@ -1,4 +1,5 @@
-// Eight threads on a network that breaks all the time: whatever happens, a reply belongs to its command.
+// Eight threads on a network that breaks all the time: whatever happens, a reply belongs to its
+// command.
 // HOLDFAST_STRESS_SECONDS makes it longer.
 
 #include <holdfast/redis.hpp>
@@ -40,7 +41,8 @@ std::chrono::milliseconds how_long() {
 class crowd {
  public:
   crowd(const client& with, std::string prefix) : with_(with), prefix_(std::move(prefix)) {
-    for (unsigned t = 0; t < 8; ++t) threads_.emplace_back([this, t](const std::stop_token& stop) { work(stop, t); });
+    for (unsigned t = 0; t < 8; ++t)
+      threads_.emplace_back([this, t](const std::stop_token& stop) { work(stop, t); });
   }
   void finish() {
     for (auto& each : threads_) each.request_stop();
@@ -57,7 +59,9 @@ class crowd {
  private:
   void note(const error& problem) {
     ++failed;
-    if (problem.transient() && (problem.code() == errc::unavailable || problem.code() == errc::timeout)) return;
+    if (problem.transient() &&
+        (problem.code() == errc::unavailable || problem.code() == errc::timeout))
+      return;
     const std::scoped_lock lock(mutex_);
     strange_ = problem.what();
   }
@@ -74,15 +78,19 @@ class crowd {
       for (unsigned k = 0; k < count; ++k) {
         const std::string name = prefix_ + mark + '.' + std::to_string(k % 5);
         if (k % 3 == 0) commands.push_back(command("ECHO").arg(name).idempotent());
-        else commands.push_back(command(pair).key(name).arg(mark + '/' + std::to_string(k)).idempotent(k % 2 == 0));
+        else
+          commands.push_back(
+              command(pair).key(name).arg(mark + '/' + std::to_string(k)).idempotent(k % 2 == 0));
       }
-      const auto replies = with_.pipeline(commands, {.timeout = std::chrono::milliseconds(50 + random() % 1'000)});
+      const auto replies =
+          with_.pipeline(commands, {.timeout = std::chrono::milliseconds(50 + random() % 1'000)});
       for (unsigned k = 0; k < count; ++k) {
         const std::string name = prefix_ + mark + '.' + std::to_string(k % 5);
         if (replies[k].is_error()) note(replies[k].problem());
-        else if (k % 3 == 0 ? replies[k].is_text() && replies[k].text() == name
-                            : replies[k].is_list() && replies[k].elements().at(0).text() == name &&
-                                  replies[k].elements().at(1).text() == mark + '/' + std::to_string(k))
+        else if (k % 3 == 0
+                     ? replies[k].is_text() && replies[k].text() == name
+                     : replies[k].is_list() && replies[k].elements().at(0).text() == name &&
+                           replies[k].elements().at(1).text() == mark + '/' + std::to_string(k))
           ++right;
         else ++wrong;
       }
@@ -104,7 +112,8 @@ class crowd {
   std::vector<std::jthread> threads_{};
 };
 
-void disturb(const std::vector<std::unique_ptr<cutting_proxy>>& proxies, const std::function<void(unsigned)>& server) {
+void disturb(const std::vector<std::unique_ptr<cutting_proxy>>& proxies,
+             const std::function<void(unsigned)>& server) {
   std::minstd_rand random(7);
   const auto end = std::chrono::steady_clock::now() + how_long();
   while (std::chrono::steady_clock::now() < end) {
@@ -112,7 +121,8 @@ void disturb(const std::vector<std::unique_ptr<cutting_proxy>>& proxies, const s
     const auto where = random() % 2 == 0 ? flow::to_client : flow::to_server;
     switch (random() % 5) {
       case 0:
-        proxy.cut_after(where, random() % 3'000, random() % 2 == 0 ? ending::reset : ending::finish);
+        proxy.cut_after(where, random() % 3'000,
+                        random() % 2 == 0 ? ending::reset : ending::finish);
         break;
       case 1:
         proxy.cut();
@@ -138,12 +148,15 @@ TEST(RedisStress, OneServer) {
   const redis_server server({.durable = false});  // its own: it kills everybody's connections
   std::vector<std::unique_ptr<cutting_proxy>> proxies;
   proxies.push_back(std::make_unique<cutting_proxy>(server.port()));
-  const client through(redis_endpoint::url_through(proxies[0]->port()), {.connect_timeout = 300ms, .connections = 5});
+  const client through(redis_endpoint::url_through(proxies[0]->port()),
+                       {.connect_timeout = 300ms, .connections = 5});
   const client direct(server.url());
   crowd all(through, server.unique_prefix("stress"));
   disturb(proxies, [&](unsigned what) {
     if (what % 2 == 0) direct.call(command("SCRIPT").arg("FLUSH"));
-    else direct.call(command("CLIENT").arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes"), {.timeout = 20s});
+    else
+      direct.call(command("CLIENT").arg("KILL").arg("TYPE").arg("normal").arg("SKIPME").arg("yes"),
+                  {.timeout = 20s});
   });
   all.finish();
   EXPECT_EQ(through.count().in_flight, 0U);
@@ -157,16 +170,20 @@ TEST(RedisStress, Cluster) {
   std::vector<std::unique_ptr<cutting_proxy>> proxies;
   std::map<std::string, std::string> ways;
   for (const auto& each : direct.nodes()) {
-    const auto port = static_cast<std::uint16_t>(std::stoi(each.address.substr(each.address.rfind(':') + 1)));
+    const auto port =
+        static_cast<std::uint16_t>(std::stoi(each.address.substr(each.address.rfind(':') + 1)));
     proxies.push_back(std::make_unique<cutting_proxy>(port));
     ways[each.address] = "127.0.0.1:" + std::to_string(proxies.back()->port());
   }
-  const client through(cluster.url(), {.connect_timeout = 300ms, .connections = 3, .translate = [&](const std::string& address) {
-                                         const auto found = ways.find(address);
-                                         return found == ways.end() ? address : found->second;
-                                       }});
+  const client through(
+      cluster.url(),
+      {.connect_timeout = 300ms, .connections = 3, .translate = [&](const std::string& address) {
+         const auto found = ways.find(address);
+         return found == ways.end() ? address : found->second;
+       }});
   crowd all(through, cluster.unique_prefix("stress"));
-  disturb(proxies, [&](unsigned what) { proxies[what % proxies.size()]->cut(ending::finish); });  // the servers are shared
+  // The servers are shared
+  disturb(proxies, [&](unsigned what) { proxies[what % proxies.size()]->cut(ending::finish); });
   all.finish();
   EXPECT_EQ(through.count().in_flight, 0U);
   EXPECT_EQ(through.count().open, through.count().connected - through.count().lost);

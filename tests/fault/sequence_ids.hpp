@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Ids that somebody drew, and whether one came twice.
+/// Threads that draw ids, and a count of ids that came twice.
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
@@ -25,88 +25,92 @@
 
 namespace holdfast::test {
 
-/// How many of these are the same as another one before them.
-[[nodiscard]] inline std::size_t count_again(std::vector<std::int64_t> ids) {
+[[nodiscard]] inline std::size_t count_duplicates(std::vector<std::int64_t> ids) {
   std::sort(ids.begin(), ids.end());
-  std::size_t again = 0;
-  for (std::size_t i = 1; i < ids.size(); ++i) again += ids[i] == ids[i - 1] ? 1U : 0U;
-  return again;
+  std::size_t duplicates = 0;
+  for (std::size_t i = 1; i < ids.size(); ++i) duplicates += ids[i] == ids[i - 1] ? 1U : 0U;
+  return duplicates;
 }
 
-/// Threads that draw without pause, each from a sequence of its own, as processes would. What fails is tried again: the store comes back.
+/// Threads that draw without pause, each from its own sequence, as processes would. Transient
+/// failures are retried.
 class drawing {
  public:
   using opener = std::function<sequence()>;
 
   drawing(std::size_t threads, const opener& open) {
     for (std::size_t i = 0; i < threads; ++i) {
-      drawers_.push_back(std::make_unique<drawer>());
-      drawers_.back()->thread = std::jthread([one = drawers_.back().get(), open](const std::stop_token& stop) { one->run(stop, open); });
+      drawers_.push_back(std::make_unique<drawing_thread>());
+      drawers_.back()->thread =
+          std::jthread([drawer = drawers_.back().get(), open](const std::stop_token& stop) {
+            drawer->run(stop, open);
+          });
     }
   }
 
-  /// Ids so far.
+  /// Ids drawn so far.
   [[nodiscard]] std::size_t size() const {
     std::size_t all = 0;
-    for (const auto& each : drawers_) all += each->count.load();
+    for (const auto& drawer : drawers_) all += drawer->count.load();
     return all;
   }
-  /// How often the counter was seen to go back.
+  /// How often a sequence noticed that the counter went back.
   [[nodiscard]] std::size_t alarms() const {
     std::size_t all = 0;
-    for (const auto& each : drawers_) all += each->alarms.load();
+    for (const auto& drawer : drawers_) all += drawer->alarms.load();
     return all;
   }
-  /// Why one of them gave up for good; empty: none did.
+  /// The permanent failure that stopped one of the threads, or empty.
   [[nodiscard]] std::string problem() const {
-    for (const auto& each : drawers_) {
-      const std::scoped_lock lock(each->mutex);
-      if (!each->problem.empty()) return each->problem;
+    for (const auto& drawer : drawers_) {
+      const std::scoped_lock lock(drawer->mutex);
+      if (!drawer->problem.empty()) return drawer->problem;
     }
     return {};
   }
 
-  /// Ends it, and gives all that was drawn.
+  /// Stops the threads, and returns all ids.
   std::vector<std::int64_t> finish() {
     std::vector<std::int64_t> all;
-    for (const auto& each : drawers_) each->thread.request_stop();
-    for (const auto& each : drawers_) {
-      each->thread.join();
-      all.insert(all.end(), each->ids.begin(), each->ids.end());
+    for (const auto& drawer : drawers_) drawer->thread.request_stop();
+    for (const auto& drawer : drawers_) {
+      drawer->thread.join();
+      all.insert(all.end(), drawer->ids.begin(), drawer->ids.end());
     }
     return all;
   }
 
  private:
-  struct drawer {
+  struct drawing_thread {
     void run(const std::stop_token& stop, const opener& open) {
       try {
         while (!stop.stop_requested()) draw_until_alarm(stop, open);
-      } catch (const std::exception& wrong) {
+      } catch (const std::exception& failure) {
         const std::scoped_lock lock(mutex);
-        problem = wrong.what();
+        problem = failure.what();
       }
     }
-    /// Who sees the counter go back stops. The next one does not know, as a process that starts then does not.
+    /// A sequence that notices that the counter went back stops. A new one does not know, like a
+    /// process that starts then.
     void draw_until_alarm(const std::stop_token& stop, const opener& open) {
       try {
-        auto from = open();
-        while (!stop.stop_requested()) draw(from);
-      } catch (const error& wrong) {
-        if (wrong.code() == errc::tampered) ++alarms;
-        else if (!wrong.transient()) throw;
+        auto sequence = open();
+        while (!stop.stop_requested()) draw(sequence);
+      } catch (const error& failure) {
+        if (failure.code() == errc::tampered) ++alarms;
+        else if (!failure.transient()) throw;
         else std::this_thread::sleep_for(std::chrono::milliseconds(10));
       }
     }
-    void draw(sequence& from) {
+    void draw(sequence& sequence) {
       using namespace std::chrono_literals;
       try {
-        ids.push_back(from.next(std::chrono::steady_clock::now() + 200ms));
+        ids.push_back(sequence.next(std::chrono::steady_clock::now() + 200ms));
         ++count;
         // Slow enough that a run is a few hundred thousand ids, not a few hundred million.
         if (ids.size() % 100 == 0) std::this_thread::sleep_for(100us);
-      } catch (const error& failed) {
-        if (!failed.transient()) throw;
+      } catch (const error& failure) {
+        if (!failure.transient()) throw;
       }
     }
 
@@ -118,22 +122,33 @@ class drawing {
     std::jthread thread{};
   };
 
-  std::vector<std::unique_ptr<drawer>> drawers_{};
+  std::vector<std::unique_ptr<drawing_thread>> drawers_{};
 };
 
-/// The table, before anybody draws.
-inline void prepare(const std::string& url) { (void)open(url).block_store({.create_schema = true}); }
-
-[[nodiscard]] inline drawing::opener drawer_of(const std::string& url, sequence_store_options store = {}, std::int64_t block = 20,
-                                               database_options how = {}) {
-  return [=] { return open(url, how).sequence("torture.id", {.blocks = fixed_blocks{.size = block}, .store = store}); };
+/// Creates the table.
+inline void prepare(const std::string& url) {
+  (void)open(url).block_store({.create_schema = true});
 }
 
-/// Waits until more was drawn, so that a promise was at stake.
-inline void wait_for_more(const drawing& under, std::size_t more = 2000) {
+[[nodiscard]] inline drawing::opener drawer_of(const std::string& url,
+                                               sequence_store_options store = {},
+                                               std::int64_t block = 20,
+                                               database_options options = {}) {
+  return [=] {
+    return open(url, options)
+        .sequence("torture.id", {.blocks = fixed_blocks{.size = block}, .store = store});
+  };
+}
+
+/// Waits until `count` more ids were drawn.
+inline void wait_for_more(const drawing& drawing, std::size_t count = 2000) {
   using namespace std::chrono_literals;
-  ASSERT_TRUE(eventually([&, before = under.size()] { return under.size() > before + more || !under.problem().empty(); }, 60s));
-  ASSERT_EQ(under.problem(), "");
+  ASSERT_TRUE(eventually(
+      [&, before = drawing.size()] {
+        return drawing.size() > before + count || !drawing.problem().empty();
+      },
+      60s));
+  ASSERT_EQ(drawing.problem(), "");
 }
 
 }  // namespace holdfast::test

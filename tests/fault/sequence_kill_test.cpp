@@ -1,8 +1,9 @@
-// kill -9 of processes that draw ids, again and again: none comes twice. And the same with a store that lets a block be used before it is
-// committed: then some do, so the test can fail.
+// Processes that draw ids are killed with SIGKILL, again and again: no id comes twice. The same
+// test with a store whose blocks are used before they are committed finds duplicates, so the test
+// can fail.
 //
-// HOLDFAST_SEQUENCE_KILLS says how many kills each store gets; 125, so that there are 500 in all. The long run is
-// HOLDFAST_SEQUENCE_KILLS=500 ctest --preset test -R '^sequence_kill'
+// HOLDFAST_SEQUENCE_KILLS is the number of kills for each store; 125 by default, 500 in all. The
+// long run is HOLDFAST_SEQUENCE_KILLS=500 ctest --preset test -R '^sequence_kill'
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
@@ -36,9 +37,9 @@ struct used_id {
   std::int64_t id = 0;
 };
 
-std::size_t kills_wanted() {
-  const char* given = std::getenv("HOLDFAST_SEQUENCE_KILLS");  // NOLINT(concurrency-mt-unsafe)
-  return given == nullptr ? 125 : std::strtoull(given, nullptr, 10);
+std::size_t number_of_kills() {
+  const char* number = std::getenv("HOLDFAST_SEQUENCE_KILLS");  // NOLINT(concurrency-mt-unsafe)
+  return number == nullptr ? 125 : std::strtoull(number, nullptr, 10);
 }
 
 sequence_options options_with(std::int64_t block) {
@@ -46,7 +47,7 @@ sequence_options options_with(std::int64_t block) {
   return {.blocks = fixed_blocks{.size = block}, .wait = 60s};
 }
 
-/// Draws, and notes what it drew as what somebody has used now.
+/// Draws ids, and writes each one to the book.
 void draw_until_killed(sequence& ids, const std::string& book_path) {
   ledger<used_id> book(book_path);
   book.add({ids.next()});
@@ -56,35 +57,41 @@ void draw_until_killed(sequence& ids, const std::string& book_path) {
   }
 }
 
-// book, block, URL of the counters, and, for a Redis, that of the database below it.
+// Arguments: book, block size, URL of the counters, and for Redis the URL of the super-blocks.
 HOLDFAST_WORKER(drawer) {
   auto options = options_with(std::stoll(arguments.at(1)));
-  if (arguments.size() > 3) options.store.fence = super_blocks{.from = open(arguments.at(3)).block_store(), .size = 5000};
+  if (arguments.size() > 3)
+    options.store.fence = super_blocks{.source = open(arguments.at(3)).block_store(), .size = 5000};
   auto ids = open(arguments.at(2)).sequence("torture.id", std::move(options));
   draw_until_killed(ids, arguments.at(0));
   return 0;
 }
 
-/// SQLite as one would write it in a hurry: the row that RETURNING gives is taken for the answer, and the statement, which commits when it is
-/// stepped to its end, ends when the next one begins.
+/// A wrong block store on SQLite: it uses the row of RETURNING at once. The statement commits only
+/// when it is stepped to its end, which happens at the next call.
 class hasty_block_store final : public block_store {
  public:
-  /// Makes the file. Before anybody opens it: to a change of the journal SQLite answers "locked" at once, whatever the busy timeout.
+  /// Creates the file. Must be called before it is opened elsewhere: SQLite refuses a change of the
+  /// journal mode at once, whatever the busy timeout is.
   static void create(const std::string& file) {
     sqlite3* database = nullptr;
-    const bool made = sqlite3_open(file.c_str(), &database) == SQLITE_OK &&
-                      sqlite3_exec(database, "PRAGMA journal_mode=WAL; CREATE TABLE hasty(last INTEGER); INSERT INTO hasty VALUES (0)",
-                                   nullptr, nullptr, nullptr) == SQLITE_OK;
-    const std::string problem = made ? "" : sqlite3_errmsg(database);
+    const bool created = sqlite3_open(file.c_str(), &database) == SQLITE_OK &&
+                         sqlite3_exec(database,
+                                      "PRAGMA journal_mode=WAL; CREATE TABLE hasty(last INTEGER); "
+                                      "INSERT INTO hasty VALUES (0)",
+                                      nullptr, nullptr, nullptr) == SQLITE_OK;
+    const std::string problem = created ? "" : sqlite3_errmsg(database);
     sqlite3_close(database);
-    if (!made) throw std::runtime_error(problem);
+    if (!created) throw std::runtime_error(problem);
   }
 
   explicit hasty_block_store(const std::string& file) {
     check(sqlite3_open(file.c_str(), &database_) == SQLITE_OK);
     sqlite3_busy_timeout(database_, 60'000);
-    check(sqlite3_exec(database_, "PRAGMA synchronous=FULL", nullptr, nullptr, nullptr) == SQLITE_OK);
-    check(sqlite3_prepare_v2(database_, "UPDATE hasty SET last = last + ? RETURNING last", -1, &advance_, nullptr) == SQLITE_OK);
+    check(sqlite3_exec(database_, "PRAGMA synchronous=FULL", nullptr, nullptr, nullptr) ==
+          SQLITE_OK);
+    check(sqlite3_prepare_v2(database_, "UPDATE hasty SET last = last + ? RETURNING last", -1,
+                             &advance_, nullptr) == SQLITE_OK);
   }
   hasty_block_store(const hasty_block_store&) = delete;
   hasty_block_store& operator=(const hasty_block_store&) = delete;
@@ -94,13 +101,13 @@ class hasty_block_store final : public block_store {
   }
 
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
-    sqlite3_reset(advance_);  // only now is the one before committed
+    sqlite3_reset(advance_);  // commits the grant before this one
     sqlite3_bind_int64(advance_, 1, requests.front().count);
     check(sqlite3_step(advance_) == SQLITE_ROW);
     const auto last = sqlite3_column_int64(advance_, 0);
-    std::vector<block_grant> granted(1);
-    granted.front() = {.block = sequence_block(last - requests.front().count + 1, last), .epoch = 1};
-    return granted;
+    std::vector<block_grant> grants(1);
+    grants.front() = {.block = sequence_block(last - requests.front().count + 1, last), .epoch = 1};
+    return grants;
   }
   std::optional<counter_state> peek(std::string_view) override { return std::nullopt; }
   counter_state ensure_at_least(std::string_view, std::int64_t) override { return {}; }
@@ -108,11 +115,10 @@ class hasty_block_store final : public block_store {
   bool give_back(std::string_view, std::int64_t, counter_state) override { return false; }
   std::vector<named_counter> list(std::size_t, std::string_view) override { return {}; }
   std::vector<std::string> unsafe_settings() override { return {}; }
-  std::shared_ptr<block_store> for_child() const override { return nullptr; }
 
  private:
-  void check(bool fine) const {
-    if (!fine) throw std::runtime_error(sqlite3_errmsg(database_));
+  void check(bool succeeded) const {
+    if (!succeeded) throw std::runtime_error(sqlite3_errmsg(database_));
   }
   sqlite3* database_ = nullptr;
   sqlite3_stmt* advance_ = nullptr;
@@ -127,62 +133,72 @@ HOLDFAST_WORKER(hasty_drawer) {
 
 class SequenceKill : public testing::Test {
  protected:
-  /// How many ids came again after all those kills. `more` follows the book and, for a drawer, the size of its blocks.
-  std::size_t again(const std::string& worker, bool sized, const std::vector<std::string>& more) {
-    const auto book = (place.path() / "book").string();
-    const auto report = kill_harness({.workers = 3, .kills = kills_wanted(), .longest = 15ms, .log = place.path() / "log"})
-                            .run(worker, [&](std::size_t number, std::size_t generation) {
-                              std::vector<std::string> words{book};
-                              static constexpr std::array sizes{"20", "1", "0", "1000"};  // 0: adaptive
-                              if (sized) words.emplace_back(sizes.at((number + generation) % sizes.size()));
-                              words.insert(words.end(), more.begin(), more.end());
-                              return words;
-                            });
-    EXPECT_EQ(report.killed, kills_wanted());
+  /// How many ids came twice. The arguments of the worker are the book, a block size if `sized`,
+  /// and `more_arguments`.
+  std::size_t duplicates(const std::string& worker, bool sized,
+                         const std::vector<std::string>& more_arguments) {
+    const auto book = (directory.path() / "book").string();
+    const auto report =
+        kill_harness({.workers = 3,
+                      .kills = number_of_kills(),
+                      .longest = 15ms,
+                      .log = directory.path() / "log"})
+            .run(worker, [&](std::size_t number, std::size_t generation) {
+              std::vector<std::string> arguments{book};
+              // 0: adaptive
+              static constexpr std::array sizes{"20", "1", "0", "1000"};
+              if (sized) arguments.emplace_back(sizes.at((number + generation) % sizes.size()));
+              arguments.insert(arguments.end(), more_arguments.begin(), more_arguments.end());
+              return arguments;
+            });
+    EXPECT_EQ(report.killed, number_of_kills());
     EXPECT_TRUE(report.failures.empty()) << report.failures.front();
     std::vector<std::int64_t> ids;
-    for (const auto& each : ledger<used_id>(book).read()) ids.push_back(each.id);
-    EXPECT_GT(ids.size(), kills_wanted()) << "hardly anything was drawn, so nothing is proved";
-    const auto found = count_again(ids);
-    std::cout << report.killed << " kills, " << ids.size() << " ids, " << found << " of them again\n";
-    return found;
+    for (const auto& used : ledger<used_id>(book).read()) ids.push_back(used.id);
+    EXPECT_GT(ids.size(), number_of_kills()) << "too few ids were drawn to prove anything";
+    const auto count = count_duplicates(ids);
+    std::cout << report.killed << " kills, " << ids.size() << " ids, " << count
+              << " of them twice\n";
+    return count;
   }
-  /// The table, made before anybody is killed.
-  static void prepare(const std::string& url) { (void)open(url).block_store({.create_schema = true}); }
+  /// Creates the table, before a process is killed.
+  static void prepare(const std::string& url) {
+    (void)open(url).block_store({.create_schema = true});
+  }
 
-  temporary_directory place{"sequence", "", medium::memory};
-  std::string file = "sqlite://" + (place.path() / "ids.db").string();
+  temporary_directory directory{"sequence", "", medium::memory};
+  std::string file = "sqlite://" + (directory.path() / "ids.db").string();
 };
 
 TEST_F(SequenceKill, NoIdTwiceOnSqlite) {
   prepare(file);
-  EXPECT_EQ(again("drawer", true, {file}), 0U);
+  EXPECT_EQ(duplicates("drawer", true, {file}), 0U);
 }
 
 TEST_F(SequenceKill, NoIdTwiceOnPostgres) {
   const auto& server = shared_server<postgres_server>();
   const auto url = server.url(server.create_database("sequence"));
   prepare(url);
-  EXPECT_EQ(again("drawer", true, {url}), 0U);
+  EXPECT_EQ(duplicates("drawer", true, {url}), 0U);
 }
 
 TEST_F(SequenceKill, NoIdTwiceOnMariadb) {
   const auto& server = shared_server<mariadb_server>();
   const auto url = server.url(server.create_database("sequence"));
   prepare(url);
-  EXPECT_EQ(again("drawer", true, {url}), 0U);
+  EXPECT_EQ(duplicates("drawer", true, {url}), 0U);
 }
 
 TEST_F(SequenceKill, NoIdTwiceOnRedis) {
   const redis_server server;
   prepare(file);
-  EXPECT_EQ(again("drawer", true, {server.url(), file}), 0U);
+  EXPECT_EQ(duplicates("drawer", true, {server.url(), file}), 0U);
 }
 
 TEST_F(SequenceKill, AStoreThatIsUsedBeforeItCommitsGivesIdsTwice) {
-  const auto hasty = (place.path() / "hasty.db").string();
+  const auto hasty = (directory.path() / "hasty.db").string();
   hasty_block_store::create(hasty);
-  EXPECT_GT(again("hasty_drawer", false, {hasty}), 0U);
+  EXPECT_GT(duplicates("hasty_drawer", false, {hasty}), 0U);
 }
 
 }  // namespace

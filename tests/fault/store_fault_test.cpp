@@ -1,4 +1,5 @@
-// What was acknowledged is there: after races, kill -9, a frozen server, a cut connection, a power failure.
+// What was acknowledged is there: after races, kill -9, a frozen server, a cut connection, a power
+// failure.
 
 #include <holdfast/database.hpp>
 
@@ -32,15 +33,21 @@ using namespace std::chrono_literals;
 template <class Server>
 struct direct {
   using server = Server;
-  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") { return of.url(database); }
-  static std::string url_through(const server_endpoint& of, std::uint16_t port, const std::string& database) {
+  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") {
+    return of.url(database);
+  }
+  static std::string url_through(const server_endpoint& of, std::uint16_t port,
+                                 const std::string& database) {
     return of.url_through(port, database);
   }
 };
 struct psqlodbc {
   using server = postgres_server;
-  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") { return odbc_postgres(of.port(), database); }
-  static std::string url_through(const server_endpoint&, std::uint16_t port, const std::string& database) {
+  static std::string url(const server_endpoint& of, const std::string& database = "holdfast") {
+    return odbc_postgres(of.port(), database);
+  }
+  static std::string url_through(const server_endpoint&, std::uint16_t port,
+                                 const std::string& database) {
     return odbc_postgres(port, database);
   }
 };
@@ -50,7 +57,8 @@ const database_options patient{.connect_timeout = 60s, .statement_timeout = 60s}
 
 template <class Way>
 class StoreFaults : public ::testing::Test {};
-using ways = ::testing::Types<direct<postgres_server>, direct<mariadb_server>, direct<h2_server>, psqlodbc>;
+using ways =
+    ::testing::Types<direct<postgres_server>, direct<mariadb_server>, direct<h2_server>, psqlodbc>;
 TYPED_TEST_SUITE(StoreFaults, ways);
 
 TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
@@ -80,7 +88,8 @@ TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
             std::vector<entry> batch;
             for (int k = 0; k < 4; ++k) {
               const auto as_of = start + 1us * (round * writers + w);
-              batch.push_back(make_entry("k" + std::to_string(k), as_of, std::to_string(round * writers + w)));
+              batch.push_back(
+                  make_entry("k" + std::to_string(k), as_of, std::to_string(round * writers + w)));
             }
             mine->put(batch);
             entry dying = make_entry("d" + std::to_string(w), system_clock()->now(), "x");
@@ -114,19 +123,23 @@ TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
   }
   EXPECT_EQ(errors, 0);
   const auto store = open(url).store();
-  for (int k = 0; k < 4; ++k) EXPECT_EQ(*store->find("n", "k" + std::to_string(k))->payload, std::to_string(writers * rounds - 1));
+  for (int k = 0; k < 4; ++k)
+    EXPECT_EQ(*store->find("n", "k" + std::to_string(k))->payload,
+              std::to_string(writers * rounds - 1));
 }
 
 TYPED_TEST(StoreFaults, WhatWasAcknowledgedSurvivesKillsDuringAWriteStorm) {
   typename TypeParam::server server;
-  const auto store = open(TypeParam::url(server), {.statement_timeout = 2s}).store({.create_schema = true});
+  const auto store =
+      open(TypeParam::url(server), {.statement_timeout = 2s}).store({.create_schema = true});
   acknowledged ledger;
   for (int kill = 0; kill < 3; ++kill) {
     const auto before = ledger.count();
     std::jthread a([&](std::stop_token stop) { write_storm(*store, ledger, stop, 1); });
     std::jthread b([&](std::stop_token stop) { write_storm(*store, ledger, stop, 2); });
     const auto deadline = std::chrono::steady_clock::now() + 20s;
-    while (ledger.count() < before + 100 && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(5ms);
+    while (ledger.count() < before + 100 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(5ms);
     server.kill9();
     a.request_stop();
     b.request_stop();
@@ -142,7 +155,8 @@ TYPED_TEST(StoreFaults, AFrozenServerEndsEveryCallInTime) {
   typename TypeParam::server server;
   const auto e = make_entry("k", system_clock()->now(), "before");
   open(TypeParam::url(server)).store({.create_schema = true})->put({&e, 1});
-  const auto store = open(TypeParam::url(server), {.connect_timeout = 1s, .statement_timeout = 500ms}).store();
+  const auto store =
+      open(TypeParam::url(server), {.connect_timeout = 1s, .statement_timeout = 500ms}).store();
   server.pause();
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THROW((void)store->find("n", "k"), error);
@@ -162,7 +176,8 @@ TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut");
   cutting_proxy proxy(server.port());
-  const auto store = open(TypeParam::url_through(server, proxy.port(), database)).store({.create_schema = true});
+  const auto store =
+      open(TypeParam::url_through(server, proxy.port(), database)).store({.create_schema = true});
   acknowledged ledger;
   for (int cut = 0; cut < 5; ++cut) {
     std::jthread writer([&](std::stop_token stop) { write_storm(*store, ledger, stop, 3); });
@@ -178,13 +193,17 @@ TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut_anywhere");
   cutting_proxy proxy(server.port());
-  const auto direct = open(TypeParam::url(server, database), patient).store({.create_schema = true});
-  const auto store = open(TypeParam::url_through(server, proxy.port(), database), {.statement_timeout = 5s}).store();
+  const auto direct =
+      open(TypeParam::url(server, database), patient).store({.create_schema = true});
+  const auto store =
+      open(TypeParam::url_through(server, proxy.port(), database), {.statement_timeout = 5s})
+          .store();
   const auto base = system_clock()->now();
   const auto batch_of = [&](int round) {
     std::vector<entry> batch;
     for (int k = 0; k < 20; ++k) {
-      batch.push_back(make_entry("k" + std::to_string(k), base + 1us * round, std::to_string(round) + std::string(1000, 'x')));
+      batch.push_back(make_entry("k" + std::to_string(k), base + 1us * round,
+                                 std::to_string(round) + std::string(1000, 'x')));
     }
     return batch;
   };
@@ -205,17 +224,21 @@ TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
     const auto first = direct->find("n", "k0");
     ASSERT_TRUE(first);
     EXPECT_GE(first->as_of, base + 1us * acknowledged_round) << "round " << round;
-    for (int k = 1; k < 20; ++k) EXPECT_EQ(direct->find("n", "k" + std::to_string(k))->as_of, first->as_of) << "half of a batch";
+    for (int k = 1; k < 20; ++k)
+      EXPECT_EQ(direct->find("n", "k" + std::to_string(k))->as_of, first->as_of)
+          << "half of a batch";
   }
   EXPECT_GE(cuts, 20U) << "hardly a statement was cut, so hardly anything was proved";
   EXPECT_EQ(acknowledged_round, 40) << "the store tries again on a fresh connection";
 }
 
-/// Writes to SQLite until the power fails, 200 times, and checks what is there when it is back. Returns what was lost.
+/// Writes to SQLite until the power fails, 200 times, and checks what is there when it is back.
+/// Returns what was lost.
 std::size_t lost_in_power_failures(const std::string& synchronous, std::uint64_t seed) {
   temporary_directory directory;
   unsynced_vfs disk("store_disk_" + synchronous, {.seed = seed});
-  const auto url = "sqlite://" + (directory.path() / "store.db").string() + "?vfs=" + disk.name() + "&synchronous=" + synchronous;
+  const auto url = "sqlite://" + (directory.path() / "store.db").string() + "?vfs=" + disk.name() +
+                   "&synchronous=" + synchronous;
   (void)open(url).store({.create_schema = true});
   std::map<std::string, timestamp> promised;
   std::mt19937_64 random(seed);
@@ -226,7 +249,8 @@ std::size_t lost_in_power_failures(const std::string& synchronous, std::uint64_t
       const auto store = open(url).store();
       for (int i = 0; i < 50; ++i) {
         const auto key = "k" + std::to_string(random() % 20);
-        const auto e = make_entry(key, system_clock()->now(), std::string(1 + random() % 5000, 'x'));
+        const auto e =
+            make_entry(key, system_clock()->now(), std::string(1 + random() % 5000, 'x'));
         store->put({&e, 1});
         promised[key] = e.as_of;
       }
@@ -250,7 +274,9 @@ std::size_t lost_in_power_failures(const std::string& synchronous, std::uint64_t
   return lost;
 }
 
-TEST(StoreOnSqlite, SurvivesTwoHundredPowerFailures) { EXPECT_EQ(lost_in_power_failures("full", 20261115), 0U); }
+TEST(StoreOnSqlite, SurvivesTwoHundredPowerFailures) {
+  EXPECT_EQ(lost_in_power_failures("full", 20261115), 0U);
+}
 
 TEST(StoreOnSqlite, ThatTestCanFail) { EXPECT_GT(lost_in_power_failures("off", 20261115), 0U); }
 

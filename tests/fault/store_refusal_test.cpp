@@ -1,4 +1,5 @@
-// Servers that are there but do not take writes: read-only, disk full. Every acknowledged write is there, and writing goes on afterwards.
+// Servers that are there but do not take writes: read-only, disk full. Every acknowledged write is
+// there, and writing goes on afterwards.
 
 #include <holdfast/database.hpp>
 
@@ -89,8 +90,9 @@ TYPED_TEST(StoreRefusals, AFullDiskLosesNothingThatWasAcknowledged) {
   }
   EXPECT_FALSE(refusal.empty()) << "the disk never got full";
   EXPECT_GT(written, 20);
-  disk.leave(512U << 20U);                // somebody made room
-  if (!server.running()) server.start();  // PostgreSQL stops itself when there is no room for its log
+  disk.leave(512U << 20U);  // somebody made room
+  // PostgreSQL stops itself when there is no room for its log
+  if (!server.running()) server.start();
   server.kill9();
   server.start();
   const auto after = open(url).store();

@@ -35,7 +35,8 @@ std::string key_of(std::int64_t worker, std::int64_t generation, std::int64_t nu
   return std::to_string(worker) + "-" + std::to_string(generation) + "-" + std::to_string(number);
 }
 
-// Puts as fast as it can, and flushes now and then. An honest one notes what a flush acknowledged, a dishonest one what a put did.
+// Puts as fast as it can, and flushes now and then. An honest one notes what a flush acknowledged,
+// a dishonest one what a put did.
 HOLDFAST_WORKER(behind_writer) {
   ledger<promise> book(arguments.at(1));
   const bool honest = arguments.at(2) == "honest";
@@ -65,9 +66,14 @@ std::size_t missing(const std::string& url, const std::string& how) {
   const temporary_directory place("behind", "", medium::memory);
   const auto store = open(url).store({.create_schema = true});
   const auto report =
-      kill_harness({.workers = 2, .kills = 20, .shortest = 5ms, .longest = 60ms, .log = place.path() / "log"})
+      kill_harness({.workers = 2,
+                    .kills = 20,
+                    .shortest = 5ms,
+                    .longest = 60ms,
+                    .log = place.path() / "log"})
           .run("behind_writer", [&](std::size_t worker, std::size_t generation) {
-            return std::vector<std::string>{url, place.path() / "book", how, std::to_string(worker), std::to_string(generation)};
+            return std::vector<std::string>{url, place.path() / "book", how, std::to_string(worker),
+                                            std::to_string(generation)};
           });
   EXPECT_EQ(report.killed, 20U);
   EXPECT_TRUE(report.failures.empty()) << report.failures.front();
@@ -87,7 +93,9 @@ std::size_t missing(const std::string& url, const std::string& how) {
   return lost;
 }
 
-std::string sqlite_in(const temporary_directory& place) { return "sqlite://" + (place.path() / "store.db").string(); }
+std::string sqlite_in(const temporary_directory& place) {
+  return "sqlite://" + (place.path() / "store.db").string();
+}
 
 TEST(WriteBehindKill, WhatAFlushAcknowledgedIsOnSqlite) {
   const temporary_directory place("behind", "", medium::memory);

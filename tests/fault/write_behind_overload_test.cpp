@@ -1,4 +1,5 @@
-// Far more writes than the database can take: memory stays bounded, every drop is counted, nobody waits beyond his deadline.
+// Far more writes than the database can take: memory stays bounded, every drop is counted, nobody
+// waits beyond his deadline.
 
 #include <holdfast/database.hpp>
 #include <holdfast/store/write_behind.hpp>
@@ -37,7 +38,8 @@ std::size_t resident() {
   return pages * 4096;
 }
 
-/// A key that never came before, so that nothing is coalesced and every row in the table is one operation.
+/// A key that never came before, so that nothing is coalesced and every row in the table is one
+/// operation.
 entry fresh_entry(int producer, std::uint64_t number) {
   const auto now = system_clock()->now();
   return {.name = "n",
@@ -105,7 +107,8 @@ class WriteBehindOverload : public ::testing::Test {
         seen.most_bytes = std::max<std::size_t>(seen.most_bytes, now.pending_bytes);
         // Once the queue was full for a while.
         if (at_first == 0 && end - steady::now() < time * 3 / 4) at_first = resident();
-        if (at_first != 0) seen.grown = std::max(seen.grown, std::max(resident(), at_first) - at_first);
+        if (at_first != 0)
+          seen.grown = std::max(seen.grown, std::max(resident(), at_first) - at_first);
       }
     }
     seen.accepted = accepted;
@@ -119,14 +122,16 @@ class WriteBehindOverload : public ::testing::Test {
 };
 
 TEST_F(WriteBehindOverload, DropsAndCountsExactly) {
-  const write_behind_options options{.max_entries = 5'000, .max_bytes = std::size_t{4} << 20U, .full = when_full::drop_oldest};
+  const write_behind_options options{
+      .max_entries = 5'000, .max_bytes = std::size_t{4} << 20U, .full = when_full::drop_oldest};
   const auto behind = make_write_behind(below_, options);
   const auto seen = storm(*behind, duration());
   const auto report = behind->close(steady::now() + 60s);
   const auto now = behind->numbers();
-  std::cout << seen.accepted << " accepted, " << now.written << " written, " << now.dropped << " dropped; a put took "
-            << std::chrono::duration_cast<std::chrono::microseconds>(seen.longest).count() << " us at most; memory grew by "
-            << seen.grown / 1024 << " KB\n";
+  std::cout << seen.accepted << " accepted, " << now.written << " written, " << now.dropped
+            << " dropped; a put took "
+            << std::chrono::duration_cast<std::chrono::microseconds>(seen.longest).count()
+            << " us at most; memory grew by " << seen.grown / 1024 << " KB\n";
   EXPECT_EQ(report.unsaved + report.in_flight, 0U);
   EXPECT_GT(now.written, 1'000U);
   EXPECT_GE(seen.accepted, 10 * now.written) << "not much of an overload";
@@ -143,18 +148,21 @@ TEST_F(WriteBehindOverload, DropsAndCountsExactly) {
 }
 
 TEST_F(WriteBehindOverload, BlocksNobodyBeyondHisDeadline) {
-  const auto behind = make_write_behind(below_, {.max_entries = 200, .batch_entries = 100, .block_for = 1ms});
+  const auto behind =
+      make_write_behind(below_, {.max_entries = 200, .batch_entries = 100, .block_for = 1ms});
   const auto seen = storm(*behind, duration() / 3);
   EXPECT_TRUE(behind->close(steady::now() + 60s).complete());
   const auto now = behind->numbers();
   std::cout << seen.accepted << " accepted, " << seen.refused << " refused; a put took "
-            << std::chrono::duration_cast<std::chrono::microseconds>(seen.longest).count() << " us at most\n";
+            << std::chrono::duration_cast<std::chrono::microseconds>(seen.longest).count()
+            << " us at most\n";
   EXPECT_GT(seen.refused, 0U) << "not much of an overload";
   EXPECT_EQ(now.refused, seen.refused);
   EXPECT_EQ(now.queued, seen.accepted);
   EXPECT_EQ(now.written, seen.accepted) << "what was accepted is written";
   EXPECT_EQ(below_->count("n"), seen.accepted);
-  EXPECT_LE(seen.slow, 20 + (seen.accepted + seen.refused) / 1000) << "a millisecond, and what a busy machine adds";
+  EXPECT_LE(seen.slow, 20 + (seen.accepted + seen.refused) / 1000)
+      << "a millisecond, and what a busy machine adds";
   EXPECT_LT(seen.longest, 60s);
 }
 

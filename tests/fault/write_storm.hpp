@@ -19,7 +19,12 @@
 namespace holdfast::test {
 
 inline entry make_entry(const std::string& key, timestamp as_of, const std::string& payload) {
-  return {.name = "n", .key = key, .as_of = as_of, .expire_on = as_of + std::chrono::hours(1), .payload = payload, .payload_class = "c"};
+  return {.name = "n",
+          .key = key,
+          .as_of = as_of,
+          .expire_on = as_of + std::chrono::hours(1),
+          .payload = payload,
+          .payload_class = "c"};
 }
 
 /// What writers were told is durable: the newest version of each key.
@@ -35,14 +40,16 @@ class acknowledged {
     const std::scoped_lock lock(mutex_);
     return count_;
   }
-  /// Every key has at least the version that was acknowledged, and the payload of the version it has.
+  /// Every key has at least the version that was acknowledged, and the payload of the version it
+  /// has.
   void check(store& in) const {
     const std::scoped_lock lock(mutex_);
     for (const auto& [key, as_of] : versions_) {
       const auto found = in.find("n", key);
       ASSERT_TRUE(found) << key << " is lost";
       EXPECT_GE(found->as_of, as_of) << key;
-      EXPECT_EQ(*found->payload, key + "@" + std::to_string(found->as_of.time_since_epoch().count()));
+      EXPECT_EQ(*found->payload,
+                key + "@" + std::to_string(found->as_of.time_since_epoch().count()));
     }
   }
 
@@ -60,7 +67,8 @@ inline void write_storm(store& to, acknowledged& ledger, std::stop_token stop, u
     for (int i = 0; i < 5; ++i) {
       const auto key = "k" + std::to_string(random() % 40);
       const auto as_of = system_clock()->now();
-      batch.push_back(make_entry(key, as_of, key + "@" + std::to_string(as_of.time_since_epoch().count())));
+      batch.push_back(
+          make_entry(key, as_of, key + "@" + std::to_string(as_of.time_since_epoch().count())));
     }
     try {
       to.put(batch);

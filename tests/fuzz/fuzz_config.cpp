@@ -1,8 +1,9 @@
-// Any text, read as a configuration: refused as one that breaks rules, or a plan that any point can be registered with.
+// Any text, read as a configuration: refused as one that breaks rules, or a plan that any point can
+// be registered with.
 
 #include <holdfast/error.hpp>
 
-#include "failover/config_plan.hpp"
+#include "failover/config/plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +22,11 @@ void require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.find("file") != std::string_view::npos) return 0;  // of keys: not to be opened here
-  const auto none = [](const std::string& name) { return name == "SET" ? std::optional<std::string>("7") : std::nullopt; };
+  const auto none = [](const std::string& name) {
+    return name == "SET" ? std::optional<std::string>("7") : std::nullopt;
+  };
   try {
-    const auto plan = holdfast::config::make_plan("fuzz", text, {}, none);
+    const auto plan = holdfast::detail::failover::config::make_plan("fuzz", text, {}, none);
     holdfast::point_options options;
     plan.points->apply("p", options);
     for (const auto& each : plan.points->unclaimed()) plan.points->apply(each, options);

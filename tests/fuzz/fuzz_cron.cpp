@@ -1,4 +1,5 @@
-// Any text, read as a cron expression: refused as one that breaks a rule, or a schedule whose moments only grow and match its own text.
+// Any text, read as a cron expression: refused as one that breaks a rule, or a schedule whose
+// moments only grow and match its own text.
 
 #include <holdfast/error.hpp>
 
@@ -21,7 +22,7 @@ void require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
-    const auto schedule = holdfast::cron::parse(text);
+    const auto schedule = holdfast::detail::cron::parse(text);
     require(schedule.text() == text);
     auto at = std::chrono::sys_seconds(std::chrono::seconds(1'767'225'600));  // 2026
     for (int i = 0; i < 5; ++i) {

@@ -1,6 +1,6 @@
-// Any bytes, read as an envelope, as the packed data of one, and as what to put into one.
+// Reads any bytes as an envelope and as compressed data, and wraps them.
 
-#include <holdfast/key/envelope.hpp>
+#include <holdfast/cachekit/envelope.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,8 @@ std::optional<key::unwrapped> open(std::span<const std::byte> envelope) {
     return key::unwrap(envelope);
   } catch (const holdfast::error& refused) {
     const auto code = refused.code();
-    require(code == errc::malformed || code == errc::too_large || code == errc::tampered || code == errc::ill_formed_text);
+    require(code == errc::malformed || code == errc::too_large || code == errc::tampered ||
+            code == errc::ill_formed_text);
     require(refused.path().starts_with("envelope") && !refused.message().empty());
     return std::nullopt;
   }
@@ -39,12 +40,14 @@ void append(byte_string& out, std::initializer_list<unsigned> bytes) {
   for (const auto byte : bytes) out.push_back(static_cast<std::byte>(byte));
 }
 
-/// A checksum guards the data, and a fuzzer cannot guess one: this leads it past the fields, to the decompressor.
+/// Builds an envelope around the input, so that the fuzzer reaches the decompressor. A fuzzer
+/// cannot guess a valid checksum.
 void open_as_packed_data(std::span<const std::byte> input) {
   if (input.size() < 3 || input.size() > 0xffff) return;
   const auto packed = input.subspan(2);
   byte_string envelope;
-  append(envelope, {0x94, 0xc5, static_cast<unsigned>(packed.size() >> 8U), static_cast<unsigned>(packed.size() & 0xffU)});
+  append(envelope, {0x94, 0xc5, static_cast<unsigned>(packed.size() >> 8U),
+                    static_cast<unsigned>(packed.size() & 0xffU)});
   envelope.insert(envelope.end(), packed.begin(), packed.end());
   append(envelope, {0x98, 0, 0, 0, 0, 0, 0, 0, 0, 0xcd});
   envelope.insert(envelope.end(), input.begin(), input.begin() + 2);
@@ -57,8 +60,10 @@ void open_as_packed_data(std::span<const std::byte> input) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto input = std::as_bytes(std::span(data, size));
   if (const auto read = open(input)) {
-    require(read->data.size() <= key::max_envelope_size && read->data.size() <= size * key::max_envelope_ratio);
-    if (read->format.size() <= key::max_envelope_format) require_round_trip(read->data, read->format);
+    require(read->data.size() <= key::max_envelope_size &&
+            read->data.size() <= size * key::max_envelope_ratio);
+    if (read->format.size() <= key::max_envelope_format)
+      require_round_trip(read->data, read->format);
     require(!open(input.first(size - 1)));
   }
   open_as_packed_data(input);

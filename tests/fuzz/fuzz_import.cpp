@@ -1,10 +1,11 @@
-// sources: apps/holdfast/entry_text.cpp apps/holdfast/text.cpp
+// sources: apps/holdfast/commands/store/entry_text.cpp apps/holdfast/terminal/text.cpp apps/holdfast/terminal/time_text.cpp
 // links: simdjson::simdjson
-// Any line, read as `store import` reads it. What can be read is written and read again, and is the same.
+// Any line, read as `store import` reads it. What can be read is written and read again, and is the
+// same.
 
 #include <holdfast/error.hpp>
 
-#include "apps/holdfast/entry_text.hpp"
+#include "commands/store/entry_text.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(text.find('\n') == std::string::npos);
     const auto again = read(text);
     require(again.name == entry.name && again.key == entry.key && again.payload == entry.payload);
-    require(again.payload_class == entry.payload_class && again.as_of == entry.as_of && again.expire_on == entry.expire_on);
+    require(again.payload_class == entry.payload_class && again.as_of == entry.as_of &&
+            again.expire_on == entry.expire_on);
     (void)holdfast::cli::entry_line(entry, entry.as_of);
   } catch (const holdfast::error& refused) {
     require(!refused.message().empty());

@@ -1,6 +1,7 @@
-// Any text, read as a chunk of a manifest: refused, or a chunk that agrees with itself and is read again as it is written.
+// Any text, read as a chunk of a manifest: refused, or a chunk that agrees with itself and is read
+// again as it is written.
 
-#include "failover/manifest.hpp"
+#include "failover/scatter/manifest.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -17,13 +18,17 @@ void require(bool condition) {
 }
 
 void read(std::string_view text) {
-  const auto chunk = holdfast::parse_manifest(text);
+  const auto chunk = holdfast::detail::failover::parse_manifest(text);
   if (!chunk) return;
   require(chunk->index < chunk->chunks && chunk->keys.size() <= chunk->members);
-  require(chunk->chunks == 1 ? chunk->keys.size() == chunk->members : chunk->chunks <= chunk->members && !chunk->keys.empty());
-  require(std::ranges::none_of(chunk->keys, [](const std::string& key) { return key.empty() || key.find('\n') != std::string::npos; }));
+  require(chunk->chunks == 1 ? chunk->keys.size() == chunk->members
+                             : chunk->chunks <= chunk->members && !chunk->keys.empty());
+  require(std::ranges::none_of(chunk->keys, [](const std::string& key) {
+    return key.empty() || key.find('\n') != std::string::npos;
+  }));
   const std::vector<std::string_view> keys(chunk->keys.begin(), chunk->keys.end());
-  require(holdfast::parse_manifest(holdfast::write_manifest(chunk->members, chunk->chunks, chunk->index, keys)) == chunk);
+  require(holdfast::detail::failover::parse_manifest(holdfast::detail::failover::write_manifest(
+              chunk->members, chunk->chunks, chunk->index, keys)) == chunk);
 }
 
 }  // namespace

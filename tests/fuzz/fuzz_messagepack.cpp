@@ -1,6 +1,6 @@
-// Any bytes, read as an interop value: an error, or a value that survives being written and read again.
+// Reads any bytes as an interop value. A value must be the same after it is written and read again.
 
-#include <holdfast/key/messagepack.hpp>
+#include <holdfast/cachekit/messagepack.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -22,8 +22,9 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-/// Writes with the widest headers: not what the library writes, so that one does not excuse the other.
-class plain_writer {
+/// Writes the widest headers. Independent of the library's writer, so that a bug in that cannot
+/// hide one in the reader.
+class wide_writer {
  public:
   byte_string bytes{};
 
@@ -36,7 +37,9 @@ class plain_writer {
     bytes.push_back(static_cast<std::byte>(marker));
     for (unsigned i = size; i-- > 0;) bytes.push_back(static_cast<std::byte>(number >> (8 * i)));
   }
-  void payload(std::span<const std::byte> piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); }
+  void payload(std::span<const std::byte> piece) {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  }
 
   void item(std::monostate) { bytes.push_back(std::byte{0xc0}); }
   void item(bool v) { bytes.push_back(v ? std::byte{0xc3} : std::byte{0xc2}); }
@@ -72,7 +75,7 @@ class plain_writer {
   }
   template <class Other>
   void item(const Other&) {
-    std::abort();  // not what MessagePack can carry
+    std::abort();  // MessagePack has no such type
   }
 };
 
@@ -81,7 +84,8 @@ std::optional<value> decode(std::span<const std::byte> document, const decode_li
     return key::decode_value(document, limits);
   } catch (const holdfast::error& refused) {
     const auto code = refused.code();
-    require(code == errc::malformed || code == errc::too_deep || code == errc::ill_formed_text || code == errc::duplicate);
+    require(code == errc::malformed || code == errc::too_deep || code == errc::ill_formed_text ||
+            code == errc::duplicate);
     require(refused.path().starts_with("value") && !refused.message().empty());
     return std::nullopt;
   }
@@ -93,15 +97,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto document = std::as_bytes(std::span(data, size));
   const auto read = decode(document, {.temporal = false});
   const auto with_times = decode(document, {});
-  require(read || !with_times);  // two spellings of one time can be a duplicate; nothing else depends on it
+  // Two spellings of one time can be duplicate keys. Apart from that, `temporal` refuses nothing.
+  require(read || !with_times);
   if (!read) return 0;
 
-  require(read->height() <= key::max_height && (!with_times || with_times->height() <= read->height()));
-  plain_writer once;
+  require(read->height() <= key::max_height &&
+          (!with_times || with_times->height() <= read->height()));
+  wide_writer once;
   once.write(*read);
   const auto again = decode(once.bytes, {.temporal = false});
   require(again.has_value());
-  plain_writer twice;
+  wide_writer twice;
   twice.write(*again);
   require(once.bytes == twice.bytes);
 

@@ -1,9 +1,10 @@
 // links: PkgConfig::mariadb
-// Rows as libmariadb hands them over, with any content: the functions of the library that read_rows calls are defined here instead.
+// Reads rows with arbitrary content. This file replaces the functions of libmariadb that read_rows
+// calls.
 
 #include <holdfast/error.hpp>
 
-#include "sql/mysql_values.hpp"
+#include "sql/mysql/values.hpp"
 
 #include <fuzzer/FuzzedDataProvider.h>
 #include <mysql.h>
@@ -39,7 +40,9 @@ void require(bool condition) {
 
 extern "C" {
 unsigned int STDCALL mysql_stmt_field_count(MYSQL_STMT*) { return result.columns; }
-unsigned long long STDCALL mysql_stmt_num_rows(MYSQL_STMT*) { return static_cast<unsigned long long>(result.rows); }
+unsigned long long STDCALL mysql_stmt_num_rows(MYSQL_STMT*) {
+  return static_cast<unsigned long long>(result.rows);
+}
 my_bool STDCALL mysql_stmt_free_result(MYSQL_STMT*) { return 0; }
 my_bool STDCALL mysql_stmt_bind_result(MYSQL_STMT*, MYSQL_BIND* binds) {
   result.binds.assign(binds, binds + result.columns);
@@ -73,12 +76,13 @@ int STDCALL mysql_stmt_fetch(MYSQL_STMT*) {
   constexpr std::array<int, 4> states{0, 0, MYSQL_DATA_TRUNCATED, 1};
   return states.at(input.ConsumeIntegralInRange<std::size_t>(0, 3));
 }
-int STDCALL mysql_stmt_fetch_column(MYSQL_STMT*, MYSQL_BIND* bind, unsigned int column, unsigned long offset) {
+int STDCALL mysql_stmt_fetch_column(MYSQL_STMT*, MYSQL_BIND* bind, unsigned int column,
+                                    unsigned long offset) {
   const auto& text = result.texts.at(column);
   require(offset == 0);
   std::memcpy(bind->buffer, text.data(), std::min<std::size_t>(bind->buffer_length, text.size()));
-  const bool other = result.input->ConsumeIntegralInRange(0, 20) == 0;
-  *bind->length = static_cast<unsigned long>(text.size()) + (other ? 1 : 0);
+  const bool wrong_length = result.input->ConsumeIntegralInRange(0, 20) == 0;
+  *bind->length = static_cast<unsigned long>(text.size()) + (wrong_length ? 1 : 0);
   return result.input->ConsumeIntegralInRange(0, 50) == 0 ? 1 : 0;
 }
 }
@@ -87,13 +91,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzedDataProvider input(data, size);
   result = {.input = &input};
   std::vector<type> columns(input.ConsumeIntegralInRange<std::size_t>(0, 5));
-  for (auto& each : columns) each = input.PickValueInArray({type::integer, type::text, type::bytes, type::time});
-  result.columns = static_cast<unsigned>(columns.size()) + (input.ConsumeIntegralInRange(0, 20) == 0 ? 1U : 0U);
+  for (auto& column : columns)
+    column = input.PickValueInArray({type::integer, type::text, type::bytes, type::time});
+  result.columns =
+      static_cast<unsigned>(columns.size()) + (input.ConsumeIntegralInRange(0, 20) == 0 ? 1U : 0U);
   result.rows = input.ConsumeIntegralInRange(0, 20);
   holdfast::sql::rows rows(columns.size());
   alignas(16) static std::array<char, 4096> statement{};
   try {
-    holdfast::sql::mysql::read_rows(*reinterpret_cast<MYSQL_STMT*>(statement.data()), columns, rows);
+    holdfast::detail::sql::mysql::read_rows(*reinterpret_cast<MYSQL_STMT*>(statement.data()),
+                                            columns, rows);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       for (std::size_t column = 0; column < columns.size(); ++column) (void)rows.at(row, column);
     }

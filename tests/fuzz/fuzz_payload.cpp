@@ -1,4 +1,5 @@
-// Any bytes, read as the JSON of a payload and as an answer of a type, and any text as a payload class.
+// Any bytes, read as the JSON of a payload and as an answer of a type, and any text as a payload
+// class.
 
 #include <holdfast/nlohmann.hpp>
 #include <holdfast/payload.hpp>
@@ -50,13 +51,15 @@ void use_as_class(std::string_view name) {
     require(!list.allows(name));
     return;
   }
-  require(list.allows(name) && list.allows(std::string(name) + ".X") && !list.allows(std::string(name) + "X"));
+  require(list.allows(name) && list.allows(std::string(name) + ".X") &&
+          !list.allows(std::string(name) + "X"));
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view input(reinterpret_cast<const char*>(data), size);  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
+  const std::string_view input(reinterpret_cast<const char*>(data),
+                               size);  // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast)
   read_as<nlohmann::json>(input);
   read_as<app::country>(input);
   read_as<std::vector<std::int16_t>>(input);

@@ -1,4 +1,5 @@
-// Any bytes, read as what a Redis server sends: whole, in pieces, and then as everything that a reply may mean.
+// Reads any bytes as the replies of a Redis server, at once and in pieces, and then interprets the
+// replies in every way that the client does.
 
 #include <holdfast/redis.hpp>
 
@@ -7,6 +8,7 @@
 #include "redis/server_error.hpp"
 #include "redis/slot_map.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +19,7 @@
 namespace {
 
 using namespace holdfast;
-using redis::reply;
+using namespace holdfast::detail::redis;
 
 constexpr std::size_t limit = 1 << 16;
 
@@ -25,39 +27,39 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-struct outcome {
+struct read_result {
   std::vector<reply> replies{};
-  std::optional<errc> refused{};
+  std::optional<errc> error_code{};
 };
 
-outcome read(std::string_view bytes, std::size_t step) {
-  outcome made;
-  redis::reply_reader reader(limit);
+read_result read_replies(std::string_view bytes, std::size_t step) {
+  read_result result;
+  reply_reader reader(limit);
   try {
-    for (std::size_t at = 0; at < bytes.size(); at += step) {
-      reader.feed(bytes.substr(at, step));
-      while (auto each = reader.next()) made.replies.push_back(std::move(*each));
+    for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
+      reader.feed(bytes.substr(offset, step));
+      while (auto next = reader.next()) result.replies.push_back(std::move(*next));
     }
   } catch (const error& problem) {
-    require(problem.code() == errc::malformed || problem.code() == errc::too_deep || problem.code() == errc::too_large);
-    made.refused = problem.code();
+    require(problem.code() == errc::malformed || problem.code() == errc::too_deep ||
+            problem.code() == errc::too_large);
+    result.error_code = problem.code();
   }
-  return made;
+  return result;
 }
 
-std::size_t depth_of(const reply& what) {
+std::size_t depth_of(const reply& answer) {
+  if (!answer.is_list()) return 0;
   std::size_t deepest = 0;
-  if (what.is_list()) {
-    for (const auto& each : what.elements()) deepest = std::max(deepest, depth_of(each));
-    return deepest + 1;
-  }
-  return 0;
+  for (const auto& element : answer.elements()) deepest = std::max(deepest, depth_of(element));
+  return deepest + 1;
 }
 
-template <class F>
-void survive(F what) {
+/// Runs a function that may throw holdfast::error, and nothing else.
+template <class Function>
+void survive(Function interpret) {
   try {
-    what();
+    interpret();
   } catch (const error& refused) {
     require(!refused.message().empty());
   }
@@ -67,21 +69,22 @@ void survive(F what) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  const auto whole = read(bytes, size + 1);
+  const auto at_once = read_replies(bytes, size + 1);
   if (size <= 4'096) {
-    const auto pieces = read(bytes, 3);
-    require(pieces.replies == whole.replies);
-    require(pieces.refused.has_value() == whole.refused.has_value());
+    const auto in_pieces = read_replies(bytes, 3);
+    require(in_pieces.replies == at_once.replies);
+    require(in_pieces.error_code.has_value() == at_once.error_code.has_value());
   }
-  for (const auto& each : whole.replies) {
-    require(depth_of(each) <= 8);
-    const auto found = redis::judge(each, "127.0.0.1:6379");
-    require(found.slot < 16384);
-    require((found.what != redis::verdict::kind::moved && found.what != redis::verdict::kind::ask) || !found.address.empty());
-    survive([&] { redis::slot_map(each, "127.0.0.1:6379"); });
-    survive([&] { static_cast<void>(redis::read_probe({&each, 1})); });
+  for (const auto& answer : at_once.replies) {
+    require(depth_of(answer) <= 8);
+    const auto next = action_for(answer, "127.0.0.1:6379");
+    require(next.slot < 16384);
+    require((next.action != reply_action::kind::moved && next.action != reply_action::kind::ask) ||
+            !next.address.empty());
+    survive([&] { slot_map(answer, "127.0.0.1:6379"); });
+    survive([&] { static_cast<void>(read_probe({&answer, 1})); });
   }
-  if (whole.replies.size() >= 3) survive([&] { static_cast<void>(redis::read_probe(whole.replies)); });
-  static_cast<void>(redis::server_error(bytes));
+  if (at_once.replies.size() >= 3) survive([&] { static_cast<void>(read_probe(at_once.replies)); });
+  static_cast<void>(server_error(bytes));
   return 0;
 }

@@ -1,4 +1,5 @@
-// Any bytes, read as a stored payload, by a store that allows everything it can; and as a payload to be sealed, and as a key ring.
+// Any bytes, read as a stored payload, by a store that allows everything it can; and as a payload
+// to be sealed, and as a key ring.
 
 #include <holdfast/store/sealed.hpp>
 
@@ -21,7 +22,8 @@ void require(bool condition) {
 
 holdfast::entry make(std::string payload) {
   const auto now = holdfast::system_clock()->now();
-  holdfast::entry made{.name = "n", .key = "k", .as_of = now, .expire_on = now + std::chrono::hours(1)};
+  holdfast::entry made{
+      .name = "n", .key = "k", .as_of = now, .expire_on = now + std::chrono::hours(1)};
   made.payload = std::move(payload);
   made.payload_class = "c";
   return made;
@@ -33,8 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string input(reinterpret_cast<const char*>(data), size);
   static const auto below = std::make_shared<holdfast::test::model_store>();
   static const auto sealed =
-      holdfast::make_sealed(below, {.keys = holdfast::sealing_ring::from_text("k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
-                                                                              "aesgcm:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="),
+      holdfast::make_sealed(below, {.keys = holdfast::sealing_ring::from_text(
+                                        "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
+                                        "aesgcm:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="),
                                     .read_java = true,
                                     .read_base64 = true,
                                     .read_plaintext = true});

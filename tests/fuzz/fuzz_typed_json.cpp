@@ -1,4 +1,4 @@
-// Typed JSON in, a value or an error out, in every scheme; and a value that was read makes a key or an error, never a crash.
+// Reads any text as typed JSON in every scheme, and makes keys of the values.
 
 #include <holdfast/key/cachekit.hpp>
 #include <holdfast/key/failover.hpp>
@@ -18,7 +18,7 @@ void or_error(F f) {
   try {
     f();
   } catch (const holdfast::error& e) {
-    if (e.path().empty() || e.message().empty()) std::abort();  // every refusal says where and why
+    if (e.path().empty() || e.message().empty()) std::abort();
   }
 }
 
@@ -31,11 +31,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const failover_keys exact({.name = "p"}, {.style = style::exact});
   static const failover_keys escaped({.name = "p"});
 
-  for (const scheme each : {scheme::failover, scheme::cachekit_auto, scheme::interop, scheme::interop_value}) {
-    static typed_json_reader readers[]{typed_json_reader(scheme::failover), typed_json_reader(scheme::cachekit_auto),
-                                       typed_json_reader(scheme::interop), typed_json_reader(scheme::interop_value)};
+  for (const scheme target :
+       {scheme::failover, scheme::cachekit_auto, scheme::interop, scheme::interop_value}) {
+    static typed_json_reader readers[]{
+        typed_json_reader(scheme::failover), typed_json_reader(scheme::cachekit_auto),
+        typed_json_reader(scheme::interop), typed_json_reader(scheme::interop_value)};
     or_error([&] {
-      const value v = readers[static_cast<std::size_t>(each)].read(json);
+      const value v = readers[static_cast<std::size_t>(target)].read(json);
       if (v.height() > max_height) std::abort();
       or_error([&] { (void)cachekit(v); });
       or_error([&] { (void)interop(v); });

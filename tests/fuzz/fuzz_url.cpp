@@ -1,10 +1,10 @@
-// Any text, read as the URL of a database, of a Redis and of its nodes. Nothing connects.
+// Reads arbitrary text as the URL of a database, of a Redis and of its nodes. Does not connect.
 
 #include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
 
 #include "base/url.hpp"
-#include "redis/address.hpp"
+#include "net/address.hpp"
 #include "redis/settings.hpp"
 #include "sql/connect.hpp"
 
@@ -33,17 +33,20 @@ void survive(F call) {
 
 constexpr std::string_view secret = "hunter2hunter2";
 
-/// A password that a URL has in its place is in no message, and not in the URL that is shown.
+/// The password of a URL must not appear in a message or in the URL that is shown.
 void require_hidden(std::string_view rest) {
   if (rest.find(secret) != std::string_view::npos) return;
-  for (const std::string_view scheme : {"postgresql", "mysql", "h2", "redis", "rediss", "redis+cluster", "https"}) {
-    const std::string text = std::string(scheme) + "://user:" + std::string(secret) + "@host" + std::string(rest);
+  for (const std::string_view scheme :
+       {"postgresql", "mysql", "h2", "redis", "rediss", "redis+cluster", "https"}) {
+    const std::string text =
+        std::string(scheme) + "://user:" + std::string(secret) + "@host" + std::string(rest);
     try {
-      const auto parsed = parse_url(text);
+      const auto parsed = detail::parse_url(text);
       require(parsed.password.has_value());
-      if (parsed.password == secret) require(without_password(text).find(secret) == std::string::npos);
-      if (scheme.starts_with("redis")) (void)redis::read_settings(text, {});
-      else (void)sql::connector(text, {});
+      if (parsed.password == secret)
+        require(detail::without_password(text).find(secret) == std::string::npos);
+      if (scheme.starts_with("redis")) (void)detail::redis::read_settings(text, {});
+      else (void)detail::sql::connector(text, {});
     } catch (const error& refused) {
       require(std::string_view(refused.what()).find(secret) == std::string_view::npos);
     }
@@ -55,20 +58,21 @@ void require_hidden(std::string_view rest) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   survive([&] {
-    const auto parsed = parse_url(text);
+    const auto parsed = detail::parse_url(text);
     require(!parsed.port || (*parsed.port > 0 && *parsed.port < 65536));
-    require(parsed.host.find('\0') == std::string::npos && parsed.path.find('\0') == std::string::npos);
+    require(parsed.host.find('\0') == std::string::npos &&
+            parsed.path.find('\0') == std::string::npos);
   });
-  (void)without_password(text);
-  survive([&] { (void)redis::read_settings(text, {}); });
-  survive([&] { (void)sql::connector(text, {}); });
+  (void)detail::without_password(text);
+  survive([&] { (void)detail::redis::read_settings(text, {}); });
+  survive([&] { (void)detail::sql::connector(text, {}); });
   for (const std::string_view scheme : {"sqlite:", "postgresql://", "mysql://", "h2://", "odbc:"})
-    survive([&] { (void)sql::connector(std::string(scheme) + std::string(text), {}); });
-  if (const auto address = redis::read_address(text, "same")) {
-    require(redis::is_socket_path(*address) || redis::port_of(*address) != 0);
-    require(!redis::host_of(*address).empty());
+    survive([&] { (void)detail::sql::connector(std::string(scheme) + std::string(text), {}); });
+  if (const auto address = detail::net::parse_address(text, "same")) {
+    require(detail::net::is_socket_path(*address) || detail::net::port_of(*address) != 0);
+    require(!detail::net::host_of(*address).empty());
   }
-  // Up to where the host would end: an @ there moves the password's end.
+  // Without an @, which would extend the password.
   require_hidden("/" + std::string(text.substr(0, text.find('@'))));
   return 0;
 }

@@ -73,7 +73,9 @@ TEST(ManualExecutor, RunsTimersAtTheirOwnTime) {
   manual_executor executor(clock);
   const auto begin = clock->steady();
   std::vector<std::chrono::milliseconds> seen;
-  const auto note = [&] { seen.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(clock->steady() - begin)); };
+  const auto note = [&] {
+    seen.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(clock->steady() - begin));
+  };
   executor.post_after(20ms, note);
   executor.post_after(10ms, [&] {
     note();

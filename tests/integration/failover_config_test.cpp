@@ -1,5 +1,7 @@
-// Engines from a file on real servers: what SQLite shows in the unit tests, where the answers are on another machine.
+// Engines from a file on real servers: what SQLite shows in the unit tests, where the answers are
+// on another machine.
 
+#include <holdfast/database.hpp>
 #include <holdfast/failover.hpp>
 #include <holdfast/store/tenants.hpp>
 
@@ -26,7 +28,9 @@ class EngineFromAFileOn : public ::testing::Test {
  protected:
   [[nodiscard]] std::string file(const std::string& text) const {
     const auto path = directory_.path() / "app.toml";
-    std::ofstream(path) << "[failover.store]\nurl = \"" << server_.url(name_) << "\"\ncreate-schema = true\n" << text;
+    std::ofstream(path) << "[failover.store]\nurl = \"" << server_.url(name_)
+                        << "\"\ncreate-schema = true\n"
+                        << text;
     return path.string();
   }
   auto owners(engine& on) {
@@ -35,7 +39,9 @@ class EngineFromAFileOn : public ::testing::Test {
       return "owner of " + id;
     });
   }
-  static std::chrono::steady_clock::time_point soon() { return std::chrono::steady_clock::now() + 60s; }
+  static std::chrono::steady_clock::time_point soon() {
+    return std::chrono::steady_clock::now() + 60s;
+  }
 
   const typename Server::endpoint& server_ = shared_server<Server>();
   const std::string name_ = server_.create_database("config");
@@ -48,7 +54,8 @@ TYPED_TEST_SUITE(EngineFromAFileOn, servers);
 
 TYPED_TEST(EngineFromAFileOn, AnswersSurviveARestartAndAreCounted) {
   const auto path = this->file(
-      "table-prefix = \"APP_\"\njdbc.live-entries-gauge-enabled = true\n[failover]\nread-deadline = \"30s\"\n"
+      "table-prefix = \"APP_\"\njdbc.live-entries-gauge-enabled = true\n[failover]\nread-deadline "
+      "= \"30s\"\n"
       "[failover.points.owner]\nexpiry = \"2h\"\n");
   {
     auto engine = engine::from_config(path);
@@ -68,7 +75,9 @@ TYPED_TEST(EngineFromAFileOn, AnswersSurviveARestartAndAreCounted) {
   EXPECT_THROW((void)owner("44"), std::runtime_error);
   EXPECT_TRUE(engine.health().healthy) << engine.health().problem;
   engine.report();
-  EXPECT_THAT(registry->text(), ::testing::HasSubstr("holdfast_failover_live_entries{domain=\"owner\",name=\"owner\"} 2"));
+  EXPECT_THAT(
+      registry->text(),
+      ::testing::HasSubstr("holdfast_failover_live_entries{domain=\"owner\",name=\"owner\"} 2"));
 }
 
 TYPED_TEST(EngineFromAFileOn, TheWholeStackKeepsTenantsApartAndTheirRowsSealed) {
@@ -98,9 +107,11 @@ tenants.globex.table-prefix = "GLOBEX_"
   }
   {
     const tenant_scope globex("globex");
-    EXPECT_THROW((void)owner("1"), std::runtime_error) << "what another tenant stored is not served";
+    EXPECT_THROW((void)owner("1"), std::runtime_error)
+        << "what another tenant stored is not served";
   }
-  const auto raw = open(this->server_.url(this->name_)).store({.prefix = "ACME_"})->find_all("owner", 10);
+  const auto raw =
+      open(this->server_.url(this->name_)).store({.prefix = "ACME_"})->find_all("owner", 10);
   ASSERT_EQ(raw.entries.size(), 1U);
   EXPECT_THAT(raw.entries[0].payload.value_or(""), ::testing::StartsWith("ENC(main:"));
 }

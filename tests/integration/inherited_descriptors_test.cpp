@@ -2,9 +2,9 @@
 
 #include <holdfast/redis.hpp>
 
-#include "sql/mysql_connection.hpp"
-#include "sql/postgres_connection.hpp"
-#include "sql/sqlite_connection.hpp"
+#include "sql/mysql/connection.hpp"
+#include "sql/postgres/connection.hpp"
+#include "sql/sqlite/connection.hpp"
 #include "support/certificate.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
@@ -34,14 +34,16 @@ std::set<std::string> inherited() {
   struct closer {
     void operator()(std::FILE* pipe) const noexcept { ::pclose(pipe); }
   };
-  const std::unique_ptr<std::FILE, closer> output(::popen("for each in /proc/self/fd/*; do readlink $each; done", "r"));
+  const std::unique_ptr<std::FILE, closer> output(
+      ::popen("for each in /proc/self/fd/*; do readlink $each; done", "r"));
   if (!output) throw std::runtime_error("cannot start a shell");
   std::set<std::string> found;
   std::array<char, 4096> line{};
   while (std::fgets(line.data(), line.size(), output.get()) != nullptr) {
     std::string target(line.data());
     if (target.ends_with('\n')) target.pop_back();
-    if (!target.starts_with("pipe:") && !target.starts_with("/proc/")) found.insert(target);  // the shell's own
+    if (!target.starts_with("pipe:") && !target.starts_with("/proc/"))
+      found.insert(target);  // the shell's own
   }
   return found;
 }
@@ -62,45 +64,47 @@ class InheritedDescriptors : public testing::Test {
 TEST_F(InheritedDescriptors, AnOrdinaryOneIsFound) {
   const temporary_directory directory;
   const auto path = (directory.path() / "plain").string();
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"), &std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"),
+                                                             &std::fclose);
   EXPECT_THAT(added(), Contains(path));
 }
 
 TEST_F(InheritedDescriptors, NoneOfMariadb) {
   const auto& server = shared_server<mariadb_server>();
-  sql::mysql_options options;
+  detail::sql::mysql_options options;
   options.port = server.port();
   options.user = "holdfast";
   options.password = "secret";
   options.database = "holdfast";
-  const auto connection = sql::connect_mysql(options);
+  const auto connection = detail::sql::connect_mysql(options);
   EXPECT_THAT(added(), IsEmpty());
 }
 
 TEST_F(InheritedDescriptors, NoneOfMariadbWithTls) {
   const certificate own("mysql");
-  const mariadb_server server({.settings = {"ssl-cert=" + own.file(), "ssl-key=" + own.key()}, .durable = false});
+  const mariadb_server server(
+      {.settings = {"ssl-cert=" + own.file(), "ssl-key=" + own.key()}, .durable = false});
   before_ = inherited();
-  sql::mysql_options options;
+  detail::sql::mysql_options options;
   options.port = server.port();
   options.user = "holdfast";
   options.password = "secret";
   options.database = "holdfast";
   options.tls = true;
   options.tls_ca = own.file();
-  const auto connection = sql::connect_mysql(options);
+  const auto connection = detail::sql::connect_mysql(options);
   EXPECT_THAT(added(), IsEmpty()) << "neither the connection nor the copy that the watchdog has";
 }
 
 TEST_F(InheritedDescriptors, NoneOfPostgres) {
   const auto& server = shared_server<postgres_server>();
-  const auto connection = sql::connect_postgres({.connection_string = server.url()});
+  const auto connection = detail::sql::connect_postgres({.connection_string = server.url()});
   EXPECT_THAT(added(), IsEmpty());
 }
 
 TEST_F(InheritedDescriptors, NoneOfSqlite) {
   const temporary_directory directory;
-  const auto connection = sql::connect_sqlite({.file = directory.path() / "a.db"});
+  const auto connection = detail::sql::connect_sqlite({.file = directory.path() / "a.db"});
   connection->run("CREATE TABLE t (a INTEGER)");
   connection->begin();
   connection->run("INSERT INTO t VALUES (1)");

@@ -53,13 +53,15 @@ TEST(Ledger, LeavesOutATornRecordAndOnlyThat) {
   EXPECT_EQ(book.read(), (std::vector<entry>{{1, 1, 1}, {3, 3, 3}}));
 }
 
-// A "database" that is another ledger: it stores a number, then acknowledges it. Or, for a test that must go red, the other way round.
+// A "database" that is another ledger: it stores a number, then acknowledges it. Or, for a test
+// that must go red, the other way round.
 HOLDFAST_WORKER(storer) {
   ledger<entry> database(arguments.at(0));
   ledger<entry> acknowledged(arguments.at(1));
   const bool honest = arguments.at(2) == "honest";
   worker_is_alive();
-  for (entry next{std::stoll(arguments.at(3)), std::stoll(arguments.at(4)), 0}; !worker_should_stop(); ++next.number) {
+  for (entry next{std::stoll(arguments.at(3)), std::stoll(arguments.at(4)), 0};
+       !worker_should_stop(); ++next.number) {
     if (honest) database.add(next);
     acknowledged.add(next);
     std::this_thread::sleep_for(20us);
@@ -75,7 +77,8 @@ std::size_t lost(const std::string& how, kill_report& report) {
   const auto acknowledged = place.path() / "acknowledged";
   kill_harness harness({.workers = 2, .kills = 40, .longest = 5ms, .log = place.path() / "log"});
   report = harness.run("storer", [&](std::size_t worker, std::size_t generation) {
-    return std::vector<std::string>{database, acknowledged, how, std::to_string(worker), std::to_string(generation)};
+    return std::vector<std::string>{database, acknowledged, how, std::to_string(worker),
+                                    std::to_string(generation)};
   });
   const auto stored = ledger<entry>(database).read();
   const std::set<entry> there(stored.begin(), stored.end());
@@ -105,9 +108,11 @@ HOLDFAST_WORKER(failing) {
 }
 
 TEST(KillHarness, ReportsAWorkerThatFails) {
-  const auto report = kill_harness({.shortest = 20s, .longest = 20s}).run("failing", std::vector<std::string>{});
+  const auto report =
+      kill_harness({.shortest = 20s, .longest = 20s}).run("failing", std::vector<std::string>{});
   ASSERT_EQ(report.failures.size(), 1U);
-  EXPECT_NE(report.failures.front().find("exit code 7"), std::string::npos) << report.failures.front();
+  EXPECT_NE(report.failures.front().find("exit code 7"), std::string::npos)
+      << report.failures.front();
 }
 
 TEST(KillHarness, ReportsAWorkerThatDoesNotExist) {

@@ -1,5 +1,8 @@
+// Servers that hang, connections that are killed or cut: every call ends in time and tells whether
+// it may have taken effect.
+
 #include "integration/mysql_fixture.hpp"
-#include "sql/mysql_connection.hpp"
+#include "sql/mysql/connection.hpp"
 #include "support/certificate.hpp"
 #include "support/cutting_proxy.hpp"
 #include "support/eventually.hpp"
@@ -11,7 +14,6 @@
 #include <stdexcept>
 #include <utility>
 
-/// Servers that hang, connections that are killed or cut: every call ends in time, and says whether it may have happened.
 namespace holdfast::test {
 namespace {
 
@@ -20,11 +22,12 @@ void expect_in_time(std::chrono::milliseconds took, std::chrono::milliseconds li
   EXPECT_LT(took, limit + 4s) << "the defaults are longer";
 }
 
-/// A server of its own, which can be frozen; encrypted or not.
+/// Each test has its own server, which it can pause. The parameter is whether TLS is used.
 class MysqlHang : public testing::TestWithParam<bool> {
  protected:
   MysqlHang()
-      : server_({.settings = {"ssl-cert=" + certificate_.file(), "ssl-key=" + certificate_.key()}, .durable = false}),
+      : server_({.settings = {"ssl-cert=" + certificate_.file(), "ssl-key=" + certificate_.key()},
+                 .durable = false}),
         options_(options_for(server_.port(), "holdfast")) {
     options_.tls = GetParam();
     options_.tls_ca = certificate_.file();
@@ -37,7 +40,8 @@ class MysqlHang : public testing::TestWithParam<bool> {
   mysql_options options_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Wires, MysqlHang, testing::Bool(), [](const auto& which) { return which.param ? "Tls" : "Plain"; });
+INSTANTIATE_TEST_SUITE_P(Wires, MysqlHang, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Tls" : "Plain"; });
 
 TEST_P(MysqlHang, ConnectingToAFrozenServerEndsInTime) {
   server_.pause();
@@ -52,52 +56,61 @@ TEST_P(MysqlHang, ConnectingToAFrozenServerEndsInTime) {
 
 TEST_P(MysqlHang, AStatementOnAFrozenServerEndsInTime) {
   struct {
-    const char* what;
+    const char* name;
     std::function<void(connection&)> prepare;
     std::function<void(connection&)> call;
     bool in_doubt;
   } const cases[]{
-      {"write", [&](auto& c) { c.execute(insert_, {}); }, [&](auto& c) { c.execute(insert_, {}); }, true},
+      {"write", [&](auto& c) { c.execute(insert_, {}); }, [&](auto& c) { c.execute(insert_, {}); },
+       true},
       {"not yet prepared", [](auto&) {}, [&](auto& c) { c.execute(insert_, {}); }, false},
-      {"read", [](auto& c) { number(c, "SELECT 1"); }, [](auto& c) { number(c, "SELECT 1"); }, false},
+      {"read", [](auto& c) { number(c, "SELECT 1"); }, [](auto& c) { number(c, "SELECT 1"); },
+       false},
       {"text", [](auto&) {}, [](auto& c) { c.run("INSERT INTO t VALUES (2)"); }, true},
-      {"write in a transaction", [&](auto& c) { c.execute(insert_, {}), c.begin(); }, [&](auto& c) { c.execute(insert_, {}); }, false},
-      {"commit", [&](auto& c) { c.begin(), c.execute(insert_, {}); }, [](auto& c) { c.commit(); }, true},
-      {"five megabytes", [](auto& c) { c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}}, values({std::string_view("")})); },
+      {"write in a transaction", [&](auto& c) { c.execute(insert_, {}), c.begin(); },
+       [&](auto& c) { c.execute(insert_, {}); }, false},
+      {"commit", [&](auto& c) { c.begin(), c.execute(insert_, {}); }, [](auto& c) { c.commit(); },
+       true},
+      {"five megabytes",
+       [](auto& c) {
+         c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}},
+                   values({std::string_view("")}));
+       },
        [](auto& c) {
          const std::string large(5'000'000, 'x');
-         c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}}, values({std::string_view(large)}));
+         c.execute({.text = "DO LENGTH(?)", .parameters = {type::text}},
+                   values({std::string_view(large)}));
        },
        false},
   };
-  for (const auto& one : cases) {
-    SCOPED_TRACE(one.what);
+  for (const auto& test : cases) {
+    SCOPED_TRACE(test.name);
     auto c = connect_mysql(options_);
-    one.prepare(*c);
+    test.prepare(*c);
     c->limit(300ms);
     server_.pause();
     auto begin = steady::now();
-    const auto e = failure([&] { one.call(*c); });
+    const auto e = failure([&] { test.call(*c); });
     expect_in_time(since(begin), 300ms);
     EXPECT_EQ(e.code(), errc::timeout) << e.what();
     EXPECT_TRUE(e.transient());
-    EXPECT_EQ(e.in_doubt(), one.in_doubt);
+    EXPECT_EQ(e.in_doubt(), test.in_doubt);
     EXPECT_TRUE(c->broken());
     begin = steady::now();
     EXPECT_FALSE(failure([&] { c->run("DO 1"); }).in_doubt());
     c->rollback();
     c.reset();
-    EXPECT_LT(since(begin), 4s);  // no farewell to a server that hangs
+    EXPECT_LT(since(begin), 4s);  // closing does not wait for a server that hangs
     server_.resume();
   }
 }
 
-TEST_P(MysqlHang, AKilledServerIsALossAndNoSignal) {
+TEST_P(MysqlHang, AKilledServerIsALostConnectionWithoutASignal) {
   static std::atomic<int> pipes = 0;
-  struct sigaction before{};
+  struct sigaction previous{};
   struct sigaction counting{};
   counting.sa_handler = [](int) { ++pipes; };
-  sigaction(SIGPIPE, &counting, &before);
+  sigaction(SIGPIPE, &counting, &previous);
   {
     std::vector<std::unique_ptr<connection>> idle;
     for (int i = 0; i < 5; ++i) idle.push_back(connect_mysql(options_));
@@ -120,49 +133,55 @@ TEST_P(MysqlHang, AKilledServerIsALossAndNoSignal) {
       EXPECT_TRUE(failure([&] { c->run("DO 1"); }).transient());
     }
   }
-  struct sigaction after{};
-  sigaction(SIGPIPE, &before, &after);
-  EXPECT_EQ(after.sa_handler, counting.sa_handler);  // nobody took the application's handler away
+  struct sigaction current{};
+  sigaction(SIGPIPE, &previous, &current);
+  EXPECT_EQ(current.sa_handler, counting.sa_handler);  // the library has not replaced it
   EXPECT_EQ(pipes, 0);
 }
 
-TEST_P(MysqlHang, ThreadsDoNotStay) {
+TEST_P(MysqlHang, ThreadsEndWithTheirConnection) {
   const auto threads = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                         std::filesystem::directory_iterator());
   };
   (void)connect_mysql(options_);
-  // A thread that was joined is listed for a moment longer.
+  // A joined thread stays in the list for a moment.
   auto before = threads();
   EXPECT_TRUE(eventually([&] {
-    const auto seen = std::exchange(before, threads());
+    const auto last = std::exchange(before, threads());
     std::this_thread::sleep_for(50ms);
-    return seen == before;
+    return last == before;
   }));
   for (int i = 0; i < 10; ++i) {
     std::jthread([&] { EXPECT_EQ(number(*connect_mysql(options_), "SELECT 1"), 1); }).join();
   }
   EXPECT_TRUE(eventually([&] { return threads() == before; })) << threads() << ", not " << before;
-  const auto one = connect_mysql(options_);
-  EXPECT_TRUE(eventually([&] { return threads() == before + (GetParam() ? 1 : 0); })) << threads() << ", before " << before;
+  const auto c = connect_mysql(options_);
+  EXPECT_TRUE(eventually([&] { return threads() == before + (GetParam() ? 1 : 0); }))
+      << threads() << ", before " << before;
 }
 
 TEST(MysqlTls, IsVerifiedOrRefused) {
-  const certificate mine("mysql");
+  const certificate own("mysql");
   const certificate other("mysql");
-  mariadb_server encrypted({.settings = {"ssl-cert=" + mine.file(), "ssl-key=" + mine.key()}, .durable = false});
+  mariadb_server encrypted(
+      {.settings = {"ssl-cert=" + own.file(), "ssl-key=" + own.key()}, .durable = false});
   auto options = options_for(encrypted.port(), "holdfast");
   options.tls = true;
-  EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).backend_code(), "2026");  // signed by nobody we know
+  // Signed by an unknown authority.
+  EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).backend_code(), "2026");
   options.tls_ca = other.file();
   EXPECT_FALSE(failure([&] { (void)connect_mysql(options); }).transient());
-  options.tls_ca = mine.file();
+  options.tls_ca = own.file();
   const auto cipher = [&] {
     const auto c = connect_mysql(options);
-    return std::get<std::string>(
-        c->execute({.text = "SHOW SESSION STATUS LIKE 'Ssl_cipher'", .results = {type::text, type::text}}, {}).rows.at(0, 1));
+    return std::get<std::string>(c->execute({.text = "SHOW SESSION STATUS LIKE 'Ssl_cipher'",
+                                             .results = {type::text, type::text}},
+                                            {})
+                                     .rows.at(0, 1));
   };
   EXPECT_NE(cipher(), "");
-  options.host = "localhost";  // the certificate says 127.0.0.1
+  options.host = "localhost";  // the certificate is for 127.0.0.1
   EXPECT_EQ(failure([&] { (void)connect_mysql(options); }).backend_code(), "2026");
   options.host = "127.0.0.1";
   options.tls_verify = false;
@@ -170,10 +189,11 @@ TEST(MysqlTls, IsVerifiedOrRefused) {
   EXPECT_NE(cipher(), "");
   auto plain = options_for(shared_server<mariadb_server>().port(), "holdfast");
   plain.tls = true;
-  EXPECT_EQ(failure([&] { (void)connect_mysql(plain); }).backend_code(), "2026");  // a server without TLS
+  // A server without TLS.
+  EXPECT_EQ(failure([&] { (void)connect_mysql(plain); }).backend_code(), "2026");
 }
 
-TEST_F(MysqlConnection, KilledWhileIdleIsNoDoubt) {
+TEST_F(MysqlConnection, KilledWhileIdleIsNotInDoubt) {
   const auto c = connect();
   c->run("CREATE TABLE t (i BIGINT)");
   const statement insert{.text = "INSERT INTO t VALUES (1)"};
@@ -188,7 +208,7 @@ TEST_F(MysqlConnection, KilledWhileIdleIsNoDoubt) {
   EXPECT_EQ(number(*connect(), "SELECT COUNT(*) FROM t"), 1);
 }
 
-TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyWhenItWrites) {
+TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyIfItWrites) {
   connect()->run("CREATE TABLE t (i BIGINT) ENGINE=InnoDB");
   for (const bool writes : {true, false}) {
     for (const bool transaction : {true, false}) {
@@ -207,14 +227,16 @@ TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyWhenItWrites) {
   }
 }
 
-// ---- through a network that misbehaves
+// ---- network failures
 
 class MysqlCut : public MysqlConnection {
  protected:
   MysqlCut() { connect()->run("CREATE TABLE t (i BIGINT PRIMARY KEY, p LONGTEXT) ENGINE=InnoDB"); }
 
-  [[nodiscard]] std::unique_ptr<connection> connect_through() const { return connect_mysql(options_for(proxy_.port(), database_)); }
-  /// Prepared before the network breaks, so that it is the execution that meets it.
+  [[nodiscard]] std::unique_ptr<connection> connect_through() const {
+    return connect_mysql(options_for(proxy_.port(), database_));
+  }
+  /// Has prepared the insert, so that a broken network hits its execution.
   std::unique_ptr<connection> ready() {
     auto c = connect_through();
     insert(*c, 0, "");
@@ -222,7 +244,8 @@ class MysqlCut : public MysqlConnection {
     return c;
   }
   static void insert(connection& c, std::int64_t i, std::string_view payload) {
-    c.execute({.text = "INSERT INTO t VALUES (?,?)", .parameters = {type::integer, type::text}}, values({i, payload}));
+    c.execute({.text = "INSERT INTO t VALUES (?,?)", .parameters = {type::integer, type::text}},
+              values({i, payload}));
   }
   [[nodiscard]] std::int64_t count() const { return number(*connect(), "SELECT COUNT(*) FROM t"); }
   static void expect_lost(const error& e, bool in_doubt) {
@@ -236,8 +259,8 @@ class MysqlCut : public MysqlConnection {
 
 TEST_F(MysqlCut, WhileConnecting) {
   for (const std::uint64_t bytes : {0U, 20U, 90U, 120U}) {
-    for (const auto how : {ending::reset, ending::finish}) {
-      proxy_.cut_after(flow::to_client, bytes, how);
+    for (const auto end : {ending::reset, ending::finish}) {
+      proxy_.cut_after(flow::to_client, bytes, end);
       expect_lost(failure([&] { (void)connect_through(); }), false);
     }
   }
@@ -247,18 +270,19 @@ TEST_F(MysqlCut, InTheMiddleOfARequest) {
   const auto c = ready();
   const std::string large(5'000'000, 'x');
   proxy_.cut_after(flow::to_server, 1'000'000);
-  expect_lost(failure([&] { insert(*c, 1, large); }), true);  // how far it came is not ours to know
+  expect_lost(failure([&] { insert(*c, 1, large); }),
+              true);  // the driver cannot know how much arrived
   EXPECT_TRUE(c->broken());
   EXPECT_EQ(count(), 0);
 }
 
 TEST_F(MysqlCut, BeforeTheAnswer) {
-  for (const auto how : {ending::reset, ending::finish}) {
+  for (const auto end : {ending::reset, ending::finish}) {
     const auto c = ready();
-    proxy_.cut_after(flow::to_client, 3, how);
+    proxy_.cut_after(flow::to_client, 3, end);
     expect_lost(failure([&] { insert(*c, 1, "x"); }), true);
     EXPECT_TRUE(c->broken());
-    EXPECT_EQ(count(), 1);  // it did happen
+    EXPECT_EQ(count(), 1);  // the server ran it
   }
 }
 
@@ -298,7 +322,8 @@ TEST_F(MysqlCut, InATransaction) {
 }
 
 TEST_F(MysqlCut, InTheMiddleOfABatch) {
-  const sql::batch_statement many{.text = "INSERT INTO t VALUES", .row = "(?,?)", .columns = {type::integer, type::text}};
+  const sql::batch_statement many{
+      .text = "INSERT INTO t VALUES", .row = "(?,?)", .columns = {type::integer, type::text}};
   std::vector<std::vector<parameter>> columns(2);
   const std::string payload(1'000, 'x');
   for (std::int64_t i = 0; i < 1'000; ++i) {
@@ -340,7 +365,7 @@ TEST_F(MysqlCut, ABlackHoleEndsInTime) {
   expect_in_time(since(begin), 300ms);
 }
 
-TEST_F(MysqlCut, ASlowNetworkIsNoFailure) {
+TEST_F(MysqlCut, ASlowNetworkIsNotAFailure) {
   proxy_.delay(flow::to_client, 50ms);
   const auto c = connect_through();
   insert(*c, 1, "x");

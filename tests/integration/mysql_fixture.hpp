@@ -1,11 +1,11 @@
 #pragma once
 
 /// \file
-/// What the tests of the MySQL driver share.
+/// Helpers for the tests of the MySQL driver.
 
 #include <holdfast/error.hpp>
 
-#include "sql/mysql_connection.hpp"
+#include "sql/mysql/connection.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/shared_server.hpp"
 
@@ -26,9 +26,9 @@ namespace holdfast::test {
 
 using namespace std::chrono_literals;
 using namespace std::string_literals;
-using sql::connect_mysql;
+using detail::sql::connect_mysql;
+using detail::sql::mysql_options;
 using sql::connection;
-using sql::mysql_options;
 using sql::parameter;
 using sql::statement;
 using sql::type;
@@ -39,16 +39,16 @@ using testing::Not;
 using steady = std::chrono::steady_clock;
 
 inline mysql_options options_for(std::uint16_t port, const std::string& database) {
-  mysql_options made;
-  made.host = "127.0.0.1";
-  made.port = port;
-  made.user = "holdfast";
-  made.password = "secret";
-  made.database = database;
-  return made;
+  mysql_options options;
+  options.host = "127.0.0.1";
+  options.port = port;
+  options.user = "holdfast";
+  options.password = "secret";
+  options.database = database;
+  return options;
 }
 
-/// What the call throws. None of our messages ever has the password in it.
+/// Returns what the call throws. No message may contain the password.
 template <class Call>
 error failure(Call call) {
   try {
@@ -70,31 +70,35 @@ inline void expect_kind(const error& e, errc code, bool transient, const std::st
 
 inline std::vector<parameter> values(std::initializer_list<parameter> list) { return list; }
 
-inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 inline std::int64_t number(connection& c, const std::string& query) {
-  return std::get<std::int64_t>(c.execute({.text = query, .results = {type::integer}}, {}).rows.at(0, 0));
+  return std::get<std::int64_t>(
+      c.execute({.text = query, .results = {type::integer}}, {}).rows.at(0, 0));
 }
 
 inline std::chrono::milliseconds since(steady::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(steady::now() - begin);
 }
 
-/// A database of its own on the shared server.
+/// Each test has its own database on the shared server.
 class MysqlConnection : public testing::Test {
  protected:
-  MysqlConnection() : server_(shared_server<mariadb_server>()), database_(server_.create_database("mysql")) {}
+  MysqlConnection()
+      : server_(shared_server<mariadb_server>()), database_(server_.create_database("mysql")) {}
   ~MysqlConnection() override { server_.drop_database(database_); }
 
   [[nodiscard]] mysql_options options() const { return options_for(server_.port(), database_); }
   [[nodiscard]] std::unique_ptr<connection> connect() const { return connect_mysql(options()); }
   void administer(const std::string& sql) const { server_.run(sql, database_); }
-  /// KILL from another connection, a moment later.
-  [[nodiscard]] std::jthread kill_soon(connection& c, const std::string& what = "") const {
+  /// Kills the connection, or with `target` QUERY its statement, from another one after 300 ms.
+  [[nodiscard]] std::jthread kill_soon(connection& c, const std::string& target = "") const {
     const auto id = std::to_string(number(c, "SELECT CONNECTION_ID()"));
-    return std::jthread([this, id, what] {
+    return std::jthread([this, id, target] {
       std::this_thread::sleep_for(300ms);
-      administer("KILL " + what + " " + id);
+      administer("KILL " + target + " " + id);
     });
   }
 

@@ -1,9 +1,10 @@
-// What a server that is not a MySQL server, or poses as one, can do to a client: nothing that it must not.
+// What a server that is not a MySQL server, or poses as one, can do to a client: nothing that it
+// must not.
 
 #include <holdfast/database.hpp>
 
 #include "integration/mysql_wire.hpp"
-#include "sql/mysql_connection.hpp"
+#include "sql/mysql/connection.hpp"
 #include "support/certificate.hpp"
 #include "support/failure_of.hpp"
 #include "support/recording_server.hpp"
@@ -33,8 +34,9 @@ const std::string secret = "correct-horse-battery";
 const std::string another_machine = "127.1";
 const std::string this_machine = "127.0.0.1";
 
-sql::mysql_options options_for(const recording_server& server, const std::string& host = this_machine) {
-  sql::mysql_options made;
+detail::sql::mysql_options options_for(const recording_server& server,
+                                       const std::string& host = this_machine) {
+  detail::sql::mysql_options made;
   made.host = host;
   made.port = server.port();
   made.user = "app";
@@ -43,9 +45,12 @@ sql::mysql_options options_for(const recording_server& server, const std::string
   return made;
 }
 
-error failure_at(const recording_server& server, const std::string& host, const std::string& parameters) {
-  const auto url = "mysql://app:" + secret + "@" + host + ":" + std::to_string(server.port()) + "/app" + parameters;
-  return failure_of([&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
+error failure_at(const recording_server& server, const std::string& host,
+                 const std::string& parameters) {
+  const auto url = "mysql://app:" + secret + "@" + host + ":" + std::to_string(server.port()) +
+                   "/app" + parameters;
+  return failure_of(
+      [&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
 }
 
 // ---- the password
@@ -66,7 +71,9 @@ class tls_session {
     SSL_accept(session_.get());
   }
 
-  void send(const std::string& bytes) { (void)SSL_write(session_.get(), bytes.data(), static_cast<int>(bytes.size())); }
+  void send(const std::string& bytes) {
+    (void)SSL_write(session_.get(), bytes.data(), static_cast<int>(bytes.size()));
+  }
   std::string receive(std::size_t count) {
     std::string bytes(count, '\0');
     std::size_t have = 0;
@@ -82,13 +89,15 @@ class tls_session {
 
  private:
   recording_server::client& client_;
-  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{SSL_CTX_new(TLS_server_method()), &SSL_CTX_free};
+  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_{SSL_CTX_new(TLS_server_method()),
+                                                             &SSL_CTX_free};
   std::unique_ptr<SSL, decltype(&SSL_free)> session_{nullptr, &SSL_free};
 };
 
 /// Counts the packets that a client sends after it was asked for another login method.
 template <class Session>
-void switch_login(Session& session, std::uint8_t sequence, const std::string& plugin, std::atomic<int>& answers) {
+void switch_login(Session& session, std::uint8_t sequence, const std::string& plugin,
+                  std::atomic<int>& answers) {
   if (read_packet(session).empty()) return;
   session.send(packet(sequence, switch_to(plugin)));
   if (read_packet(session).empty()) return;
@@ -120,7 +129,8 @@ class MysqlSha2 : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(MysqlSha2, AnUnverifiedServerOnAnotherMachineGetsNoAnswer) {
-  for (const auto& [server, parameters] : {std::pair{&plain_, "?tls=0"}, {&encrypted_, ""}, {&encrypted_, "?tls=1&tls_verify=0"}}) {
+  for (const auto& [server, parameters] :
+       {std::pair{&plain_, "?tls=0"}, {&encrypted_, ""}, {&encrypted_, "?tls=1&tls_verify=0"}}) {
     const auto e = failure_at(*server, another_machine, parameters);
     EXPECT_EQ(answers_, 0) << parameters;
     EXPECT_THAT(server->received(), Not(HasSubstr(secret))) << parameters;
@@ -128,7 +138,8 @@ TEST_P(MysqlSha2, AnUnverifiedServerOnAnotherMachineGetsNoAnswer) {
     EXPECT_FALSE(e.transient());
     EXPECT_THAT(e.what(), HasSubstr("verified TLS"));
     EXPECT_THAT(e.what(), HasSubstr("allow_cleartext_password=1"));
-    EXPECT_THAT(e.what(), HasSubstr("caching_sha2_password")) << "which is what most accounts of MySQL 8 have";
+    EXPECT_THAT(e.what(), HasSubstr("caching_sha2_password"))
+        << "which is what most accounts of MySQL 8 have";
     EXPECT_THAT(e.what(), Not(HasSubstr("'app'"))) << "libmariadb names something else";
   }
 }
@@ -145,7 +156,8 @@ TEST_P(MysqlSha2, OnThisMachineItIsUsed) {
   EXPECT_THAT(plain_.received(), Not(HasSubstr(secret))) << "it is asked for a key first";
 }
 
-INSTANTIATE_TEST_SUITE_P(Plugins, MysqlSha2, testing::Values("sha256_password", "caching_sha2_password"),
+INSTANTIATE_TEST_SUITE_P(Plugins, MysqlSha2,
+                         testing::Values("sha256_password", "caching_sha2_password"),
                          [](const auto& of) { return of.param; });
 
 TEST(MysqlLogin, TheMethodOfTheAccountCountsAndNotTheUsualOneOfTheServer) {
@@ -164,7 +176,9 @@ TEST(MysqlLogin, TheMethodOfTheAccountCountsAndNotTheUsualOneOfTheServer) {
 // ---- the first packet
 
 void expect_not_a_server(recording_server& server) {
-  for (const auto& [host, parameters] : {std::pair{another_machine, ""}, {another_machine, "?tls=1&tls_verify=0"}, {this_machine, ""}}) {
+  for (const auto& [host, parameters] : {std::pair{another_machine, ""},
+                                         {another_machine, "?tls=1&tls_verify=0"},
+                                         {this_machine, ""}}) {
     const auto e = failure_at(server, host, parameters);
     EXPECT_EQ(e.code(), errc::unavailable) << e.what();
     EXPECT_FALSE(e.transient()) << e.what();
@@ -199,7 +213,8 @@ TEST(MysqlFirstPacket, AProgressReportBeforeAResetIsNotReadEither) {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     (void)::setsockopt(client.socket(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   });
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(failure_at(server, this_machine, "").code(), errc::unavailable);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(failure_at(server, this_machine, "").code(), errc::unavailable);
 }
 
 TEST(MysqlFirstPacket, WhatFollowsItDoesNotCount) {
@@ -214,7 +229,9 @@ TEST(MysqlFirstPacket, WhatFollowsItDoesNotCount) {
 }
 
 TEST(MysqlFirstPacket, AnErrorIsExplained) {
-  recording_server server([](recording_server::client& client) { client.send(packet(0, "\xff\x10\x04Too many connections"s)); });
+  recording_server server([](recording_server::client& client) {
+    client.send(packet(0, "\xff\x10\x04Too many connections"s));
+  });
   const auto e = failure_at(server, this_machine, "");
   EXPECT_THAT(e.what(), HasSubstr("1040"));
   EXPECT_TRUE(e.transient());
@@ -225,7 +242,8 @@ TEST(MysqlFirstPacket, AnErrorIsExplained) {
 constexpr std::size_t mebibyte = std::size_t{1} << 20U;
 
 /// Sends the same bytes until the client hangs up.
-void flood(recording_server::client& client, const std::string& bytes, std::atomic<std::size_t>& sent) {
+void flood(recording_server::client& client, const std::string& bytes,
+           std::atomic<std::size_t>& sent) {
   std::string many;
   while (many.size() < mebibyte) many += bytes;
   while (client.send(many)) sent += many.size();
@@ -238,8 +256,11 @@ void log_in(recording_server::client& client) {
 }
 
 struct flooding_server {
-  explicit flooding_server(std::function<void(recording_server::client&, std::atomic<std::size_t>&)> script)
-      : server([this, script = std::move(script)](recording_server::client& client) { script(client, sent); }) {}
+  explicit flooding_server(
+      std::function<void(recording_server::client&, std::atomic<std::size_t>&)> script)
+      : server([this, script = std::move(script)](recording_server::client& client) {
+          script(client, sent);
+        }) {}
 
   std::atomic<std::size_t> sent = 0;
   recording_server server;
@@ -257,7 +278,9 @@ TEST(MysqlFlood, OfOnePacketIsCutOff) {
     (void)read_packet(client);
     flood(client, "\xff\xff\xff\1"s + std::string(0xff'ffff, 'x'), sent);
   });
-  expect_too_large(failure_of([&] { (void)sql::connect_mysql(options_for(flooding.server)); }), flooding);
+  expect_too_large(
+      failure_of([&] { (void)detail::sql::connect_mysql(options_for(flooding.server)); }),
+      flooding);
 }
 
 TEST(MysqlFlood, OfColumnsIsCutOff) {
@@ -267,7 +290,9 @@ TEST(MysqlFlood, OfColumnsIsCutOff) {
     client.send(packet(1, "\1"));
     flood(client, packet(2, column), sent);
   });
-  expect_too_large(failure_of([&] { (void)sql::connect_mysql(options_for(flooding.server)); }), flooding);
+  expect_too_large(
+      failure_of([&] { (void)detail::sql::connect_mysql(options_for(flooding.server)); }),
+      flooding);
 }
 
 /// Rows that are thrown away need no memory, but they end at the limit.
@@ -281,7 +306,7 @@ TEST(MysqlFlood, OfRowsThatNobodyReadsEndsInTime) {
   auto options = options_for(flooding.server);
   options.connect_timeout = 500ms;
   const auto begin = std::chrono::steady_clock::now();
-  const auto e = failure_of([&] { (void)sql::connect_mysql(options); });
+  const auto e = failure_of([&] { (void)detail::sql::connect_mysql(options); });
   EXPECT_EQ(e.code(), errc::timeout) << e.what();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
 }
@@ -292,15 +317,18 @@ TEST(MysqlFlood, OfRowsIsCutOff) {
     (void)read_packet(client);  // the settings
     client.send(packet(1, fine));
     (void)read_packet(client);  // a statement with one column and no parameter
-    client.send(packet(1, "\0\1\0\0\0\1\0\0\0\0\0\0"s) + packet(2, column) + packet(3, end_of_rows));
+    client.send(packet(1, "\0\1\0\0\0\1\0\0\0\0\0\0"s) + packet(2, column) +
+                packet(3, end_of_rows));
     (void)read_packet(client);
     client.send(packet(1, "\1") + packet(2, column) + packet(3, end_of_rows));
     flood(client, packet(4, "\0\0\1x"s), sent);
   });
   auto options = options_for(flooding.server);
   options.statement_timeout = 60s;
-  const auto connection = sql::connect_mysql(options);
-  const auto e = failure_of([&] { (void)connection->execute({.text = "SELECT a FROM t", .results = {sql::type::text}}, {}); });
+  const auto connection = detail::sql::connect_mysql(options);
+  const auto e = failure_of([&] {
+    (void)connection->execute({.text = "SELECT a FROM t", .results = {sql::type::text}}, {});
+  });
   expect_too_large(e, flooding);
   EXPECT_FALSE(e.in_doubt()) << "it only reads";
   EXPECT_TRUE(connection->broken());

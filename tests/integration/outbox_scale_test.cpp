@@ -1,5 +1,6 @@
-// Order under many workers, one hot key, and a full outbox. HOLDFAST_OUTBOX_SCALE=100 is the full size (1,000 keys of 100 events, 200,000
-// events of one key, a million pending); the default is a tenth or less of it.
+// Order under many workers, one hot key, and a full outbox. HOLDFAST_OUTBOX_SCALE=100 is the full
+// size (1,000 keys of 100 events, 200,000 events of one key, a million pending); the default is a
+// tenth or less of it.
 
 #include <holdfast/database.hpp>
 #include <holdfast/outbox.hpp>
@@ -41,7 +42,10 @@ TEST(OutboxScale, FirstDeliveriesAreInOrderWithManyWorkers) {
   for (int n = 0; n < each; ++n) {
     std::vector<event> part;
     for (int k = 0; k < keys; ++k)
-      part.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(n), .id = new_event_id()});
+      part.push_back({.type = "t",
+                      .key = "k" + std::to_string(k),
+                      .payload = std::to_string(n),
+                      .id = new_event_id()});
     for (const auto& one : box.publish_all(part)) ASSERT_TRUE(one.safe());
   }
   std::mutex mutex;
@@ -56,7 +60,7 @@ TEST(OutboxScale, FirstDeliveriesAreInOrderWithManyWorkers) {
         while (true) {
           auto got = box.claim({.most = 40, .run = 4, .lease = 30s});
           if (got.events.empty()) {
-            if (box.stats().events == 0) return;
+            if (box.admin().stats().events == 0) return;
             std::this_thread::sleep_for(2ms);
             continue;
           }
@@ -69,11 +73,13 @@ TEST(OutboxScale, FirstDeliveriesAreInOrderWithManyWorkers) {
               const std::scoped_lock lock(mutex);
               auto& expected = next[one.event.key];
               const auto number = std::stoi(one.event.payload);
-              if (number > expected) wrong = one.event.key + ": " + one.event.payload + " before " + std::to_string(expected);
+              if (number > expected)
+                wrong = one.event.key + ": " + one.event.payload + " before " +
+                        std::to_string(expected);
               if (number == expected) ++expected;
             }
             if (random() % 20 == 0) {
-              outcome.what = settlement::kind::retry;
+              outcome.action = settlement::kind::retry;
               outcome.delay = std::chrono::milliseconds(random() % 20);
               outcome.error = "at random";
               failed = one.event.key;
@@ -90,7 +96,7 @@ TEST(OutboxScale, FirstDeliveriesAreInOrderWithManyWorkers) {
   EXPECT_GT(failures, 100);
   EXPECT_EQ(next.size(), static_cast<std::size_t>(keys));
   for (const auto& [key, count] : next) ASSERT_EQ(count, each) << key;
-  EXPECT_TRUE(box.check().well());
+  EXPECT_TRUE(box.admin().check().well());
 }
 
 TEST(OutboxScale, OneHotKeyInRuns) {
@@ -100,7 +106,8 @@ TEST(OutboxScale, OneHotKeyInRuns) {
   for (int from = 0; from < count; from += 1000) {
     std::vector<event> part;
     for (int n = from; n < from + 1000; ++n)
-      part.push_back({.type = "t", .key = "hot", .payload = std::to_string(n), .id = new_event_id()});
+      part.push_back(
+          {.type = "t", .key = "hot", .payload = std::to_string(n), .id = new_event_id()});
     for (const auto& one : box.publish_all(part)) ASSERT_TRUE(one.safe());
   }
   const auto begin = steady::now();
@@ -116,8 +123,9 @@ TEST(OutboxScale, OneHotKeyInRuns) {
   }
   const std::chrono::duration<double> time = steady::now() - begin;
   EXPECT_EQ(expected, count);
-  EXPECT_EQ(box.stats().events, 0U);
-  std::cout << "one hot key, runs of 50: " << static_cast<int>(count / time.count()) << " events/s\n";
+  EXPECT_EQ(box.admin().stats().events, 0U);
+  std::cout << "one hot key, runs of 50: " << static_cast<int>(count / time.count())
+            << " events/s\n";
 }
 
 std::chrono::microseconds p99(std::vector<std::chrono::microseconds> times) {
@@ -136,13 +144,15 @@ TEST(OutboxScale, ManyPending) {
     for (int i = 0; i < 300; ++i) {
       auto start = steady::now();
       (void)box.publish({.type = "ticket.created", .payload = payload});
-      publish.push_back(std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - start));
+      publish.push_back(
+          std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - start));
       start = steady::now();
       const auto got = box.claim({.most = 1});
       claim.push_back(std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - start));
       EXPECT_TRUE(box.ack(got.fence, got.events.at(0)));
     }
-    std::cout << when << ": publish p99 " << p99(publish).count() << " us, claim p99 " << p99(claim).count() << " us\n";
+    std::cout << when << ": publish p99 " << p99(publish).count() << " us, claim p99 "
+              << p99(claim).count() << " us\n";
     return std::pair(p99(publish), p99(claim));
   };
   const auto empty = measure("empty");
@@ -154,10 +164,11 @@ TEST(OutboxScale, ManyPending) {
   }
   const auto per_event = (used() - before) / static_cast<std::uint64_t>(count);
   const auto full = measure("full");
-  std::cout << count << " pending: " << per_event << " bytes of memory for each, its entry " << box.stats().bytes / box.stats().events
-            << "\n";
+  std::cout << count << " pending: " << per_event << " bytes of memory for each, its entry "
+            << box.admin().stats().bytes / box.admin().stats().events << "\n";
   EXPECT_LT(per_event, 1200U);
-  // Generous where the machine is shared: a structure that grows with what is pending would be off by far more.
+  // Generous where the machine is shared: a structure that grows with what is pending would be off
+  // by far more.
   EXPECT_LT(full.first, empty.first * 10 + 300ms);
   EXPECT_LT(full.second, empty.second * 10 + 300ms);
 }

@@ -52,7 +52,8 @@ TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
   const auto box = open({.lanes = 2});
   for (int i = 0; i < each; ++i) {
     std::vector<holdfast::event> some;
-    for (int k = 0; k < keys; ++k) some.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(i)});
+    for (int k = 0; k < keys; ++k)
+      some.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(i)});
     for (const auto& receipt : box.publish_all(std::move(some))) ASSERT_TRUE(receipt.safe());
   }
   std::mutex mutex;
@@ -72,7 +73,7 @@ TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
     workers.push_back(std::make_unique<worker>(open({.lanes = 2}), handler, how));
     runs.push_back(std::make_unique<running_worker>(*workers.back()));
   }
-  EXPECT_TRUE(eventually([&] { return box.stats().events == 0; }, 120s));
+  EXPECT_TRUE(eventually([&] { return box.admin().stats().events == 0; }, 120s));
   for (auto& one : runs) EXPECT_EQ(one->stop().still_running, 0U);
   ASSERT_EQ(firsts.size(), static_cast<std::size_t>(keys));
   for (const auto& [key, numbers] : firsts) {
@@ -84,7 +85,8 @@ TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
 TEST_F(OutboxWorker, WakesAtOnceAndStopsSoon) {
   const auto box = open();
   std::atomic<int> calls = 0;
-  worker with(box, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 5min});
+  worker with(box, [&](const delivery&) { return ++calls, outcome::done(); },
+              {.lock_time = 10min, .idle = 5min});
   running_worker one(with);
   for (int i = 1; i <= 3; ++i) {
     std::this_thread::sleep_for(20ms);  // it waits by now, most of the time
@@ -100,14 +102,16 @@ TEST_F(OutboxWorker, StopsSoonWhenTheServerStandsStill) {
   redis_server server({.durable = false});
   const auto box = holdfast::open(server.url(), {.statement_timeout = 1s}).outbox({.lanes = 32});
   std::atomic<int> calls = 0;
-  worker with(box, [&](const delivery&) { return ++calls, outcome::done(); }, {.idle = 100ms, .stop_within = 1s});
+  worker with(box, [&](const delivery&) { return ++calls, outcome::done(); },
+              {.idle = 100ms, .stop_within = 1s});
   running_worker one(with);
   box.publish({.type = "t"});
   ASSERT_TRUE(eventually([&] { return calls == 1; }));
   server.pause();
   const auto began = std::chrono::steady_clock::now();
   one.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 25s) << "32 lanes were waited for, one after the other";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 25s)
+      << "32 lanes were waited for, one after the other";
 }
 
 TEST_F(OutboxWorker, TakesOverFromOneThatDied) {
@@ -144,9 +148,11 @@ TEST_F(OutboxWorker, AppliesAnEffectOnce) {
   worker with(
       box,
       [&](const delivery& d) {
-        const auto done = holdfast::effect_once(
-            d, {{.what = holdfast::commit_write::kind::add, .key = d.from().key_of(d.event().key, "balance"), .number = 5}});
-        EXPECT_TRUE(done.is_done()) << done.why();
+        const auto done =
+            holdfast::effect_once(d, {{.action = holdfast::commit_write::kind::add,
+                                       .key = d.outbox().key_of(d.event().key, "balance"),
+                                       .number = 5}});
+        EXPECT_TRUE(done.is_done()) << done.reason();
         // The effect is there, but the handler fails after it: the event comes again.
         if (++tries < 4) return outcome::retry("after its effect");
         enough.request_stop();
@@ -161,8 +167,10 @@ TEST_F(OutboxWorker, AppliesAnEffectOnce) {
 TEST_F(OutboxWorker, RelaysToAStream) {
   const auto box = open();
   const auto stream = prefix_ + ":stream";
-  const auto id = box.publish({.type = "ticket.created", .key = "k", .payload = R"({"seat":12})"}).id;
-  worker with(box, holdfast::relay::redis_stream(holdfast::redis::client(redis_.url()), stream, 100));
+  const auto id =
+      box.publish({.type = "ticket.created", .key = "k", .payload = R"({"seat":12})"}).id;
+  worker with(box,
+              holdfast::relay::redis_stream(holdfast::redis::client(redis_.url()), stream, 100));
   EXPECT_EQ(with.run_until_empty().did.done, 1U);
   const auto entries = redis_.run({"XRANGE", stream, "-", "+"});
   EXPECT_THAT(entries, ::testing::HasSubstr(id));

@@ -1,5 +1,5 @@
 #include "integration/postgres_testing.hpp"
-#include "sql/postgres_connection.hpp"
+#include "sql/postgres/connection.hpp"
 #include "support/cutting_proxy.hpp"
 #include "support/postgres_server.hpp"
 
@@ -21,42 +21,43 @@
 namespace {
 
 using namespace holdfast;
-using namespace holdfast::sql;
+using namespace holdfast::detail::sql;
 using namespace holdfast::test;
 using namespace std::chrono_literals;
 
 constexpr auto limit = 800ms;
 
-/// A call that waits in vain ends at its limit, and not much later.
+/// Checks that a call without an answer ends at its limit and not much later.
 template <class Action>
 error failure_at(std::chrono::milliseconds expected, Action action) {
   const auto start = std::chrono::steady_clock::now();
-  const auto problem = failure_of(action);
-  const auto taken = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  EXPECT_GE(taken, expected - 1ms) << problem.what();
-  EXPECT_LE(taken, expected + 4s) << problem.what();  // the defaults are longer
-  return problem;
+  const auto failure = failure_of(action);
+  const auto duration = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - start);
+  EXPECT_GE(duration, expected - 1ms) << failure.what();
+  EXPECT_LE(duration, expected + 4s) << failure.what();  // the defaults are longer
+  return failure;
 }
 
-/// SIGPIPE must not reach the application: while one of these lives, it would be counted.
-class pipe_signals {
+/// Counts SIGPIPE while it lives, and expects none: the signal must not reach the application.
+class sigpipe_counter {
  public:
-  pipe_signals() {
+  sigpipe_counter() {
     count = 0;
-    struct sigaction mine{};
-    mine.sa_handler = [](int) { ++count; };
-    sigaction(SIGPIPE, &mine, &before_);
+    struct sigaction action{};
+    action.sa_handler = [](int) { ++count; };
+    sigaction(SIGPIPE, &action, &previous_);
   }
-  ~pipe_signals() {
-    sigaction(SIGPIPE, &before_, nullptr);
+  ~sigpipe_counter() {
+    sigaction(SIGPIPE, &previous_, nullptr);
     EXPECT_EQ(count, 0) << "SIGPIPE reached the application";
   }
-  pipe_signals(const pipe_signals&) = delete;
-  pipe_signals& operator=(const pipe_signals&) = delete;
+  sigpipe_counter(const sigpipe_counter&) = delete;
+  sigpipe_counter& operator=(const sigpipe_counter&) = delete;
 
  private:
   static inline std::atomic<int> count = 0;
-  struct sigaction before_{};
+  struct sigaction previous_{};
 };
 
 class PostgresFaults : public ::testing::Test {
@@ -70,17 +71,21 @@ class PostgresFaults : public ::testing::Test {
     server_ = nullptr;
   }
 
-  /// Patient until it is there: a machine that is busy is no fault of the connection's.
+  /// With a long timeout, because the machine may be busy.
   static std::unique_ptr<connection> connect(const std::string& url = server_->url()) {
-    return connect_postgres({.connection_string = url, .connect_timeout = 20s, .statement_timeout = limit});
+    return connect_postgres(
+        {.connection_string = url, .connect_timeout = 20s, .statement_timeout = limit});
   }
   static std::unique_ptr<connection> connect_in_time(const std::string& url = server_->url()) {
-    return connect_postgres({.connection_string = url, .connect_timeout = limit, .statement_timeout = limit});
+    return connect_postgres(
+        {.connection_string = url, .connect_timeout = limit, .statement_timeout = limit});
   }
 
   static outcome insert(connection& c, std::int64_t id, std::string_view body = "") {
-    static const statement s{.text = "INSERT INTO facts VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-                             .parameters = {type::integer, type::text}};
+    static const statement s{
+        .text =
+            "INSERT INTO facts VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+        .parameters = {type::integer, type::text}};
     return execute(c, s, {id, body});
   }
 
@@ -89,20 +94,22 @@ class PostgresFaults : public ::testing::Test {
     server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ", 5000)");
   }
 
-  /// Does a session of the server end, within five seconds?
+  /// Whether a session of the server ends within five seconds.
   static bool ends(connection& watcher, std::int64_t pid) {
     for (int i = 0; i < 100; ++i) {
-      if (number(watcher, "SELECT count(*) FROM pg_stat_activity WHERE pid = " + std::to_string(pid)) == 0) return true;
+      if (number(watcher,
+                 "SELECT count(*) FROM pg_stat_activity WHERE pid = " + std::to_string(pid)) == 0)
+        return true;
       std::this_thread::sleep_for(50ms);
     }
     return false;
   }
 
   static inline postgres_server* server_ = nullptr;
-  pipe_signals pipes_{};
+  sigpipe_counter pipes_{};
 };
 
-// ---- a server that hangs
+// ---- servers that hang
 
 TEST_F(PostgresFaults, ConnectingToAFrozenServerEnds) {
   server_->pause();
@@ -128,7 +135,8 @@ TEST_F(PostgresFaults, PreparingAndBeginningChangeNothing) {
   const auto a = connect();
   const auto b = connect();
   server_->pause();
-  expect_kind(failure_at(limit, [&] { insert(*a, 1); }), errc::timeout, true, false);  // not prepared yet
+  // The statement is not prepared yet.
+  expect_kind(failure_at(limit, [&] { insert(*a, 1); }), errc::timeout, true, false);
   expect_kind(failure_at(limit, [&] { b->begin(); }), errc::timeout, true, false);
   server_->resume();
 }
@@ -137,9 +145,9 @@ TEST_F(PostgresFaults, InATransactionOnlyTheCommitIsInDoubt) {
   const auto a = connect();
   const auto b = connect();
   const auto c = connect();
-  for (auto* each : {a.get(), b.get(), c.get()}) {
-    insert(*each, 10);
-    each->begin();
+  for (auto* connection : {a.get(), b.get(), c.get()}) {
+    insert(*connection, 10);
+    connection->begin();
   }
   insert(*b, 11);
   server_->pause();
@@ -154,12 +162,12 @@ TEST_F(PostgresFaults, InATransactionOnlyTheCommitIsInDoubt) {
   server_->resume();
 }
 
-TEST_F(PostgresFaults, WhatDidNotLeaveIsNotInDoubt) {
+TEST_F(PostgresFaults, AStatementThatWasNotSentIsNotInDoubt) {
   const auto c = connect();
   insert(*c, 20, "before");
   const auto pid = number(*c, "SELECT pg_backend_pid()");
   server_->pause();
-  const std::string body(std::size_t{64} << 20U, 'x');  // more than any socket holds
+  const std::string body(std::size_t{64} << 20U, 'x');  // more than the socket buffers hold
   expect_kind(failure_at(limit, [&] { insert(*c, 20, body); }), errc::timeout, true, false);
   server_->resume();
   const auto other = connect();
@@ -167,30 +175,33 @@ TEST_F(PostgresFaults, WhatDidNotLeaveIsNotInDoubt) {
   EXPECT_EQ(number(*other, "SELECT length(body) FROM facts WHERE id = 20"), 6);
 }
 
-TEST_F(PostgresFaults, ALongStatementEndsAtItsLimitHereAndSoonThereToo) {
+TEST_F(PostgresFaults, ALongStatementEndsAtItsLimitAndSoonOnTheServer) {
   const auto c = connect();
   const auto other = connect();
   const auto pid = number(*c, "SELECT pg_backend_pid()");
   c->limit(200ms);
-  expect_kind(failure_at(200ms, [&] { execute(*c, {.text = "SELECT pg_sleep(30)"}); }), errc::timeout, true, true);
+  expect_kind(failure_at(200ms, [&] { execute(*c, {.text = "SELECT pg_sleep(30)"}); }),
+              errc::timeout, true, true);
   EXPECT_TRUE(c->broken());
-  EXPECT_TRUE(ends(*other, pid)) << "the server must give up soon after us, so that nothing piles up behind a lock";
+  EXPECT_TRUE(ends(*other, pid))
+      << "the server must end it soon, or statements pile up in a lock queue";
 }
 
 TEST_F(PostgresFaults, AnAnswerWithoutEndEndsAtTheLimit) {
   const auto c = connect();
-  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT generate_series(1, 1000000000)"}); }), errc::timeout, true, true);
+  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT generate_series(1, 1000000000)"}); }),
+              errc::timeout, true, true);
 }
 
-// ---- a connection that is lost
+// ---- lost connections
 
 TEST_F(PostgresFaults, AnIdleConnectionThatWasEndedIsNotInDoubt) {
   const auto c = connect();
   insert(*c, 30);
   end_session_of(*c);
-  const auto problem = failure_of([&] { insert(*c, 31); });
-  expect_kind(problem, errc::unavailable, true, false);
-  EXPECT_EQ(problem.backend_code(), "57P01");
+  const auto failure = failure_of([&] { insert(*c, 31); });
+  expect_kind(failure, errc::unavailable, true, false);
+  EXPECT_EQ(failure.backend_code(), "57P01");
   EXPECT_TRUE(c->broken());
   expect_kind(failure_of([&] { insert(*c, 31); }), errc::unavailable, true, false);
   EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 31"), 0);
@@ -204,9 +215,9 @@ TEST_F(PostgresFaults, AStatementThatTheServerEndedIsNotInDoubt) {
     std::this_thread::sleep_for(200ms);
     server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ")");
   });
-  const auto problem = failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); });
-  expect_kind(problem, errc::unavailable, true, false);  // it said so: that is an answer
-  EXPECT_EQ(problem.backend_code(), "57P01");
+  const auto failure = failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); });
+  expect_kind(failure, errc::unavailable, true, false);  // the server's message is an answer
+  EXPECT_EQ(failure.backend_code(), "57P01");
   EXPECT_TRUE(c->broken());
 }
 
@@ -219,7 +230,8 @@ TEST_F(PostgresFaults, AStatementOfAKilledServerIsInDoubt) {
     std::this_thread::sleep_for(200ms);
     doomed.kill9();
   });
-  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); }), errc::unavailable, true, true);
+  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); }), errc::unavailable,
+              true, true);
   killer.join();
   expect_kind(failure_of([&] { idle->run("SELECT 1"); }), errc::unavailable, true, false);
   expect_kind(failure_of([&] { connect(doomed.url()); }), errc::unavailable, true, false);
@@ -247,22 +259,22 @@ TEST_F(PostgresFaults, WritingToADyingServerRaisesNoSignal) {
   EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 41"), 0);
 }
 
-// ---- a network that fails
+// ---- network failures
 
-TEST_F(PostgresFaults, AnAnswerThatWasCutIsInDoubtAndTheStatementDone) {
+TEST_F(PostgresFaults, ACutAnswerIsInDoubtAndTheStatementHasRun) {
   cutting_proxy proxy(server_->port());
-  for (const auto how : {ending::reset, ending::finish}) {
+  for (const auto end : {ending::reset, ending::finish}) {
     const auto c = connect(server_->url_through(proxy.port()));
-    const std::int64_t id = how == ending::reset ? 70 : 71;
+    const std::int64_t id = end == ending::reset ? 70 : 71;
     insert(*c, 79);
-    proxy.cut_after(flow::to_client, 3, how);
+    proxy.cut_after(flow::to_client, 3, end);
     expect_kind(failure_of([&] { insert(*c, id); }), errc::unavailable, true, true);
     EXPECT_TRUE(c->broken());
     EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = " + std::to_string(id)), 1);
   }
 }
 
-TEST_F(PostgresFaults, ACommitWhoseAnswerWasCutIsInDoubtAndDone) {
+TEST_F(PostgresFaults, ACommitWithACutAnswerIsInDoubtAndHasRun) {
   cutting_proxy proxy(server_->port());
   const auto c = connect(server_->url_through(proxy.port()));
   c->begin();
@@ -272,7 +284,7 @@ TEST_F(PostgresFaults, ACommitWhoseAnswerWasCutIsInDoubtAndDone) {
   EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 80"), 1);
 }
 
-TEST_F(PostgresFaults, InATransactionACutStatementIsUndone) {
+TEST_F(PostgresFaults, InATransactionACutStatementIsRolledBack) {
   cutting_proxy proxy(server_->port());
   const auto c = connect(server_->url_through(proxy.port()));
   insert(*c, 85);
@@ -283,7 +295,7 @@ TEST_F(PostgresFaults, InATransactionACutStatementIsUndone) {
   EXPECT_EQ(number(*connect(), "SELECT count(*) FROM facts WHERE id = 86"), 0);
 }
 
-TEST_F(PostgresFaults, AStatementCutOnItsWayIsInDoubtOnlyWhenAllOfItHadLeft) {
+TEST_F(PostgresFaults, ACutStatementIsInDoubtOnlyIfItWasSentCompletely) {
   cutting_proxy proxy(server_->port());
   const auto big = connect(server_->url_through(proxy.port()));
   insert(*big, 90, "before");
@@ -317,19 +329,20 @@ TEST_F(PostgresFaults, ABlackHoleEndsAtTheLimit) {
 
 TEST_F(PostgresFaults, AnIdleConnectionThatWasCutIsNotInDoubt) {
   cutting_proxy proxy(server_->port());
-  for (const auto how : {ending::reset, ending::finish}) {
+  for (const auto end : {ending::reset, ending::finish}) {
     const auto c = connect(server_->url_through(proxy.port()));
     insert(*c, 97);
-    proxy.cut(how);
+    proxy.cut(end);
     expect_kind(failure_of([&] { insert(*c, 98); }), errc::unavailable, true, false);
   }
 }
 
-// ---- the same under TLS
+// ---- TLS
 
-/// The key and the certificate where PostgreSQL looks for them by itself.
+/// Creates a key and a certificate where PostgreSQL looks for them by default.
 void make_certificate(const std::filesystem::path& data) {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
+                                                                &EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), &X509_free);
   ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), 1);
   X509_gmtime_adj(X509_getm_notBefore(certificate.get()), 0);
@@ -348,10 +361,12 @@ void make_certificate(const std::filesystem::path& data) {
     EXPECT_EQ(chown(file.c_str(), owner.st_uid, owner.st_gid), 0);
   };
   write("server.crt", [&](std::FILE* out) { return PEM_write_X509(out, certificate.get()); });
-  write("server.key", [&](std::FILE* out) { return PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr); });
+  write("server.key", [&](std::FILE* out) {
+    return PEM_write_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+  });
 }
 
-TEST_F(PostgresFaults, UnderTlsTheLimitsHoldToo) {
+TEST_F(PostgresFaults, WithTlsTheLimitsHold) {
   postgres_server server({.durable = false});
   make_certificate(server.data_directory());
   server.configure("ssl=on");
@@ -367,17 +382,20 @@ TEST_F(PostgresFaults, UnderTlsTheLimitsHoldToo) {
   const auto big = connect(url);
   execute(*big, echo, {std::string_view("prepared")});
   server.pause();
-  expect_kind(failure_at(limit, [&] { execute(*c, echo, {std::string_view("small")}); }), errc::timeout, true, true);
+  expect_kind(failure_at(limit, [&] { execute(*c, echo, {std::string_view("small")}); }),
+              errc::timeout, true, true);
   const std::string huge(std::size_t{64} << 20U, 'x');
-  expect_kind(failure_at(limit, [&] { execute(*big, echo, {std::string_view(huge)}); }), errc::timeout, true, false);
+  expect_kind(failure_at(limit, [&] { execute(*big, echo, {std::string_view(huge)}); }),
+              errc::timeout, true, false);
   expect_kind(failure_at(limit, [&] { connect_in_time(url); }), errc::timeout, true, false);
   server.resume();
-  expect_kind(failure_of([&] { connect(server_->url() + "?sslmode=require"); }), errc::unavailable, true, false);
+  expect_kind(failure_of([&] { connect(server_->url() + "?sslmode=require"); }), errc::unavailable,
+              true, false);
 }
 
-// ---- a process that forks
+// ---- fork
 
-TEST_F(PostgresFaults, AChildProcessLeavesTheConnectionOfItsParentAlone) {
+TEST_F(PostgresFaults, AForkedChildDoesNotAffectTheConnectionOfItsParent) {
   auto c = connect();
   insert(*c, 60);
   const pid_t child = fork();
@@ -386,8 +404,8 @@ TEST_F(PostgresFaults, AChildProcessLeavesTheConnectionOfItsParentAlone) {
     int code = 1;
     try {
       insert(*c, 61);
-    } catch (const error& problem) {
-      code = problem.code() == errc::invalid_argument ? 0 : 2;
+    } catch (const error& failure) {
+      code = failure.code() == errc::invalid_argument ? 0 : 2;
     }
     c.reset();
     _exit(code);

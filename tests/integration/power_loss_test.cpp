@@ -20,7 +20,9 @@
 namespace holdfast::test {
 
 // GoogleTest prints a parameter with this.
-static void PrintTo(power_loss loss, std::ostream* out) { *out << (loss == power_loss::drop ? "drop" : "partial"); }
+static void PrintTo(power_loss loss, std::ostream* out) {
+  *out << (loss == power_loss::drop ? "drop" : "partial");
+}
 
 }  // namespace holdfast::test
 
@@ -63,7 +65,8 @@ TEST(UnsyncedContent, KeepsAnyMixtureOfVersionsButNeverPartOfASector) {
     ASSERT_EQ(content.size(), old.size());
     std::string sectors;
     for (std::size_t at = 0; at < content.size(); at += unsynced_content::sector) {
-      ASSERT_EQ(content.substr(at, unsynced_content::sector), std::string(unsynced_content::sector, content[at]));
+      ASSERT_EQ(content.substr(at, unsynced_content::sector),
+                std::string(unsynced_content::sector, content[at]));
       sectors += content[at];
     }
     seen.insert(sectors);
@@ -91,7 +94,8 @@ class connection {
  public:
   connection(const std::string& path, const std::string& vfs) {
     sqlite3* opened = nullptr;
-    const int result = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs.c_str());
+    const int result = sqlite3_open_v2(path.c_str(), &opened,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs.c_str());
     db_.reset(opened);
     if (result != SQLITE_OK) throw sqlite_error(sqlite3_errmsg(opened));
   }
@@ -126,8 +130,10 @@ struct outcome {
   int damaged = 0;  // databases that could not be read, or contradict themselves
 };
 
-// Writes rows until the power fails, looks what is there, again and again. A damaged database is thrown away.
-outcome lose_power_often(const std::string& journal, const std::string& synchronous, unsynced_vfs::options how, int rounds = 50) {
+// Writes rows until the power fails, looks what is there, again and again. A damaged database is
+// thrown away.
+outcome lose_power_often(const std::string& journal, const std::string& synchronous,
+                         unsynced_vfs::options how, int rounds = 50) {
   const temporary_directory place("power", "", medium::memory);
   const auto path = (place.path() / "test.db").string();
   unsynced_vfs disk("losing", how);
@@ -153,7 +159,8 @@ outcome lose_power_often(const std::string& journal, const std::string& synchron
       disk.crash_after(1 + random() % 400);
       for (;;) {
         const int n = ++next;
-        db.run("INSERT INTO t VALUES (" + std::to_string(n) + ", hex(randomblob(" + std::to_string(random() % 3'000) + ")))");
+        db.run("INSERT INTO t VALUES (" + std::to_string(n) + ", hex(randomblob(" +
+               std::to_string(random() % 3'000) + ")))");
         acknowledged.insert(n);
         ++result.acknowledged;
       }
@@ -165,7 +172,8 @@ outcome lose_power_often(const std::string& journal, const std::string& synchron
         result.lost += static_cast<int>(acknowledged.size());
         acknowledged.clear();
         disk.crash();
-        for (const auto* suffix : {"", "-wal", "-journal", "-shm"}) std::filesystem::remove(path + suffix);
+        for (const auto* suffix : {"", "-wal", "-journal", "-shm"})
+          std::filesystem::remove(path + suffix);
       }
     }
   }
@@ -188,12 +196,14 @@ TEST_P(PowerLoss, TakesNothingFromARollbackJournalWithExtra) {
 }
 
 TEST_P(PowerLoss, TakesNothingFromARollbackJournalWithFullWhenDeletionsAreSafe) {
-  const auto result = lose_power_often("DELETE", "FULL", {.seed = 13, .loss = GetParam(), .deletions_may_be_lost = false});
+  const auto result = lose_power_often(
+      "DELETE", "FULL", {.seed = 13, .loss = GetParam(), .deletions_may_be_lost = false});
   EXPECT_EQ(result.lost, 0);
   EXPECT_EQ(result.damaged, 0);
 }
 
-// The commit is the deletion of the journal, which FULL does not sync: the last transaction comes back undone.
+// The commit is the deletion of the journal, which FULL does not sync: the last transaction comes
+// back undone.
 TEST_P(PowerLoss, TakesTheLastTransactionFromARollbackJournalWithFull) {
   const auto result = lose_power_often("DELETE", "FULL", {.seed = 14, .loss = GetParam()});
   EXPECT_GT(result.lost, 0);
@@ -214,14 +224,18 @@ TEST_P(PowerLoss, TakesRowsFromAWriteAheadLogWithNormal) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PowerLoss, ::testing::Values(power_loss::drop, power_loss::partial),
-                         [](const auto& how) { return how.param == power_loss::drop ? "drop" : "partial"; });
+                         [](const auto& how) {
+                           return how.param == power_loss::drop ? "drop" : "partial";
+                         });
 
 TEST(UnsyncedVfs, IsOffUntilWhatWasOpenIsClosed) {
   const temporary_directory place;
   const auto path = (place.path() / "test.db").string();
   unsynced_vfs disk("off", {.loss = power_loss::drop});
   auto first = std::make_unique<connection>(path, disk.name());
-  first->run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t (n); INSERT INTO t VALUES (1)");
+  first->run(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t (n); INSERT INTO t VALUES "
+      "(1)");
   EXPECT_GT(disk.syncs(), 0U);
   EXPECT_GT(disk.changes(), disk.syncs());
   disk.crash();

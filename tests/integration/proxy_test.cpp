@@ -46,19 +46,22 @@ class peer {
   static peer connect(std::uint16_t port) {
     peer result(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const auto address = loopback(port);
-    if (::connect(result.number_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (::connect(result.number_, reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+        0) {
       throw std::system_error(errno, std::generic_category(), "connect");
     }
     return result;
   }
 
   void send(const std::string& text) {
-    if (::send(number_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) {
+    if (::send(number_, text.data(), text.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(text.size())) {
       throw std::system_error(errno, std::generic_category(), "send");
     }
   }
 
-  // What comes until the count is reached, the connection ends, or nothing comes any more. `error` says how it ended.
+  // What comes until the count is reached, the connection ends, or nothing comes any more. `error`
+  // says how it ended.
   std::string receive(std::size_t count, std::chrono::milliseconds timeout = 20s) {
     std::string result;
     error = -1;
@@ -66,7 +69,8 @@ class peer {
       pollfd ready{.fd = number_, .events = POLLIN, .revents = 0};
       if (::poll(&ready, 1, static_cast<int>(timeout.count())) == 0) return result;
       std::array<char, 4096> buffer{};
-      const auto got = ::recv(number_, buffer.data(), std::min(buffer.size(), count - result.size()), 0);
+      const auto got =
+          ::recv(number_, buffer.data(), std::min(buffer.size(), count - result.size()), 0);
       if (got <= 0) {
         error = got == 0 ? 0 : errno;
         return result;
@@ -93,7 +97,8 @@ class listener {
     const int on = 1;
     ::setsockopt(number_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const auto address = loopback(port_);
-    if (::bind(number_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(number_, 16) != 0) {
+    if (::bind(number_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(number_, 16) != 0) {
       throw std::system_error(errno, std::generic_category(), "listen");
     }
   }

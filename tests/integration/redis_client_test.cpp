@@ -112,7 +112,8 @@ TEST_F(RedisClient, ScriptsTravelByHashAndSurviveScriptFlush) {
   EXPECT_EQ(its.count().whole_scripts, 1U);
   // Between others, in a pipeline, after the server forgot: each runs once, each reply is its own.
   its.call(command("SCRIPT").arg("FLUSH"));
-  const std::vector<command> commands{command("ECHO").arg("a"), one(), command("ECHO").arg("b"), one(), one()};
+  const std::vector<command> commands{command("ECHO").arg("a"), one(), command("ECHO").arg("b"),
+                                      one(), one()};
   const auto replies = its.pipeline(commands);
   EXPECT_EQ(replies[0].text(), "a");
   EXPECT_EQ(replies[2].text(), "b");
@@ -123,8 +124,9 @@ TEST_F(RedisClient, ScriptsTravelByHashAndSurviveScriptFlush) {
 }
 
 TEST_F(RedisClient, WaitAnswersForTheCommandBeforeIt) {
-  const std::vector<command> commands{command("SET").key(key("a")).arg("1"), redis::wait_for_replicas(0, 100ms),
-                                      command("SET").key(key("b")).arg("1"), redis::wait_for_replicas(1, 1ms)};
+  const std::vector<command> commands{
+      command("SET").key(key("a")).arg("1"), redis::wait_for_replicas(0, 100ms),
+      command("SET").key(key("b")).arg("1"), redis::wait_for_replicas(1, 1ms)};
   const auto replies = redis.pipeline(commands);
   EXPECT_EQ(replies[0].text(), "OK");
   EXPECT_EQ(replies[1].integer(), 0);
@@ -154,8 +156,10 @@ TEST_F(RedisClient, ManyThreadsShareFewConnections) {
 
 TEST_F(RedisClient, FullPoolIsATimeoutThatIsNotInDoubt) {
   const client one(server.url(), {.connections = 1});
-  std::jthread blocker([&] { one.call(command("BLPOP").key(key("nothing")).arg("30"), {.timeout = 30s}); });
-  ASSERT_TRUE(eventually([&] { return server.run({"CLIENT", "LIST"}).find("cmd=blpop") != std::string::npos; }));
+  std::jthread blocker(
+      [&] { one.call(command("BLPOP").key(key("nothing")).arg("30"), {.timeout = 30s}); });
+  ASSERT_TRUE(eventually(
+      [&] { return server.run({"CLIENT", "LIST"}).find("cmd=blpop") != std::string::npos; }));
   const auto problem = problem_of(one, command("INCR").key(key("n")), {.timeout = 50ms});
   EXPECT_EQ(problem.code(), errc::timeout);
   EXPECT_TRUE(problem.transient());
@@ -188,7 +192,8 @@ TEST_F(RedisClient, LargeReplyHarmsNobodyBehindIt) {
   const client small(server.url(), {.max_reply = 10'000});
   small.call(command("SET").key(key("big")).arg(std::string(20'000, 'x')));
   small.call(command("SET").key(key("small")).arg("s"));
-  const std::vector<command> commands{command("GET").key(key("big")).idempotent(), command("GET").key(key("small")).idempotent()};
+  const std::vector<command> commands{command("GET").key(key("big")).idempotent(),
+                                      command("GET").key(key("small")).idempotent()};
   const auto replies = small.pipeline(commands);
   EXPECT_EQ(replies[0].problem().code(), errc::too_large);
   EXPECT_EQ(replies[1].text(), "s");
@@ -196,17 +201,20 @@ TEST_F(RedisClient, LargeReplyHarmsNobodyBehindIt) {
 
 TEST_F(RedisClient, RefusesWhatChangesAConnectionForTheNextCaller) {
   const client one(server.url(), {.connections = 1});
-  for (const char* name : {"MULTI", "multi", "WATCH", "SELECT", "SUBSCRIBE", "MONITOR", "HELLO", "AUTH", "RESET", "QUIT"}) {
+  for (const char* name : {"MULTI", "multi", "WATCH", "SELECT", "SUBSCRIBE", "MONITOR", "HELLO",
+                           "AUTH", "RESET", "QUIT"}) {
     const auto refused = problem_of(one, command(name).arg("1"));
     EXPECT_EQ(refused.code(), errc::invalid_argument) << name;
     EXPECT_EQ(refused.backend_code(), "") << name;  // it was not sent
   }
   for (const char* how : {"OFF", "SKIP"}) {
-    const auto refused = problem_of(one, command("CLIENT").arg("REPLY").arg(how), {.timeout = 300ms});
+    const auto refused =
+        problem_of(one, command("CLIENT").arg("REPLY").arg(how), {.timeout = 300ms});
     EXPECT_EQ(refused.message().rfind("CLIENT REPLY cannot be sent: ", 0), 0U) << refused.message();
     EXPECT_EQ(refused.message().find('\n'), std::string::npos);
   }
-  const std::vector<command> transaction{command("INCR").key(key("n")), command("MULTI"), command("EXEC")};
+  const std::vector<command> transaction{command("INCR").key(key("n")), command("MULTI"),
+                                         command("EXEC")};
   try {
     one.pipeline(transaction);
     FAIL();
@@ -217,7 +225,8 @@ TEST_F(RedisClient, RefusesWhatChangesAConnectionForTheNextCaller) {
 }
 
 TEST_F(RedisClient, ScriptsOwnErrorDoesNotRunItTwice) {
-  const redis::script busy("redis.call('INCR', KEYS[1]) return redis.error_reply('BUSY another worker has it')");
+  const redis::script busy(
+      "redis.call('INCR', KEYS[1]) return redis.error_reply('BUSY another worker has it')");
   EXPECT_EQ(problem_of(redis, command(busy).key(key("runs"))).backend_code(), "BUSY");
   EXPECT_EQ(redis.call(command("GET").key(key("runs"))).text(), "1");
 }
@@ -252,13 +261,16 @@ class locking_sink : public metrics_sink {
     void add(double /*difference*/) override { const std::scoped_lock lock(mutex); }
     std::mutex& mutex;
   };
-  std::shared_ptr<metrics::counter> make_counter(std::string_view name, metrics::labels labels, std::string_view help) override {
+  std::shared_ptr<metrics::counter> make_counter(std::string_view name, metrics::labels labels,
+                                                 std::string_view help) override {
     return nothing_->counter(name, labels, help);
   }
-  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels, std::string_view) override {
+  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels,
+                                             std::string_view) override {
     return std::make_shared<gauge>(mutex);
   }
-  std::shared_ptr<metrics::histogram> make_histogram(std::string_view name, metrics::labels labels, std::string_view help,
+  std::shared_ptr<metrics::histogram> make_histogram(std::string_view name, metrics::labels labels,
+                                                     std::string_view help,
                                                      std::span<const double> bounds) override {
     return nothing_->histogram(name, labels, help, bounds);
   }
@@ -277,16 +289,20 @@ bool child_can_destroy(std::unique_ptr<client>& held) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Threads of the parent hold locks and wait for each other; in the child they do not exist, and nobody lets go.
+// Threads of the parent hold locks and wait for each other; in the child they do not exist, and
+// nobody lets go.
 TEST_F(RedisClient, ForkedChildMayDestroyItAtAnyMoment) {
   const auto sink = std::make_shared<locking_sink>();
-  auto held = std::make_unique<client>(server.url(), redis::options{.timeout = 60s, .connections = 1, .metrics = sink});
+  auto held = std::make_unique<client>(
+      server.url(), redis::options{.timeout = 60s, .connections = 1, .metrics = sink});
   EXPECT_EQ(held->call(command("PING")).text(), "PONG");
   {
     const std::scoped_lock another_thread_is_there(sink->mutex);
     EXPECT_TRUE(child_can_destroy(held)) << "it hung";
   }
-  std::jthread busy([&] { EXPECT_EQ(held->call(command("BLPOP").key(key("list")).arg(50)).elements().at(1).text(), "x"); });
+  std::jthread busy([&] {
+    EXPECT_EQ(held->call(command("BLPOP").key(key("list")).arg(50)).elements().at(1).text(), "x");
+  });
   ASSERT_TRUE(eventually([&] { return held->count().in_flight == 1; }));
   std::jthread waiting([&] { EXPECT_EQ(held->call(command("PING")).text(), "PONG"); });
   ASSERT_TRUE(eventually([&] { return held->count().in_flight == 2; }));
@@ -305,7 +321,8 @@ TEST_F(RedisClient, TellsASinkWhatItCounts) {
   problem_of(counted, command("NOSUCHCOMMAND"));
   const auto text = registry->text();
   EXPECT_NE(text.find("holdfast_redis_calls_total 2"), std::string::npos) << text;
-  EXPECT_NE(text.find("holdfast_redis_errors_total{code=\"grammar\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_redis_errors_total{code=\"grammar\"} 1"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("holdfast_redis_call_seconds_count 2"), std::string::npos) << text;
   EXPECT_NE(text.find("holdfast_redis_connections 1"), std::string::npos) << text;
 }
@@ -352,7 +369,8 @@ TEST(RedisConnect, ForEverIsNotAtOnce) {
   EXPECT_EQ(problem_of(briefly, command("PING"), {.timeout = ever}).code(), errc::unavailable);
 }
 
-/// Behind a name, an address that moves or a proxy: who was the master there is a replica now, and new connections go to another.
+/// Behind a name, an address that moves or a proxy: who was the master there is a replica now, and
+/// new connections go to another.
 TEST(RedisConnect, LeavesAMasterThatBecameAReplica) {
   redis_server old_one({.durable = false});
   redis_server new_one({.durable = false});
@@ -360,8 +378,11 @@ TEST(RedisConnect, LeavesAMasterThatBecameAReplica) {
   const client redis(redis_endpoint::url_through(name.port()));
   // Several connections: none of them may be met again.
   std::vector<std::jthread> threads;
-  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { redis.call(command("BLPOP").key("q").arg(0), {.timeout = 60s}); });
-  EXPECT_TRUE(eventually([&] { return old_one.run({"INFO", "clients"}).find("blocked_clients:3") != std::string::npos; }));
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] { redis.call(command("BLPOP").key("q").arg(0), {.timeout = 60s}); });
+  EXPECT_TRUE(eventually([&] {
+    return old_one.run({"INFO", "clients"}).find("blocked_clients:3") != std::string::npos;
+  }));
   for (int i = 0; i < 3; ++i) old_one.run({"RPUSH", "q", "x"});
   threads.clear();
   const auto fail_over = [&](redis_server& from, redis_server& to) {
@@ -370,11 +391,13 @@ TEST(RedisConnect, LeavesAMasterThatBecameAReplica) {
     name.retarget(to.port());
   };
   fail_over(old_one, new_one);
-  EXPECT_EQ(redis.call(command("SET").key("a").arg("1")).text(), "OK") << "it was not run there, and is sent to the new one";
+  EXPECT_EQ(redis.call(command("SET").key("a").arg("1")).text(), "OK")
+      << "it was not run there, and is sent to the new one";
   EXPECT_EQ(new_one.run({"GET", "a"}), "1");
   for (int i = 0; i < 8; ++i) EXPECT_EQ(redis.call(command("INCR").key("n")).integer(), i + 1);
 
-  // A script says it in other words, and may have run in part: it is the caller's to try again, and finds the new one.
+  // A script says it in other words, and may have run in part: it is the caller's to try again, and
+  // finds the new one.
   fail_over(new_one, old_one);
   const redis::script writes("return redis.call('SET', KEYS[1], '2')");
   EXPECT_EQ(problem_of(redis, command(writes).key("b")).backend_code(), "READONLY");
@@ -398,7 +421,9 @@ TEST(RedisConnect, PasswordsAndUsers) {
   redis_server server({.settings = {"requirepass secret"}});
   server.set_client_words({"--no-auth-warning", "-a", "secret"});
   server.run({"ACL", "SETUSER", "app", "on", ">p:w@", "~app:*", "+get", "+set", "+ping"});
-  const auto url = [&](const std::string& credentials) { return "redis://" + credentials + server.address(); };
+  const auto url = [&](const std::string& credentials) {
+    return "redis://" + credentials + server.address();
+  };
   EXPECT_EQ(client(url(":secret@")).call(command("PING")).text(), "PONG");
   EXPECT_EQ(client(url("default:secret@")).call(command("PING")).text(), "PONG");
   EXPECT_EQ(client(server.url(), {.password = "secret"}).call(command("PING")).text(), "PONG");
@@ -415,7 +440,8 @@ TEST(RedisConnect, PasswordsAndUsers) {
   const temporary_directory place("password");
   const auto file = place.path() / "password";
   std::ofstream(file) << "secret\n";
-  EXPECT_EQ(client(server.url(), {.password_file = file.string()}).call(command("PING")).text(), "PONG");
+  EXPECT_EQ(client(server.url(), {.password_file = file.string()}).call(command("PING")).text(),
+            "PONG");
 }
 
 TEST(RedisConnect, TlsIsCheckedByDefault) {
@@ -439,9 +465,11 @@ TEST(RedisConnect, TlsIsCheckedByDefault) {
   const std::string large(3'000'000, 'x');
   const std::vector<command> commands(5, command("ECHO").arg(large));
   for (const auto& each : good.pipeline(commands, {.timeout = 60s})) EXPECT_EQ(each.text(), large);
-  EXPECT_EQ(
-      client("rediss://localhost:" + std::to_string(server.port()) + "?tls_ca=" + files.authority.string()).call(command("PING")).text(),
-      "PONG");
+  EXPECT_EQ(client("rediss://localhost:" + std::to_string(server.port()) +
+                   "?tls_ca=" + files.authority.string())
+                .call(command("PING"))
+                .text(),
+            "PONG");
   EXPECT_EQ(client(url + "?tls_verify=0").call(command("PING")).text(), "PONG");
 
   // TLS says goodbye before it closes: that is no reason to send something after it.
@@ -462,31 +490,39 @@ TEST(RedisConnect, TlsIsCheckedByDefault) {
   refused(trusted + "&tls_name=another.example");         // it is another one's
   EXPECT_THROW(client(url + "?tls_ca=/no/such/file"), error);
   EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string()), error);
-  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + others.client_key.string()), error);
-  // Nobody is asked for the password of a key: not who sits at the terminal, nor who feeds the standard input.
+  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() +
+                      "&tls_key=" + others.client_key.string()),
+               error);
+  // Nobody is asked for the password of a key: not who sits at the terminal, nor who feeds the
+  // standard input.
   const auto locked = place.path() / "locked.key";
-  ASSERT_TRUE(run_program({.argv = {"openssl", "rsa", "-aes256", "-passout", "pass:sesame", "-in", files.client_key.string(), "-out",
-                                    locked.string()}})
+  ASSERT_TRUE(run_program({.argv = {"openssl", "rsa", "-aes256", "-passout", "pass:sesame", "-in",
+                                    files.client_key.string(), "-out", locked.string()}})
                   .status.success());
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);
   const int input = ::dup(STDIN_FILENO);
   ASSERT_EQ(::write(ends[1], "sesame\n", 7), 7);
   ASSERT_EQ(::dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
-  EXPECT_THROW(client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + locked.string()), error);
+  EXPECT_THROW(
+      client(trusted + "&tls_cert=" + files.client.string() + "&tls_key=" + locked.string()),
+      error);
   if (input >= 0) ::dup2(input, STDIN_FILENO);
   for (const int each : {input, ends[0], ends[1]}) ::close(each);
   // TLS to a server without it, and the other way: it ends in time, with nothing in doubt.
   for (const auto& mixed : {server.url(), "rediss://" + shared_server<redis_server>().address()}) {
-    const auto problem = problem_of(client(mixed, {.connect_timeout = 200ms}), command("INCR").key("a"));
-    EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout) << problem.what();
+    const auto problem =
+        problem_of(client(mixed, {.connect_timeout = 200ms}), command("INCR").key("a"));
+    EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout)
+        << problem.what();
     EXPECT_FALSE(problem.in_doubt());
   }
 
   redis_server strict({.settings = settings("yes")});
   const auto strict_url = "rediss://" + strict.address() + "?tls_ca=" + files.authority.string();
   EXPECT_EQ(problem_of(client(strict_url), command("PING")).code(), errc::unavailable);
-  const auto with = strict_url + "&tls_cert=" + files.client.string() + "&tls_key=" + files.client_key.string();
+  const auto with =
+      strict_url + "&tls_cert=" + files.client.string() + "&tls_key=" + files.client_key.string();
   EXPECT_EQ(client(with).call(command("PING")).text(), "PONG");
 }
 

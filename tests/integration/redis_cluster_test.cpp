@@ -1,4 +1,5 @@
-// The client against a real Cluster that stays as it is. What happens while it changes: tests/fault.
+// The client against a real Cluster that stays as it is. What happens while it changes:
+// tests/fault.
 
 #include "support/redis_cluster.hpp"
 
@@ -36,7 +37,8 @@ class RedisCluster : public testing::Test {
 
 TEST_F(RedisCluster, SendsEachCommandToTheNodeOfItsSlot) {
   for (int i = 0; i < 200; ++i) redis.call(command("SET").key(key(std::to_string(i))).arg(i));
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(redis.call(command("GET").key(key(std::to_string(i)))).text(), std::to_string(i));
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(redis.call(command("GET").key(key(std::to_string(i)))).text(), std::to_string(i));
   EXPECT_EQ(redis.count().moved, 0U);
   EXPECT_EQ(redis.count().refreshes, 1U);
   EXPECT_EQ(redis.count().connected, 3U);  // one to each master
@@ -63,7 +65,8 @@ TEST_F(RedisCluster, SplitsPipelinesAndAnswersInOrder) {
 }
 
 TEST_F(RedisCluster, KeysInDifferentSlotsAreRefusedBeforeAnythingIsSent) {
-  const std::vector<command> commands{command("SET").key(key("first")).arg("1"), command("MGET").key("a").key("b")};
+  const std::vector<command> commands{command("SET").key(key("first")).arg("1"),
+                                      command("MGET").key("a").key("b")};
   try {
     redis.pipeline(commands);
     FAIL();
@@ -73,7 +76,10 @@ TEST_F(RedisCluster, KeysInDifferentSlotsAreRefusedBeforeAnythingIsSent) {
     EXPECT_NE(refused.message().find("'b'"), std::string::npos);
   }
   EXPECT_TRUE(redis.call(command("GET").key(key("first"))).is_nil());
-  EXPECT_EQ(redis.call(command("MGET").key("{" + prefix + "}a").key("{" + prefix + "}b")).elements().size(), 2U);
+  EXPECT_EQ(redis.call(command("MGET").key("{" + prefix + "}a").key("{" + prefix + "}b"))
+                .elements()
+                .size(),
+            2U);
 }
 
 TEST_F(RedisCluster, WaitIsAnsweredByTheNodeThatWrote) {
@@ -100,7 +106,8 @@ TEST_F(RedisCluster, SlotFunctionAgreesWithTheServerOnAMillionKeys) {
     commands.reserve(at_once);
     for (std::size_t i = 0; i < at_once; ++i) {
       std::string each(random() % 24, '\0');
-      for (auto& c : each) c = random() % 2 == 0 ? rich[random() % rich.size()] : static_cast<char>(random());
+      for (auto& c : each)
+        c = random() % 2 == 0 ? rich[random() % rich.size()] : static_cast<char>(random());
       slots[i] = key::redis_slot(each);
       commands.push_back(command("CLUSTER").arg("KEYSLOT").arg(each));
     }
@@ -163,8 +170,12 @@ TEST_F(RedisCluster, ManyThreadsSplitPipelinesWithFewConnections) {
         for (int i = 0; i < 50; ++i) {
           std::vector<command> commands;
           for (int k = 0; k < 12; ++k) {
-            commands.push_back(command("SET").key(key(std::to_string(t) + '.' + std::to_string(k))).arg(std::to_string(i)).idempotent());
-            commands.push_back(command("GET").key(key(std::to_string(t) + '.' + std::to_string(k))).idempotent());
+            commands.push_back(command("SET")
+                                   .key(key(std::to_string(t) + '.' + std::to_string(k)))
+                                   .arg(std::to_string(i))
+                                   .idempotent());
+            commands.push_back(
+                command("GET").key(key(std::to_string(t) + '.' + std::to_string(k))).idempotent());
           }
           const auto replies = few.pipeline(commands);
           for (std::size_t k = 1; k < replies.size(); k += 2) {

@@ -33,7 +33,8 @@ TEST(RedisFixture, ClusterFailsOverAndMovesSlots) {
   EXPECT_EQ(heir, cluster.master_of(12182));
   cluster.wait_until_well();
   const auto from = cluster.master_of(12182);
-  const std::size_t to = cluster.master_of(0) == from ? cluster.master_of(8000) : cluster.master_of(0);
+  const std::size_t to =
+      cluster.master_of(0) == from ? cluster.master_of(8000) : cluster.master_of(0);
   cluster.begin_migration(12182, to);
   EXPECT_EQ(cluster.migrate_keys(12182, from, to, 10), 1U);
   EXPECT_EQ(cluster.migrate_keys(12182, from, to, 10), 0U);
@@ -44,7 +45,8 @@ TEST(RedisFixture, ClusterFailsOverAndMovesSlots) {
 
 TEST(RedisFixture, SharedServersAnswer) {
   EXPECT_EQ(shared_server<redis_server>().run({"PING"}), "PONG");
-  EXPECT_NE(shared_server<redis_cluster>().run({"CLUSTER", "INFO"}).find("cluster_state:ok"), std::string::npos);
+  EXPECT_NE(shared_server<redis_cluster>().run({"CLUSTER", "INFO"}).find("cluster_state:ok"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Sequences behind PgBouncer in transaction mode: whoever prepares a statement there may run it in another session of the server.
+// Sequences behind PgBouncer in transaction mode, where a prepared statement may be executed in
+// another session of the server than it was prepared in.
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
@@ -23,44 +24,47 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a sequence needs of it: Holdfast's settings of a session come with its start, and a session that is shared cannot have them.
-const std::string takes_options = "ignore_startup_parameters=options";
+/// The setting that sequences need: Holdfast sends options when it connects, and PgBouncer refuses
+/// them by default.
+const std::string ignore_options = "ignore_startup_parameters=options";
 
 TEST(SequenceBehindPgBouncer, ManyPoolsShareAFewSessionsAndNoIdComesTwice) {
   const auto& server = shared_server<postgres_server>();
   const auto name = server.create_database("bounced");
-  const pgbouncer between(server, {takes_options, "default_pool_size=3"});
+  const pgbouncer between(server, {ignore_options, "default_pool_size=3"});
   const auto url = server.url_through(between.port(), name);
   (void)open(url).block_store({.create_schema = true});
   std::vector<std::vector<std::int64_t>> drawn(6);
   {
     std::vector<std::jthread> threads;
     threads.reserve(drawn.size());
-    for (auto& mine : drawn) {
+    for (auto& own : drawn) {
       threads.emplace_back([&] {
         auto db = open(url);
         auto first = db.sequence("first", {.blocks = fixed_blocks{3}, .wait = 1min});
         auto second = db.sequence("second", {.blocks = fixed_blocks{3}, .wait = 1min});
         for (int i = 0; i < 60; ++i) {
-          mine.push_back(first.next());
-          (void)second.next();  // another statement, or the same one for two: whatever is prepared in the session that comes
+          own.push_back(first.next());
+          // The session that runs it may have prepared another statement, or none.
+          (void)second.next();
         }
-        EXPECT_LE(mine.back(), first.peek());
+        EXPECT_LE(own.back(), first.peek());
       });
     }
   }
   std::set<std::int64_t> distinct;
-  for (const auto& mine : drawn) distinct.insert(mine.begin(), mine.end());
+  for (const auto& own : drawn) distinct.insert(own.begin(), own.end());
   EXPECT_EQ(distinct.size(), 60 * drawn.size());
-  EXPECT_EQ(
-      server.run("SELECT count(DISTINCT pid) <= 3 FROM pg_stat_activity WHERE datname = '" + name + "' AND usename = 'holdfast'", name),
-      "t\n")
+  EXPECT_EQ(server.run("SELECT count(DISTINCT pid) <= 3 FROM pg_stat_activity WHERE datname = '" +
+                           name + "' AND usename = 'holdfast'",
+                       name),
+            "t\n")
       << "they did not share sessions, so nothing is proved";
 }
 
-TEST(SequenceBehindPgBouncer, TransactionsOfTheCallersLeaveNoGaps) {
+TEST(SequenceBehindPgBouncer, TransactionsOfTheCallerLeaveNoGaps) {
   const auto& server = shared_server<postgres_server>();
-  const pgbouncer between(server, {takes_options, "default_pool_size=2"});
+  const pgbouncer between(server, {ignore_options, "default_pool_size=2"});
   const auto url = server.url_through(between.port(), server.create_database("bounced"));
   auto ids = open(url).sequence("invoice", {.store = {.create_schema = true}});
   postgres_handle own(url);
@@ -72,12 +76,15 @@ TEST(SequenceBehindPgBouncer, TransactionsOfTheCallersLeaveNoGaps) {
   }
 }
 
-TEST(SequenceBehindPgBouncer, WithoutTheSettingItIsRefusedInOneLineThatNamesIt) {
+TEST(SequenceBehindPgBouncer, WithoutTheSettingASequenceIsRefusedWithItsName) {
   const auto& server = shared_server<postgres_server>();
   const pgbouncer between(server);
-  const auto refused = failure_of([&] { (void)open(server.url_through(between.port())).sequence("n"); });
-  EXPECT_FALSE(refused.transient()) << "trying again cannot help";
-  EXPECT_NE(std::string(refused.what()).find("ignore_startup_parameters = options"), std::string::npos) << refused.what();
+  const auto refused =
+      failure_of([&] { (void)open(server.url_through(between.port())).sequence("n"); });
+  EXPECT_FALSE(refused.transient()) << "a retry cannot help";
+  EXPECT_NE(std::string(refused.what()).find("ignore_startup_parameters = options"),
+            std::string::npos)
+      << refused.what();
   EXPECT_EQ(std::string(refused.what()).find('\n'), std::string::npos) << refused.what();
 }
 

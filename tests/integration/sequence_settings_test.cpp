@@ -1,4 +1,5 @@
-// What a MariaDB is refused for, on a real one that is set so; and the statements for MySQL inside a transaction of the caller's.
+// Settings for which MariaDB is refused, on a real server; and the statements for MySQL inside a
+// transaction of the caller.
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
@@ -20,7 +21,7 @@ namespace {
 
 class SequenceSettings : public ::testing::Test {
  protected:
-  /// What a sequence that is opened now is refused with; empty: it is not, and gives an id.
+  /// The message with which a sequence is refused; empty if it gives an id.
   std::string refusal(const sequence_store_options& store = {}) {
     try {
       (void)open(server.url()).sequence("n", {.store = store}).next();
@@ -31,9 +32,10 @@ class SequenceSettings : public ::testing::Test {
       return e.what();
     }
   }
-  void set(const std::string& what) { (void)server.run("SET GLOBAL " + what); }
+  void set(const std::string& setting) { (void)server.run("SET GLOBAL " + setting); }
 
-  mariadb_server server{{.settings = {"log-bin=binlog", "server-id=1", "sync-binlog=1", "binlog-format=ROW"}}};
+  mariadb_server server{
+      {.settings = {"log-bin=binlog", "server-id=1", "sync-binlog=1", "binlog-format=ROW"}}};
 };
 
 TEST_F(SequenceSettings, AMariadbThatForgetsIsRefusedWithWhatToChange) {
@@ -43,7 +45,9 @@ TEST_F(SequenceSettings, AMariadbThatForgetsIsRefusedWithWhatToChange) {
   EXPECT_EQ(refusal(fenced), "");
   for (const std::string level : {"0", "2"}) {
     set("innodb_flush_log_at_trx_commit = " + level);
-    EXPECT_NE(refusal().find("innodb_flush_log_at_trx_commit = " + level + "): a crash loses commits; set it to 1"), std::string::npos)
+    EXPECT_NE(refusal().find("innodb_flush_log_at_trx_commit = " + level +
+                             "): a crash loses commits; set it to 1"),
+              std::string::npos)
         << refusal();
     EXPECT_EQ(refusal({.allow_unsafe = true}), "");
   }
@@ -52,41 +56,48 @@ TEST_F(SequenceSettings, AMariadbThatForgetsIsRefusedWithWhatToChange) {
   EXPECT_NE(refusal().find("sync_binlog = 0"), std::string::npos) << refusal();
   set("sync_binlog = 1");
   EXPECT_EQ(refusal(), "");
-  // A replica that repeats statements writes its own id where that of the server is looked for. Nor does the server take our writes then.
+  // A replica that repeats statements stores its own id instead of that of this server. The server
+  // also refuses our writes then.
   set("binlog_format = STATEMENT");
-  const auto unwilling = failure_of([&] { (void)open(server.url()).sequence("n").next(); });
-  EXPECT_NE(std::string(unwilling.what()).find("binlog_format = STATEMENT), so it refuses to write; set it to ROW or MIXED"),
+  const auto failure = failure_of([&] { (void)open(server.url()).sequence("n").next(); });
+  EXPECT_NE(std::string(failure.what())
+                .find("binlog_format = STATEMENT), so it refuses to write; set it to ROW or MIXED"),
             std::string::npos)
-      << unwilling.what();
-  EXPECT_FALSE(unwilling.transient());
-  EXPECT_NE(refusal(fenced).find("binlog_format = STATEMENT"), std::string::npos) << refusal(fenced);
+      << failure.what();
+  EXPECT_FALSE(failure.transient());
+  EXPECT_NE(refusal(fenced).find("binlog_format = STATEMENT"), std::string::npos)
+      << refusal(fenced);
   set("binlog_format = MIXED");
   EXPECT_EQ(refusal(fenced), "");
 }
 
-/// A MariaDB that is taken for a MySQL, which has no RETURNING.
-class taken_for_mysql final : public join::transaction {
+/// A transaction on MariaDB that says that it is on MySQL, which has no RETURNING.
+class mysql_transaction final : public join::transaction {
  public:
-  explicit taken_for_mysql(join::mariadb on) : on_(on) {}
+  explicit mysql_transaction(join::mariadb joined) : joined_(joined) {}
   [[nodiscard]] sql::dialect_id dialect() const override { return sql::dialect_id::mysql; }
-  sql::outcome execute(const sql::statement& s, std::span<const sql::parameter> parameters) override { return on_.execute(s, parameters); }
+  sql::outcome execute(const sql::statement& s,
+                       std::span<const sql::parameter> parameters) override {
+    return joined_.execute(s, parameters);
+  }
 
  private:
-  join::mariadb on_;
+  join::mariadb joined_;
 };
 
 TEST(SequenceAsMySql, ATransactionWithAnOlderSnapshotSeesWhatWasGranted) {
   const auto& server = shared_server<mariadb_server>();
   const auto url = server.url(server.create_database("as_mysql"));
   (void)open(url).block_store({.create_schema = true});
-  const database db = open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }});
+  const database db =
+      open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }});
   mariadb_handle early(url);
   mariadb_handle late(url);
-  auto mine = db.sequence("n", {.blocks = fixed_blocks{.size = 1}, .max = 3});
-  const auto take = [&mine](mariadb_handle& on) -> std::optional<std::int64_t> {
-    taken_for_mysql joined(on.joined());
+  auto ids = db.sequence("n", {.blocks = fixed_blocks{.size = 1}, .max = 3});
+  const auto take = [&ids](mariadb_handle& handle) -> std::optional<std::int64_t> {
+    mysql_transaction transaction(handle.joined());
     try {
-      return mine.next_in_transaction(joined);
+      return ids.next_in_transaction(transaction);
     } catch (const error& e) {
       EXPECT_EQ(e.code(), errc::out_of_range) << e.what();
       return std::nullopt;
@@ -100,14 +111,16 @@ TEST(SequenceAsMySql, ATransactionWithAnOlderSnapshotSeesWhatWasGranted) {
   };
   EXPECT_EQ(commit_one(), 1);
   early.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-  early.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");  // here the counter stands at 1, for as long as the transaction lasts
+  // In this snapshot the counter is at 1.
+  early.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
   EXPECT_EQ(commit_one(), 2);
   EXPECT_EQ(take(early), 3);
   early.run("ROLLBACK");
   early.run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
   EXPECT_EQ(commit_one(), 3);
   EXPECT_EQ(commit_one(), std::nullopt);
-  EXPECT_EQ(take(early), std::nullopt) << "the snapshot has the id that was granted before it, and everybody else has the end";
+  EXPECT_EQ(take(early), std::nullopt)
+      << "the sequence is at its end, although the snapshot is older";
   early.run("ROLLBACK");
 }
 

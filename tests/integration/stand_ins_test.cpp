@@ -1,7 +1,8 @@
-// There is no SQL Server and no Oracle here. Their statements run on engines that stand in for them; what had to be changed for that is in
-// the lists below, and docs/databases.md prints them: the last test compares.
+// There is no SQL Server and no Oracle here. Their statements run on engines that stand in for
+// them; what had to be changed for that is in the lists below, and docs/databases.md prints them:
+// the last test compares.
 
-#include "store/statements.hpp"
+#include "store/sql/statements.hpp"
 #include "support/child_process.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
@@ -40,16 +41,20 @@ struct stand_in {
 };
 
 const change no_hints{"lock hints dropped", R"( WITH \((HOLDLOCK|ROWLOCK, READPAST)\))", ""};
-const change guard_first{"the guard stands in WHEN MATCHED AND, not in UPDATE ... WHERE",
-                         R"(WHEN MATCHED THEN (UPDATE SET .*) WHERE (held\.AS_OF <= \? OR held\.AS_OF > \?) WHEN NOT)",
-                         "WHEN MATCHED AND ($2) THEN $1 WHEN NOT"};
-const change no_extract{"times are read as they are, not through SYS_EXTRACT_UTC", R"(SYS_EXTRACT_UTC\((\w+)\))", "$1"};
-const change no_lob_compare{"DBMS_LOB.COMPARE written as =", R"(DBMS_LOB\.COMPARE\(PAYLOAD, \?\) = 0)", "PAYLOAD = ?"};
+const change guard_first{
+    "the guard stands in WHEN MATCHED AND, not in UPDATE ... WHERE",
+    R"(WHEN MATCHED THEN (UPDATE SET .*) WHERE (held\.AS_OF <= \? OR held\.AS_OF > \?) WHEN NOT)",
+    "WHEN MATCHED AND ($2) THEN $1 WHEN NOT"};
+const change no_extract{"times are read as they are, not through SYS_EXTRACT_UTC",
+                        R"(SYS_EXTRACT_UTC\((\w+)\))", "$1"};
+const change no_lob_compare{
+    "DBMS_LOB.COMPARE written as =", R"(DBMS_LOB\.COMPARE\(PAYLOAD, \?\) = 0)", "PAYLOAD = ?"};
 const std::string order_with_guard_first = "0,1,2,6,2,3,4,5,0,1,2,3,4,5";
 
 std::string published(const std::string& time, const std::string& text) {
-  return "CREATE TABLE FAILOVER_STORE (FAILOVER_NAME VARCHAR(50) NOT NULL, FAILOVER_KEY VARCHAR(256) NOT NULL, AS_OF " + time +
-         " NOT NULL, EXPIRE_ON " + time + " NOT NULL, PAYLOAD " + text +
+  return "CREATE TABLE FAILOVER_STORE (FAILOVER_NAME VARCHAR(50) NOT NULL, FAILOVER_KEY "
+         "VARCHAR(256) NOT NULL, AS_OF " +
+         time + " NOT NULL, EXPIRE_ON " + time + " NOT NULL, PAYLOAD " + text +
          ", PAYLOAD_CLASS VARCHAR(256), PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY))";
 }
 
@@ -60,8 +65,10 @@ const std::vector<stand_in>& stand_ins() {
        dialect_id::sqlserver,
        {published("TIMESTAMP(7) WITH TIME ZONE", "NVARCHAR(MAX)")},
        {no_hints,
-        {"DATETIMEOFFSET(7) called TIMESTAMP(7) WITH TIME ZONE", R"(DATETIMEOFFSET\(7\))", "TIMESTAMP(7) WITH TIME ZONE"},
-        {"times are read as they are, not through SWITCHOFFSET", R"(CAST\(SWITCHOFFSET\((\w+), '\+00:00'\) AS DATETIME2\(7\)\))", "$1"},
+        {"DATETIMEOFFSET(7) called TIMESTAMP(7) WITH TIME ZONE", R"(DATETIMEOFFSET\(7\))",
+         "TIMESTAMP(7) WITH TIME ZONE"},
+        {"times are read as they are, not through SWITCHOFFSET",
+         R"(CAST\(SWITCHOFFSET\((\w+), '\+00:00'\) AS DATETIME2\(7\)\))", "$1"},
         {"DELETE TOP (n) written as DELETE with a limit",
          R"(WITH bound AS \(SELECT CAST\(\? AS TIMESTAMP\(7\) WITH TIME ZONE\) AS MOMENT\) DELETE TOP \(\?\) FROM (\S+) WHERE EXPIRE_ON < \(SELECT MOMENT FROM bound\))",
          "DELETE FROM $1 WHERE EXPIRE_ON < ? FETCH FIRST ? ROWS ONLY"}}},
@@ -71,8 +78,10 @@ const std::vector<stand_in>& stand_ins() {
        {published("DATETIMEOFFSET(7)", "NVARCHAR(MAX)")},
        {no_hints,
         {"parameters in VALUES have types", R"(VALUES \(\?, \?, (.*), \?\)\) AS src)",
-         "VALUES (CAST(? AS VARCHAR(50)), CAST(? AS VARCHAR(256)), $1, CAST(? AS VARCHAR(256)))) AS src"},
-        {"times are read as they are, not through SWITCHOFFSET", R"(CAST\(SWITCHOFFSET\((\w+), '\+00:00'\) AS DATETIME2\(7\)\))", "$1"},
+         "VALUES (CAST(? AS VARCHAR(50)), CAST(? AS VARCHAR(256)), $1, CAST(? AS VARCHAR(256)))) "
+         "AS src"},
+        {"times are read as they are, not through SWITCHOFFSET",
+         R"(CAST\(SWITCHOFFSET\((\w+), '\+00:00'\) AS DATETIME2\(7\)\))", "$1"},
         {"DELETE TOP (n) written as DELETE with a limit",
          R"(WITH bound AS \(SELECT CAST\(\? AS DATETIMEOFFSET\(7\)\) AS MOMENT\) DELETE TOP \(\?\) FROM (\S+) WHERE EXPIRE_ON < \(SELECT MOMENT FROM bound\))",
          "DELETE FROM $1 WHERE EXPIRE_ON < ? LIMIT ?"}}},
@@ -95,7 +104,8 @@ const std::vector<stand_in>& stand_ins() {
       {"PostgreSQL's MERGE",
        "jdbc:postgresql:",
        dialect_id::oracle,
-       {"CREATE TABLE DUAL (DUMMY VARCHAR(1))", "INSERT INTO DUAL VALUES ('X')", published("TIMESTAMPTZ", "TEXT")},
+       {"CREATE TABLE DUAL (DUMMY VARCHAR(1))", "INSERT INTO DUAL VALUES ('X')",
+        published("TIMESTAMPTZ", "TEXT")},
        {{"a table DUAL is there", "USING DUAL", "USING DUAL"},
         guard_first,
         no_extract,
@@ -128,19 +138,23 @@ std::string order_of(const sql::batch_statement& s, const stand_in& on) {
 std::string url_of(const stand_in& on) {
   if (on.url != "jdbc:postgresql:") return on.url;
   const auto& server = shared_server<postgres_server>();
-  return "jdbc:postgresql://127.0.0.1:" + std::to_string(server.port()) + "/" + server.create_database("stand_in") +
-         "?user=holdfast&password=secret";
+  return "jdbc:postgresql://127.0.0.1:" + std::to_string(server.port()) + "/" +
+         server.create_database("stand_in") + "?user=holdfast&password=secret";
 }
 
 void write_plan(std::ostream& to, const stand_in& on, std::set<std::string>& used) {
-  const auto s = make_statements(on.dialect, "", {});
+  const auto s = detail::store::make_statements(on.dialect, "", {});
   to << "engine\t" << on.name << '\t' << url_of(on) << '\n';
   for (const auto& each : on.schema) to << "exec\t" << each << '\n';
-  to << "upsert\t" << changed(s.upsert.text + s.upsert.row + s.upsert.tail, on, used) << '\t' << order_of(s.upsert, on) << '\n';
+  to << "upsert\t" << changed(s.upsert.text + s.upsert.row + s.upsert.tail, on, used) << '\t'
+     << order_of(s.upsert, on) << '\n';
   const std::vector<std::pair<std::string, const sql::statement*>> others{
-      {"insert", &s.insert}, {"update", &s.update}, {"find", &s.find},   {"find_first", &s.find_first}, {"find_after", &s.find_after},
-      {"erase", &s.erase},   {"expire", &s.expire}, {"count", &s.count}, {"rewrite", &s.rewrite},       {"name_after", &s.name_after}};
-  for (const auto& [name, statement] : others) to << name << '\t' << changed(statement->text, on, used) << '\n';
+      {"insert", &s.insert},         {"update", &s.update},         {"find", &s.find},
+      {"find_first", &s.find_first}, {"find_after", &s.find_after}, {"erase", &s.erase},
+      {"expire", &s.expire},         {"count", &s.count},           {"rewrite", &s.rewrite},
+      {"name_after", &s.name_after}};
+  for (const auto& [name, statement] : others)
+    to << name << '\t' << changed(statement->text, on, used) << '\n';
   if (!on.empty_is.empty()) to << "empty_is\t" << on.empty_is << '\n';
   to << "end\n";
 }
@@ -153,13 +167,16 @@ TEST(StandIns, RunEveryStatementOfSqlServerAndOracle) {
     for (const auto& each : stand_ins()) {
       std::set<std::string> used;
       write_plan(out, each, used);
-      for (const auto& one : each.changes) EXPECT_TRUE(used.contains(one.why)) << each.name << " does not need: " << one.why;
+      for (const auto& one : each.changes)
+        EXPECT_TRUE(used.contains(one.why)) << each.name << " does not need: " << one.why;
     }
   }
-  const auto done = run_program({.argv = {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Duser.timezone=UTC", "-cp",
-                                          "/usr/share/java/h2.jar:/usr/share/java/hsqldb.jar:/usr/share/java/postgresql.jar",
-                                          HOLDFAST_TEST_STAND_INS, plan.string()}},
-                                std::chrono::minutes(2));
+  const auto done = run_program(
+      {.argv = {"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
+                "-Duser.timezone=UTC", "-cp",
+                "/usr/share/java/h2.jar:/usr/share/java/hsqldb.jar:/usr/share/java/postgresql.jar",
+                HOLDFAST_TEST_STAND_INS, plan.string()}},
+      std::chrono::minutes(2));
   ASSERT_TRUE(done.status.success()) << done.error << done.output;
   std::istringstream lines(done.output);
   std::map<std::string, int> ran;
@@ -167,14 +184,18 @@ TEST(StandIns, RunEveryStatementOfSqlServerAndOracle) {
     EXPECT_TRUE(line.ends_with("\tok")) << line;
     ++ran[line.substr(0, line.find('\t'))];
   }
-  for (const auto& each : stand_ins()) EXPECT_EQ(ran[each.name], 10 + static_cast<int>(each.schema.size())) << each.name;
+  for (const auto& each : stand_ins())
+    EXPECT_EQ(ran[each.name], 10 + static_cast<int>(each.schema.size())) << each.name;
 }
 
-/// What ran on the real engine, what on a stand-in and what was changed for it, what never: as the page has it.
+/// What ran on the real engine, what on a stand-in and what was changed for it, what never: as the
+/// page has it.
 std::string table_of_proofs() {
   std::string made = "| words of | ran on | changed for it |\n| --- | --- | --- |\n";
-  const auto row = [&made](const std::string& words, const std::string& on, const std::string& what) {
-    made.append("| ").append(words).append(" | ").append(on).append(" | ").append(what).append(" |\n");
+  const auto row = [&made](const std::string& words, const std::string& on,
+                           const std::string& what) {
+    made.append("| ").append(words).append(" | ").append(on).append(" | ").append(what).append(
+        " |\n");
   };
   const auto joined = [](const std::vector<std::string>& all) {
     std::string text;
@@ -184,21 +205,28 @@ std::string table_of_proofs() {
     return text;
   };
   row("H2", "**the real engine**, H2 2.1", "nothing");
-  row("unknown", "**real engines** through their ODBC drivers: PostgreSQL, MariaDB, SQLite", "nothing");
-  const auto told = run_program(
-      {.argv = {"/usr/bin/python3", "-B", "-c",
-                "import sys; sys.path.insert(0, sys.argv[1]); import tds_server; print('\\n'.join(w for w, _, _ in tds_server.REWRITES))",
-                HOLDFAST_TEST_SUPPORT}});
+  row("unknown", "**real engines** through their ODBC drivers: PostgreSQL, MariaDB, SQLite",
+      "nothing");
+  const auto told =
+      run_program({.argv = {"/usr/bin/python3", "-B", "-c",
+                            "import sys; sys.path.insert(0, sys.argv[1]); import tds_server; "
+                            "print('\\n'.join(w for w, _, _ in tds_server.REWRITES))",
+                            HOLDFAST_TEST_SUPPORT}});
   std::vector<std::string> on_the_way;
   std::istringstream lines(told.output);
   for (std::string line; std::getline(lines, line);) on_the_way.push_back(line);
-  row("SQL Server", "a stand-in: PostgreSQL's MERGE, behind a server of the tests that speaks TDS, through the real FreeTDS driver",
+  row("SQL Server",
+      "a stand-in: PostgreSQL's MERGE, behind a server of the tests that speaks TDS, through the "
+      "real FreeTDS driver",
       joined(on_the_way));
   for (const auto& each : stand_ins()) {
     std::vector<std::string> whys;
     for (const auto& one : each.changes) whys.push_back(one.why);
-    if (each.empty_is == "null") whys.emplace_back("(an empty payload comes back as NULL, as in Oracle: the store tells it by its class)");
-    row(each.dialect == dialect_id::oracle ? "Oracle" : "SQL Server", "a stand-in: " + each.name, joined(whys));
+    if (each.empty_is == "null")
+      whys.emplace_back(
+          "(an empty payload comes back as NULL, as in Oracle: the store tells it by its class)");
+    row(each.dialect == dialect_id::oracle ? "Oracle" : "SQL Server", "a stand-in: " + each.name,
+        joined(whys));
   }
   row("SQL Server", "SQL Server itself", "**never run**");
   row("Oracle", "Oracle itself, and its ODBC driver", "**never run**");
@@ -208,7 +236,8 @@ std::string table_of_proofs() {
 TEST(StandIns, AreListedOnThePage) {
   std::ifstream page(HOLDFAST_TEST_DATABASES_PAGE);
   const std::string text{std::istreambuf_iterator<char>(page), {}};
-  EXPECT_NE(text.find(table_of_proofs()), std::string::npos) << "docs/databases.md should have:\n" << table_of_proofs();
+  EXPECT_NE(text.find(table_of_proofs()), std::string::npos) << "docs/databases.md should have:\n"
+                                                             << table_of_proofs();
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// The cleanup and its lease on real databases: one cleans at a time, and one that was killed is followed.
+// The cleanup and its lease on real databases: one cleans at a time, and one that was killed is
+// followed.
 
 #include <holdfast/database.hpp>
 #include <holdfast/store/cleanup.hpp>
 
-#include "store/lease.hpp"
+#include "database/database.hpp"
+#include "store/sql/table_lease.hpp"
 #include "support/eventually.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
@@ -47,9 +49,15 @@ class watched_store final : public store {
   watched_store(std::shared_ptr<store> behind, std::atomic<int>& inside, std::atomic<int>& most)
       : behind_(std::move(behind)), inside_(inside), most_(most) {}
   void put(std::span<const entry> entries) override { behind_->put(entries); }
-  std::optional<entry> find(place where, std::string_view key) override { return behind_->find(where, key); }
-  entry_page find_all(place where, std::size_t limit, std::string_view after) override { return behind_->find_all(where, limit, after); }
-  bool erase(place where, std::string_view key, timestamp as_of) override { return behind_->erase(where, key, as_of); }
+  std::optional<entry> find(place where, std::string_view key) override {
+    return behind_->find(where, key);
+  }
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    return behind_->find_all(where, limit, after);
+  }
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    return behind_->erase(where, key, as_of);
+  }
   std::size_t expire(timestamp before, std::size_t limit) override {
     const int now = ++inside_;
     for (int seen = most_.load(); now > seen && !most_.compare_exchange_weak(seen, now);) {
@@ -72,14 +80,20 @@ class watched_store final : public store {
 void fill(const std::string& url, int count) {
   struct yesterday final : clock {
     [[nodiscard]] timestamp now() const noexcept override { return system_clock()->now() - 24h; }
-    [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override { return std::chrono::steady_clock::now(); }
+    [[nodiscard]] std::chrono::steady_clock::time_point steady() const noexcept override {
+      return std::chrono::steady_clock::now();
+    }
   };
   const auto at = std::make_shared<yesterday>();
   const auto store = open(url, {.clock = at}).store({.create_schema = true});
   std::vector<entry> entries;
   for (int i = 0; i < count; ++i)
-    entries.push_back(
-        {.name = "n", .key = std::to_string(i), .as_of = at->now(), .expire_on = at->now() + 1h, .payload = "x", .payload_class = "c"});
+    entries.push_back({.name = "n",
+                       .key = std::to_string(i),
+                       .as_of = at->now(),
+                       .expire_on = at->now() + 1h,
+                       .payload = "x",
+                       .payload_class = "c"});
   store->put(entries);
 }
 
@@ -94,7 +108,7 @@ TYPED_TEST_SUITE(StoreCleanup, places);
 TYPED_TEST(StoreCleanup, ALeaseHasOneHolderAndAFenceThatGrows) {
   const auto db = open(this->place.url);
   (void)db.store({.create_schema = true});
-  const auto lease = make_sql_lease(db.shared(), "", "a");
+  const auto lease = detail::store::make_table_lease(db.shared()->sql, "", "a");
   const auto first = lease->acquire("one", 1h);
   ASSERT_EQ(first.fence, 1U);
   EXPECT_EQ(first.holder, "one");
@@ -110,17 +124,20 @@ TYPED_TEST(StoreCleanup, ALeaseHasOneHolderAndAFenceThatGrows) {
   lease->release("one", 2);
   EXPECT_EQ(lease->acquire("two", 1h).fence, 3U);
   EXPECT_FALSE(lease->renew("one", 2, 1h)) << "somebody had it since";
-  EXPECT_EQ(make_sql_lease(db.shared(), "", "b")->acquire("one", 1h).fence, 1U) << "another name, another lease";
+  EXPECT_EQ(detail::store::make_table_lease(db.shared()->sql, "", "b")->acquire("one", 1h).fence,
+            1U)
+      << "another name, another lease";
 }
 
 TYPED_TEST(StoreCleanup, ALeaseEndsByTheServersClock) {
   const auto db = open(this->place.url);
   (void)db.store({.create_schema = true});
-  const auto lease = make_sql_lease(db.shared(), "", "a");
+  const auto lease = detail::store::make_table_lease(db.shared()->sql, "", "a");
   const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(lease->acquire("one", 500ms).fence);
   EXPECT_TRUE(eventually([&] { return lease->acquire("two", 1h).fence.has_value(); }));
-  EXPECT_GE(std::chrono::steady_clock::now() - start, 490ms) << "SQLite's clock counts in milliseconds";
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 490ms)
+      << "SQLite's clock counts in milliseconds";
   EXPECT_FALSE(lease->renew("one", 1, 1h));
 }
 
@@ -134,7 +151,8 @@ TYPED_TEST(StoreCleanup, OfManyThatAskAtOnceOneGetsIt) {
       std::vector<std::jthread> threads;
       for (int t = 0; t < 6; ++t) {
         threads.emplace_back([&, t] {
-          const auto lease = make_sql_lease(open(this->place.url).shared(), "", "round" + std::to_string(round));
+          const auto lease = detail::store::make_table_lease(open(this->place.url).shared()->sql,
+                                                             "", "round" + std::to_string(round));
           ready.arrive_and_wait();
           if (lease->acquire("owner" + std::to_string(t), 1h).fence) ++holders;
         });
@@ -158,7 +176,8 @@ TYPED_TEST(StoreCleanup, OfTwoOneCleansAtATime) {
   auto two = start("two");
   const auto store = open(this->place.url).store();
   EXPECT_TRUE(eventually([&] { return store->count("n") == 0; }));
-  EXPECT_TRUE(eventually([&] { return one.state().skipped + two.state().skipped > 0; })) << "they met";
+  EXPECT_TRUE(eventually([&] { return one.state().skipped + two.state().skipped > 0; }))
+      << "they met";
   EXPECT_TRUE(one.close(std::chrono::steady_clock::now() + 20s));
   EXPECT_TRUE(two.close(std::chrono::steady_clock::now() + 20s));
   EXPECT_EQ(most, 1);
@@ -178,11 +197,13 @@ TYPED_TEST(StoreCleanup, OneThatIsKilledIsFollowedWhenItsLeaseEnds) {
   cleanup follower(db, store, {.cron = "@yearly", .owner = "follower"});
   victim.kill();
   const auto refused = follower.run_now();
-  EXPECT_EQ(refused.result, cleanup_result::held_elsewhere) << "the dead one's lease has not ended: " << refused.problem;
+  EXPECT_EQ(refused.result, cleanup_result::held_elsewhere)
+      << "the dead one's lease has not ended: " << refused.problem;
   EXPECT_TRUE(refused.holder.starts_with("victim:")) << refused.holder;
   EXPECT_EQ(store->count("n"), 40U) << "it had removed one batch";
   cleanup_report report;
-  EXPECT_TRUE(eventually([&] { return (report = follower.run_now()).result == cleanup_result::cleaned; }));
+  EXPECT_TRUE(
+      eventually([&] { return (report = follower.run_now()).result == cleanup_result::cleaned; }));
   EXPECT_EQ(report.removed, 40U);
   EXPECT_EQ(report.fence, 2U);
 }
@@ -202,11 +223,18 @@ TYPED_TEST(StoreCleanup, AMissingTableIsReported) {
 HOLDFAST_WORKER(hanging_cleaner) {
   class hanging final : public store {
    public:
-    hanging(std::shared_ptr<store> behind, std::string sign) : behind_(std::move(behind)), sign_(std::move(sign)) {}
+    hanging(std::shared_ptr<store> behind, std::string sign)
+        : behind_(std::move(behind)), sign_(std::move(sign)) {}
     void put(std::span<const entry> entries) override { behind_->put(entries); }
-    std::optional<entry> find(place where, std::string_view key) override { return behind_->find(where, key); }
-    entry_page find_all(place where, std::size_t limit, std::string_view after) override { return behind_->find_all(where, limit, after); }
-    bool erase(place where, std::string_view key, timestamp as_of) override { return behind_->erase(where, key, as_of); }
+    std::optional<entry> find(place where, std::string_view key) override {
+      return behind_->find(where, key);
+    }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+      return behind_->find_all(where, limit, after);
+    }
+    bool erase(place where, std::string_view key, timestamp as_of) override {
+      return behind_->erase(where, key, as_of);
+    }
     std::size_t expire(timestamp before, std::size_t limit) override {
       const auto removed = behind_->expire(before, limit);
       std::ofstream(sign_) << removed;
@@ -220,8 +248,9 @@ HOLDFAST_WORKER(hanging_cleaner) {
     std::string sign_;
   };
   const auto db = open(arguments.at(0));
-  cleanup cleaner(db, std::make_shared<hanging>(db.store(), arguments.at(1)),
-                  {.cron = "@yearly", .batch = 10, .lease = std::chrono::seconds(5), .owner = "victim"});
+  cleanup cleaner(
+      db, std::make_shared<hanging>(db.store(), arguments.at(1)),
+      {.cron = "@yearly", .batch = 10, .lease = std::chrono::seconds(5), .owner = "victim"});
   (void)cleaner.run_now();
   return 1;
 }

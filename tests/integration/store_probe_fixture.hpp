@@ -6,7 +6,7 @@
 #include <holdfast/database.hpp>
 #include <holdfast/store/probe.hpp>
 
-#include "sql/sqlite_connection.hpp"
+#include "sql/sqlite/connection.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
@@ -55,12 +55,14 @@ class spoilable {
   [[nodiscard]] const std::string& url() const noexcept { return url_; }
   [[nodiscard]] const std::string& name() const noexcept { return database_; }
   [[nodiscard]] const server_endpoint& server() const noexcept { return *server_; }
-  [[nodiscard]] std::string file() const { return directory_ ? (directory_->path() / "x.db").string() : std::string(); }
+  [[nodiscard]] std::string file() const {
+    return directory_ ? (directory_->path() / "x.db").string() : std::string();
+  }
 
   /// As administrator.
   void run(const std::string& sql) const {
     if (server_ != nullptr) server_->run(sql, database_);
-    else sql::connect_sqlite({.file = file()})->run(sql);
+    else detail::sql::connect_sqlite({.file = file()})->run(sql);
   }
   void run_all(const std::vector<std::string>& all) const {
     for (const auto& each : all) {
@@ -86,7 +88,8 @@ class spoilable {
 };
 
 inline const probe_finding* find(const probe_report& in, std::string_view code) {
-  const auto found = std::find_if(in.findings.begin(), in.findings.end(), [code](const auto& each) { return each.code == code; });
+  const auto found = std::find_if(in.findings.begin(), in.findings.end(),
+                                  [code](const auto& each) { return each.code == code; });
   return found == in.findings.end() ? nullptr : &*found;
 }
 
@@ -94,7 +97,12 @@ inline const probe_finding* find(const probe_report& in, std::string_view code) 
 inline std::string told(const probe_report& report) {
   std::string all = report.server + "\n";
   for (const auto& each : report.findings) {
-    all.append(to_string(each.severity)).append(" ").append(each.code).append(": ").append(each.problem).append("\n");
+    all.append(to_string(each.severity))
+        .append(" ")
+        .append(each.code)
+        .append(": ")
+        .append(each.problem)
+        .append("\n");
     for (const auto& sql : each.sql) all.append("    ").append(sql).append(";\n");
     all.append("    ").append(each.advice).append("\n");
   }
@@ -103,7 +111,12 @@ inline std::string told(const probe_report& report) {
 
 inline entry make_entry(std::string key, std::string payload = "{}") {
   const auto now = system_clock()->now();
-  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+  return {.name = "n",
+          .key = std::move(key),
+          .as_of = now,
+          .expire_on = now + 1h,
+          .payload = std::move(payload),
+          .payload_class = "c"};
 }
 
 }  // namespace holdfast::test

@@ -1,4 +1,5 @@
-// Tables as people make them: each fault is found, and what the probe says to type cures it, on the real database.
+// Tables as people make them: each fault is found, and what the probe says to type cures it, on the
+// real database.
 
 #include "integration/store_probe_fixture.hpp"
 
@@ -17,7 +18,9 @@ struct fault {
   holdfast::severity severity = holdfast::severity::wrong;
   bool row_stays = true;  ///< the row is there after the cure
 };
-void PrintTo(const fault& f, std::ostream* out) { *out << f.name; }  // NOLINT(readability-identifier-naming): GoogleTest's name
+void PrintTo(const fault& f, std::ostream* out) {
+  *out << f.name;
+}  // NOLINT(readability-identifier-naming): GoogleTest's name
 
 constexpr auto pg = dialect_id::postgresql;
 constexpr auto maria = dialect_id::mariadb;
@@ -28,8 +31,10 @@ const std::string t = "ALTER TABLE FAILOVER_STORE ";
 
 /// The table made by hand, in SQLite's way of changing one.
 std::vector<std::string> made_by_hand(const std::string& columns) {
-  return {"DROP TABLE FAILOVER_STORE", "CREATE TABLE FAILOVER_STORE (" + columns + ")", "CREATE INDEX mine ON FAILOVER_STORE (EXPIRE_ON)",
-          "INSERT INTO FAILOVER_STORE (FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS) VALUES ('n', 'k', "
+  return {"DROP TABLE FAILOVER_STORE", "CREATE TABLE FAILOVER_STORE (" + columns + ")",
+          "CREATE INDEX mine ON FAILOVER_STORE (EXPIRE_ON)",
+          "INSERT INTO FAILOVER_STORE (FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, "
+          "PAYLOAD_CLASS) VALUES ('n', 'k', "
           "1700000000000000, 4000000000000000, '{}', 'c')"};
 }
 const std::string key = ", PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
@@ -42,8 +47,14 @@ const std::vector<fault> faults{
     {"PgNoAsOf", pg, {t + "DROP COLUMN AS_OF"}, "column"},
     {"PgNoExpireOn", pg, {t + "DROP COLUMN EXPIRE_ON"}, "column"},
     {"PgJson", pg, {t + "ALTER PAYLOAD TYPE JSONB USING PAYLOAD::jsonb"}, "column_type"},
-    {"PgBytes", pg, {t + "ALTER PAYLOAD TYPE BYTEA USING convert_to(PAYLOAD, 'UTF8')"}, "payload_type"},
-    {"PgNoZone", pg, {t + "ALTER AS_OF TYPE TIMESTAMP, ALTER EXPIRE_ON TYPE TIMESTAMP"}, "time_zone"},
+    {"PgBytes",
+     pg,
+     {t + "ALTER PAYLOAD TYPE BYTEA USING convert_to(PAYLOAD, 'UTF8')"},
+     "payload_type"},
+    {"PgNoZone",
+     pg,
+     {t + "ALTER AS_OF TYPE TIMESTAMP, ALTER EXPIRE_ON TYPE TIMESTAMP"},
+     "time_zone"},
     {"PgMilliseconds", pg, {t + "ALTER AS_OF TYPE TIMESTAMPTZ(3)"}, "time_digits"},
     {"PgCaseBlind",
      pg,
@@ -55,30 +66,47 @@ const std::vector<fault> faults{
     {"PgShortKey", pg, {t + "ALTER FAILOVER_KEY TYPE VARCHAR(36)"}, "length", warning},
     {"PgPublishedPayload", pg, {t + "ALTER PAYLOAD TYPE VARCHAR(4000)"}, "payload_size", note},
     {"PgTinyPayload", pg, {t + "ALTER PAYLOAD TYPE VARCHAR(100)"}, "payload_size", warning},
-    {"PgExtraColumn", pg, {t + "ADD owner_name TEXT NOT NULL DEFAULT 'x'", t + "ALTER owner_name DROP DEFAULT"}, "extra_column"},
+    {"PgExtraColumn",
+     pg,
+     {t + "ADD owner_name TEXT NOT NULL DEFAULT 'x'", t + "ALTER owner_name DROP DEFAULT"},
+     "extra_column"},
     {"PgNoKey", pg, {t + "DROP CONSTRAINT failover_store_pkey"}, "primary_key"},
     {"PgTwins",
      pg,
-     {t + "DROP CONSTRAINT failover_store_pkey", "INSERT INTO FAILOVER_STORE SELECT * FROM FAILOVER_STORE",
-      "INSERT INTO FAILOVER_STORE SELECT FAILOVER_NAME, FAILOVER_KEY, AS_OF - INTERVAL '1 hour', EXPIRE_ON, 'old', 'c' FROM "
+     {t + "DROP CONSTRAINT failover_store_pkey",
+      "INSERT INTO FAILOVER_STORE SELECT * FROM FAILOVER_STORE",
+      "INSERT INTO FAILOVER_STORE SELECT FAILOVER_NAME, FAILOVER_KEY, AS_OF - INTERVAL '1 hour', "
+      "EXPIRE_ON, 'old', 'c' FROM "
       "FAILOVER_STORE"},
      "primary_key"},
-    {"PgKeyAlone", pg, {t + "DROP CONSTRAINT failover_store_pkey, ADD PRIMARY KEY (FAILOVER_KEY)"}, "key_in_the_way"},
-    {"PgUniqueClass", pg, {"CREATE UNIQUE INDEX \"my Index\" ON FAILOVER_STORE (PAYLOAD_CLASS)"}, "key_in_the_way"},
+    {"PgKeyAlone",
+     pg,
+     {t + "DROP CONSTRAINT failover_store_pkey, ADD PRIMARY KEY (FAILOVER_KEY)"},
+     "key_in_the_way"},
+    {"PgUniqueClass",
+     pg,
+     {"CREATE UNIQUE INDEX \"my Index\" ON FAILOVER_STORE (PAYLOAD_CLASS)"},
+     "key_in_the_way"},
     {"PgNoIndex", pg, {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON"}, "expire_index", warning},
     {"PgPartialIndex",
      pg,
-     {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON", "CREATE INDEX part ON FAILOVER_STORE (EXPIRE_ON) WHERE FAILOVER_NAME = 'n'"},
+     {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON",
+      "CREATE INDEX part ON FAILOVER_STORE (EXPIRE_ON) WHERE FAILOVER_NAME = 'n'"},
      "expire_index",
      warning},
     {"PgIndexOfAnotherOrder",
      pg,
-     {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON", "CREATE INDEX other ON FAILOVER_STORE (AS_OF, EXPIRE_ON)"},
+     {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON",
+      "CREATE INDEX other ON FAILOVER_STORE (AS_OF, EXPIRE_ON)"},
      "expire_index",
      warning},
     {"PgUnlogged", pg, {t + "SET UNLOGGED"}, "unlogged", warning},
     {"PgPrivilege", pg, {t + "OWNER TO postgres"}, "privilege", failing},
-    {"PgReadingOnly", pg, {t + "OWNER TO postgres", "GRANT SELECT ON FAILOVER_STORE TO holdfast"}, "privilege", failing},
+    {"PgReadingOnly",
+     pg,
+     {t + "OWNER TO postgres", "GRANT SELECT ON FAILOVER_STORE TO holdfast"},
+     "privilege",
+     failing},
     // MariaDB
     {"MariaNoTable", maria, {"DROP TABLE FAILOVER_STORE"}, "table", failing, false},
     {"MariaNoClass", maria, {t + "DROP COLUMN PAYLOAD_CLASS"}, "column"},
@@ -92,73 +120,107 @@ const std::vector<fault> faults{
      false},
     {"MariaCaseBlind",
      maria,
-     {t + "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"},
+     {t +
+      "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci NOT NULL"},
      "collation"},
-    {"MariaPadded", maria, {t + "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"}, "collation"},
+    {"MariaPadded",
+     maria,
+     {t + "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"},
+     "collation"},
     {"MariaLatin",
      maria,
-     {t + "MODIFY FAILOVER_NAME VARCHAR(50) CHARACTER SET latin1 COLLATE latin1_nopad_bin NOT NULL"},
+     {t +
+      "MODIFY FAILOVER_NAME VARCHAR(50) CHARACTER SET latin1 COLLATE latin1_nopad_bin NOT NULL"},
      "charset",
      warning},
     {"MariaSeconds", maria, {t + "MODIFY AS_OF DATETIME NOT NULL"}, "time_digits"},
-    {"MariaTimestamp", maria, {t + "MODIFY EXPIRE_ON TIMESTAMP(6) NOT NULL"}, "time_range", warning},
-    {"MariaNotNull", maria, {t + "MODIFY PAYLOAD LONGTEXT CHARACTER SET utf8mb4 NOT NULL"}, "not_null"},
+    {"MariaTimestamp",
+     maria,
+     {t + "MODIFY EXPIRE_ON TIMESTAMP(6) NOT NULL"},
+     "time_range",
+     warning},
+    {"MariaNotNull",
+     maria,
+     {t + "MODIFY PAYLOAD LONGTEXT CHARACTER SET utf8mb4 NOT NULL"},
+     "not_null"},
     {"MariaShortName",
      maria,
-     {t + "MODIFY FAILOVER_NAME VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL"},
+     {t +
+      "MODIFY FAILOVER_NAME VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NOT NULL"},
      "length",
      warning},
-    {"MariaPublishedPayload", maria, {t + "MODIFY PAYLOAD VARCHAR(4000) CHARACTER SET utf8mb4"}, "payload_size", note},
+    {"MariaPublishedPayload",
+     maria,
+     {t + "MODIFY PAYLOAD VARCHAR(4000) CHARACTER SET utf8mb4"},
+     "payload_size",
+     note},
     {"MariaText", maria, {t + "MODIFY PAYLOAD TEXT CHARACTER SET utf8mb4"}, "payload_size", note},
     {"MariaExtraColumn", maria, {t + "ADD owner_name VARCHAR(10) NOT NULL"}, "extra_column"},
     {"MariaNoKey", maria, {t + "DROP PRIMARY KEY"}, "primary_key"},
     {"MariaTwins",
      maria,
      {t + "DROP PRIMARY KEY", "INSERT INTO FAILOVER_STORE SELECT * FROM FAILOVER_STORE",
-      "INSERT INTO FAILOVER_STORE SELECT FAILOVER_NAME, FAILOVER_KEY, AS_OF - INTERVAL 1 HOUR, EXPIRE_ON, 'old', 'c' FROM FAILOVER_STORE"},
+      "INSERT INTO FAILOVER_STORE SELECT FAILOVER_NAME, FAILOVER_KEY, AS_OF - INTERVAL 1 HOUR, "
+      "EXPIRE_ON, 'old', 'c' FROM FAILOVER_STORE"},
      "primary_key"},
-    {"MariaKeyAlone", maria, {t + "DROP PRIMARY KEY, ADD PRIMARY KEY (FAILOVER_KEY)"}, "key_in_the_way"},
-    {"MariaKeyInPart", maria, {t + "DROP PRIMARY KEY, ADD PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY(8))"}, "key_in_the_way"},
+    {"MariaKeyAlone",
+     maria,
+     {t + "DROP PRIMARY KEY, ADD PRIMARY KEY (FAILOVER_KEY)"},
+     "key_in_the_way"},
+    {"MariaKeyInPart",
+     maria,
+     {t + "DROP PRIMARY KEY, ADD PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY(8))"},
+     "key_in_the_way"},
     {"MariaUniqueClass", maria, {t + "ADD UNIQUE INDEX mine (PAYLOAD_CLASS)"}, "key_in_the_way"},
-    {"MariaNoIndex", maria, {t + "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON"}, "expire_index", warning},
+    {"MariaNoIndex",
+     maria,
+     {t + "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON"},
+     "expire_index",
+     warning},
     {"MariaEngine", maria, {t + "ENGINE = Aria"}, "engine"},
     // SQLite
     {"LiteNoTable", lite, {"DROP TABLE FAILOVER_STORE"}, "table", failing, false},
     {"LiteNoClass", lite, {t + "DROP COLUMN PAYLOAD_CLASS"}, "column"},
     {"LiteNoAsOf", lite, {t + "DROP COLUMN AS_OF"}, "column"},
     {"LiteCaseBlind", lite,
-     made_by_hand(
-         "FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT COLLATE NOCASE NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
-         "PAYLOAD TEXT, PAYLOAD_CLASS TEXT" +
-         key),
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT COLLATE NOCASE NOT NULL, AS_OF "
+                  "INTEGER NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
+                  "PAYLOAD TEXT, PAYLOAD_CLASS TEXT" +
+                  key),
      "collation"},
     {"LiteTimesAsText", lite,
-     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF TEXT NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF TEXT NOT NULL, "
+                  "EXPIRE_ON INTEGER NOT NULL, "
                   "PAYLOAD TEXT, PAYLOAD_CLASS TEXT" +
                   key),
      "column_type"},
     {"LiteNumberedKey", lite,
-     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY NUMERIC NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY NUMERIC NOT NULL, AS_OF INTEGER NOT "
+                  "NULL, EXPIRE_ON INTEGER NOT NULL, "
                   "PAYLOAD TEXT, PAYLOAD_CLASS TEXT" +
                   key),
      "column_type"},
     {"LiteNotNull", lite,
-     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF INTEGER NOT "
+                  "NULL, EXPIRE_ON INTEGER NOT NULL, "
                   "PAYLOAD TEXT NOT NULL, PAYLOAD_CLASS TEXT" +
                   key),
      "not_null"},
     {"LiteNoKey", lite,
-     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT NULL, "
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF INTEGER NOT "
+                  "NULL, EXPIRE_ON INTEGER NOT NULL, "
                   "PAYLOAD TEXT, PAYLOAD_CLASS TEXT"),
      "primary_key"},
     {"LiteKeyAlone", lite,
-     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT PRIMARY KEY NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT "
+     made_by_hand("FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT PRIMARY KEY NOT NULL, AS_OF "
+                  "INTEGER NOT NULL, EXPIRE_ON INTEGER NOT "
                   "NULL, PAYLOAD TEXT, PAYLOAD_CLASS TEXT"),
      "key_in_the_way"},
     {"LiteExtraColumn",
      lite,
      {"DROP TABLE FAILOVER_STORE",
-      "CREATE TABLE FAILOVER_STORE (FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF INTEGER NOT NULL, EXPIRE_ON INTEGER NOT "
+      "CREATE TABLE FAILOVER_STORE (FAILOVER_NAME TEXT NOT NULL, FAILOVER_KEY TEXT NOT NULL, AS_OF "
+      "INTEGER NOT NULL, EXPIRE_ON INTEGER NOT "
       "NULL, PAYLOAD TEXT, PAYLOAD_CLASS TEXT, owner_name TEXT NOT NULL" +
           key + ")",
       "CREATE INDEX mine ON FAILOVER_STORE (EXPIRE_ON)"},
@@ -185,7 +247,8 @@ TEST_P(StoreProbeFaults, IsFoundAndCured) {
   EXPECT_EQ(found->problem.find('\n'), std::string::npos);
   ASSERT_FALSE(found->sql.empty()) << told(before);
 
-  // What it says to type, as often as it says something: a table may have several faults, and one may hide another.
+  // What it says to type, as often as it says something: a table may have several faults, and one
+  // may hide another.
   auto report = before;
   for (int round = 0; round < 4 && !report.findings.empty(); ++round) {
     place.run_all(report.findings.front().sql);
@@ -202,14 +265,16 @@ TEST_P(StoreProbeFaults, IsFoundAndCured) {
   EXPECT_NE(old->payload.value_or(""), "old") << "of twins the newer";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, StoreProbeFaults, ::testing::ValuesIn(faults), [](const auto& each) { return each.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, StoreProbeFaults, ::testing::ValuesIn(faults),
+                         [](const auto& each) { return each.param.name; });
 
 class StoreProbe : public ::testing::TestWithParam<dialect_id> {};
 
 TEST_P(StoreProbe, ATableOfOursIsFine) {
   const spoilable place(GetParam());
   for (const auto payload : {payload_column::text, payload_column::bytes}) {
-    const store_options options{.prefix = payload == payload_column::text ? "A_" : "B_", .payload = payload};
+    const store_options options{.prefix = payload == payload_column::text ? "A_" : "B_",
+                                .payload = payload};
     place.create(options);
     const auto report = place.look(options);
     EXPECT_TRUE(report.findings.empty()) << told(report);
@@ -217,15 +282,18 @@ TEST_P(StoreProbe, ATableOfOursIsFine) {
     EXPECT_NE(report.server.find('.'), std::string::npos) << report.server;
     EXPECT_EQ(report.dialect, GetParam());
     EXPECT_EQ(report.skew.has_value(), GetParam() != lite);
-    EXPECT_LT(std::chrono::abs(report.skew.value_or(0us)), report.skew_within + 100ms) << "one machine, one clock";
-    EXPECT_EQ(open(place.url()).store(options)->count("holdfast"), 0U) << "what was tried did not stay";
+    EXPECT_LT(std::chrono::abs(report.skew.value_or(0us)), report.skew_within + 100ms)
+        << "one machine, one clock";
+    EXPECT_EQ(open(place.url()).store(options)->count("holdfast"), 0U)
+        << "what was tried did not stay";
   }
 }
 
 TEST_P(StoreProbe, AnIndexUnderAnyNameIsOne) {
   const spoilable place(GetParam());
   place.create();
-  place.run(GetParam() == maria ? t + "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON" : "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON");
+  place.run(GetParam() == maria ? t + "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON"
+                                : "DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON");
   place.run("CREATE INDEX anything ON FAILOVER_STORE (EXPIRE_ON, FAILOVER_NAME)");
   const auto report = place.look();
   EXPECT_TRUE(report.findings.empty()) << told(report);
@@ -266,10 +334,12 @@ INSTANTIATE_TEST_SUITE_P(All, StoreProbe, ::testing::Values(pg, maria, lite),
 
 TEST(StoreProbeCollations, WhatIsCalledWrongLosesEntries) {
   const spoilable place(maria);
-  const auto kept = [&](const std::string& collation, const std::string& one, const std::string& other) {
+  const auto kept = [&](const std::string& collation, const std::string& one,
+                        const std::string& other) {
     place.run("DROP TABLE IF EXISTS FAILOVER_STORE");
     place.create();
-    place.run(t + "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE " + collation + " NOT NULL");
+    place.run(t + "MODIFY FAILOVER_KEY VARCHAR(256) CHARACTER SET utf8mb4 COLLATE " + collation +
+              " NOT NULL");
     const auto store = open(place.url()).store({.probe = start_probe::off});
     store->put(make_entry(one));
     store->put(make_entry(other));

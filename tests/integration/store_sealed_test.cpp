@@ -39,13 +39,22 @@ entry make(std::string name, std::string key, std::string payload = "{}") {
 /// A store on a database, and what happens between its reading and its rewriting.
 class disturbed_store final : public store, public rewritable_store {
  public:
-  explicit disturbed_store(std::shared_ptr<store> below) : below_(std::move(below)), rewrites_(dynamic_cast<rewritable_store&>(*below_)) {}
+  explicit disturbed_store(std::shared_ptr<store> below)
+      : below_(std::move(below)), rewrites_(dynamic_cast<rewritable_store&>(*below_)) {}
   using store::put;
   void put(std::span<const entry> entries) override { below_->put(entries); }
-  std::optional<entry> find(place where, std::string_view key) override { return below_->find(where, key); }
-  entry_page find_all(place where, std::size_t limit, std::string_view after) override { return below_->find_all(where, limit, after); }
-  bool erase(place where, std::string_view key, timestamp as_of) override { return below_->erase(where, key, as_of); }
-  std::size_t expire(timestamp before, std::size_t limit) override { return below_->expire(before, limit); }
+  std::optional<entry> find(place where, std::string_view key) override {
+    return below_->find(where, key);
+  }
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    return below_->find_all(where, limit, after);
+  }
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    return below_->erase(where, key, as_of);
+  }
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    return below_->expire(before, limit);
+  }
   std::uint64_t count(place where) override { return below_->count(where); }
   store_health health() noexcept override { return below_->health(); }
   std::size_t rewrite(std::span<const rewriting> entries) override {
@@ -65,25 +74,32 @@ class disturbed_store final : public store, public rewritable_store {
 
 /// A store on each database.
 struct sqlite_place {
-  [[nodiscard]] std::shared_ptr<store> make_raw(payload_column payload = payload_column::text) const {
-    return open("sqlite://" + (directory.path() / "store.db").string()).store({.create_schema = true, .payload = payload});
+  [[nodiscard]] std::shared_ptr<store> make_raw(
+      payload_column payload = payload_column::text) const {
+    return open("sqlite://" + (directory.path() / "store.db").string())
+        .store({.create_schema = true, .payload = payload});
   }
   temporary_directory directory;
 };
 template <class Server>
 struct server_place {
-  [[nodiscard]] std::shared_ptr<store> make_raw(payload_column payload = payload_column::text) const {
+  [[nodiscard]] std::shared_ptr<store> make_raw(
+      payload_column payload = payload_column::text) const {
     static const auto& server = shared_server<Server>();
     static const std::string url = server.url(server.create_database("sealed"));
     static std::atomic<int> tables{0};
-    return open(url).store({.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true, .payload = payload});
+    return open(url).store({.prefix = "T" + std::to_string(++tables) + "_",
+                            .create_schema = true,
+                            .payload = payload});
   }
 };
 
 template <class Place>
 class Rekey : public ::testing::Test {
  protected:
-  [[nodiscard]] std::string raw(const std::string& key) const { return raw_->find("n", key).value().payload.value(); }
+  [[nodiscard]] std::string raw(const std::string& key) const {
+    return raw_->find("n", key).value().payload.value();
+  }
 
   Place place_;
   std::shared_ptr<disturbed_store> raw_ = std::make_shared<disturbed_store>(place_.make_raw());
@@ -91,12 +107,15 @@ class Rekey : public ::testing::Test {
   static constexpr auto rotated = [] { return ring("k2:" + b_key + "\nk1:" + a_key); };
 };
 
-using places = ::testing::Types<sqlite_place, server_place<postgres_server>, server_place<mariadb_server>>;
+using places =
+    ::testing::Types<sqlite_place, server_place<postgres_server>, server_place<mariadb_server>>;
 TYPED_TEST_SUITE(Rekey, places);
 
 TYPED_TEST(Rekey, SealsEverythingAnewAndNothingTwice) {
   std::vector<entry> entries;
-  for (int i = 0; i < 250; ++i) entries.push_back(make("n", "k" + std::to_string(i), std::string(static_cast<std::size_t>(i) * 10, 'x')));
+  for (int i = 0; i < 250; ++i)
+    entries.push_back(
+        make("n", "k" + std::to_string(i), std::string(static_cast<std::size_t>(i) * 10, 'x')));
   entries.push_back(make("Other ü", "k"));
   entry gone = make("n", "gone");
   gone.payload.reset();
@@ -122,7 +141,9 @@ TYPED_TEST(Rekey, SealsEverythingAnewAndNothingTwice) {
   EXPECT_EQ(last, 252U);
 
   this->sealed_->use(ring("k2:" + b_key));
-  for (const auto& each : entries) EXPECT_EQ(this->sealed_->find(each.name, each.key), each) << each.key << ": nothing else has changed";
+  for (const auto& each : entries)
+    EXPECT_EQ(this->sealed_->find(each.name, each.key), each)
+        << each.key << ": nothing else has changed";
   const auto again = this->sealed_->rekey();
   EXPECT_EQ(again.changed, 0U);
   EXPECT_EQ(again.current, 251U);
@@ -149,7 +170,8 @@ TYPED_TEST(Rekey, GoesOnWhereItWasStopped) {
 }
 
 TYPED_TEST(Rekey, NothingErasedReturnsAndNothingNewerIsLost) {
-  const std::vector<entry> entries{make("n", "erased"), make("n", "kept"), make("n", "newer"), make("n", "same moment")};
+  const std::vector<entry> entries{make("n", "erased"), make("n", "kept"), make("n", "newer"),
+                                   make("n", "same moment")};
   this->sealed_->put(entries);
   this->sealed_->use(this->rotated());
   this->raw_->before_rewrite = [&] {
@@ -195,7 +217,8 @@ TYPED_TEST(Rekey, WhatCannotBeOpenedStaysAndIsCounted) {
   EXPECT_NE(report.problem, "");
   EXPECT_EQ(this->raw("plain"), R"({"Plain":"text"})");
 
-  const auto migrating = make_sealed(this->raw_, {.keys = ring("k2:" + b_key), .read_plaintext = true});
+  const auto migrating =
+      make_sealed(this->raw_, {.keys = ring("k2:" + b_key), .read_plaintext = true});
   EXPECT_EQ(migrating->rekey({.names = {"n"}}).changed, 1U);
   EXPECT_TRUE(this->raw("plain").starts_with("ENC(k2:"));
   EXPECT_EQ(migrating->find("n", "plain").value().payload, R"({"Plain":"text"})");
@@ -203,7 +226,8 @@ TYPED_TEST(Rekey, WhatCannotBeOpenedStaysAndIsCounted) {
 
 TYPED_TEST(Rekey, PayloadsThatDifferInCaseOnlyAreDifferent) {
   this->raw_->put(make("n", "k", R"({"a":"X"})"));
-  const auto migrating = make_sealed(this->raw_, {.keys = ring("k2:" + b_key), .read_plaintext = true});
+  const auto migrating =
+      make_sealed(this->raw_, {.keys = ring("k2:" + b_key), .read_plaintext = true});
   const auto as_of = this->raw_->find("n", "k").value().as_of;
   this->raw_->before_rewrite = [&] {
     auto other = make("n", "k", R"({"a":"x"})");
@@ -211,7 +235,8 @@ TYPED_TEST(Rekey, PayloadsThatDifferInCaseOnlyAreDifferent) {
     this->raw_->put(other);
   };
   EXPECT_EQ(migrating->rekey().changed, 1U);
-  EXPECT_EQ(migrating->find("n", "k").value().payload, R"({"a":"x"})") << "the later arrival was lost";
+  EXPECT_EQ(migrating->find("n", "k").value().payload, R"({"a":"x"})")
+      << "the later arrival was lost";
 }
 
 TYPED_TEST(Rekey, WorksInAColumnOfBytes) {
@@ -233,7 +258,8 @@ std::vector<std::string> ask_java(const std::vector<std::string>& lines) {
     std::ofstream to(input);
     for (const auto& each : lines) to << each << '\n';
   }
-  const auto done = run_program({.argv = {"java", HOLDFAST_TEST_JAVA_SOURCE}, .input = input}, 120s);
+  const auto done =
+      run_program({.argv = {"java", HOLDFAST_TEST_JAVA_SOURCE}, .input = input}, 120s);
   EXPECT_TRUE(done.status.success()) << done.status.describe() << done.error;
   std::vector<std::string> answers;
   std::istringstream from(done.output);
@@ -246,10 +272,18 @@ class java_table final : public store {
  public:
   using store::put;
   void put(std::span<const entry> entries) override { model_.put(entries); }
-  std::optional<entry> find(place where, std::string_view key) override { return model_.find(where, key); }
-  entry_page find_all(place where, std::size_t limit, std::string_view after) override { return model_.find_all(where, limit, after); }
-  bool erase(place where, std::string_view key, timestamp as_of) override { return model_.erase(where, key, as_of); }
-  std::size_t expire(timestamp before, std::size_t limit) override { return model_.expire(before, limit); }
+  std::optional<entry> find(place where, std::string_view key) override {
+    return model_.find(where, key);
+  }
+  entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+    return model_.find_all(where, limit, after);
+  }
+  bool erase(place where, std::string_view key, timestamp as_of) override {
+    return model_.erase(where, key, as_of);
+  }
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    return model_.expire(before, limit);
+  }
   std::uint64_t count(place where) override { return model_.count(where); }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return holdfast::peer::java; }
   store_health health() noexcept override { return model_.health(); }
@@ -272,7 +306,8 @@ TEST(SealedWithJava, EachOpensWhatTheOtherSealed) {
     commands.push_back("open " + key + " " + table->find("n", "ours").value().payload.value());
     commands.push_back("seal " + key + " - " + payload_text);
   }
-  commands.push_back("open " + b_key + commands[0].substr(commands[0].rfind(' ')));  // the wrong key
+  // The wrong key
+  commands.push_back("open " + b_key + commands[0].substr(commands[0].rfind(' ')));
   const auto answers = ask_java(commands);
   ASSERT_EQ(answers.size(), 7U);
   for (std::size_t i = 0; i < stores.size(); ++i) {
@@ -280,7 +315,10 @@ TEST(SealedWithJava, EachOpensWhatTheOtherSealed) {
     const auto table = std::make_shared<java_table>();
     table->put(make("n", "theirs", answers[2 * i + 1]));
     const auto& key = i == 0 ? a_key : i == 1 ? short_key : middle_key;
-    EXPECT_EQ(make_sealed(table, {.keys = ring("aesgcm:" + key)})->find("n", "theirs").value().payload, payload) << "we open Java's";
+    EXPECT_EQ(
+        make_sealed(table, {.keys = ring("aesgcm:" + key)})->find("n", "theirs").value().payload,
+        payload)
+        << "we open Java's";
   }
   EXPECT_EQ(answers[6], "refused");
 }

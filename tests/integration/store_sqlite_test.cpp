@@ -2,7 +2,7 @@
 
 #include <holdfast/database.hpp>
 
-#include "sql/sqlite_connection.hpp"
+#include "sql/sqlite/connection.hpp"
 #include "support/failure_of.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -24,7 +24,12 @@ using namespace std::chrono_literals;
 
 entry one_entry(std::string key) {
   const auto now = system_clock()->now();
-  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = "{}", .payload_class = "c"};
+  return {.name = "n",
+          .key = std::move(key),
+          .as_of = now,
+          .expire_on = now + 1h,
+          .payload = "{}",
+          .payload_class = "c"};
 }
 
 TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
@@ -38,7 +43,8 @@ TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
   (void)open(url + "?mode=rwc").store({.create_schema = true});
   EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
   EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(), errc::not_found);
+  EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(),
+            errc::not_found);
 }
 
 TEST(SqliteFile, ManyMakeItAtOnce) {
@@ -50,19 +56,24 @@ TEST(SqliteFile, ManyMakeItAtOnce) {
     for (int i = 0; i < 4; ++i) {
       all.emplace_back([&, i] {
         together.arrive_and_wait();
-        EXPECT_NO_THROW(open("sqlite://" + file).store({.create_schema = true})->put(one_entry(std::to_string(i))));
+        EXPECT_NO_THROW(open("sqlite://" + file)
+                            .store({.create_schema = true})
+                            ->put(one_entry(std::to_string(i))));
       });
     }
     all.clear();
-    for (int i = 0; i < 4; ++i) EXPECT_TRUE(open("sqlite://" + file).store()->find("n", std::to_string(i)));
+    for (int i = 0; i < 4; ++i)
+      EXPECT_TRUE(open("sqlite://" + file).store()->find("n", std::to_string(i)));
   }
 }
 
 TEST(SqliteFile, MayBeWaitedForAsLongAsThereIsTime) {
   const temporary_directory directory;
   const auto file = (directory.path() / "x.db").string();
-  const auto store = open("sqlite://" + file, {.statement_timeout = std::chrono::milliseconds::max()}).store({.create_schema = true});
-  const auto other = sql::connect_sqlite({.file = file});
+  const auto store =
+      open("sqlite://" + file, {.statement_timeout = std::chrono::milliseconds::max()})
+          .store({.create_schema = true});
+  const auto other = detail::sql::connect_sqlite({.file = file});
   other->begin();
   const std::jthread writing([&] {
     std::this_thread::sleep_for(100ms);
@@ -75,7 +86,9 @@ TEST(SqliteTenants, OneBrokenTableIsToldAndTheOthersAreCleaned) {
   const temporary_directory directory;
   const auto file = (directory.path() / "x.db").string();
   const auto store =
-      open("sqlite://" + file).store({.create_schema = true, .realms = {{"acme", "ACME_"}, {"best", "BEST_"}, {"cool", "COOL_"}}});
+      open("sqlite://" + file)
+          .store({.create_schema = true,
+                  .realms = {{"acme", "ACME_"}, {"best", "BEST_"}, {"cool", "COOL_"}}});
   for (const char* tenant : {"acme", "cool"}) {
     for (const char* key : {"a", "b"}) {
       auto one = one_entry(key);
@@ -84,7 +97,7 @@ TEST(SqliteTenants, OneBrokenTableIsToldAndTheOthersAreCleaned) {
     }
   }
   for (int i = 0; i < 4; ++i) EXPECT_EQ(store->health().problem, "");
-  const auto other = sql::connect_sqlite({.file = file});
+  const auto other = detail::sql::connect_sqlite({.file = file});
   other->run("ALTER TABLE BEST_FAILOVER_STORE RENAME TO AWAY");
   const auto later = system_clock()->now() + 2h;
   EXPECT_EQ(store->expire(later, 3), 3U);
@@ -95,7 +108,8 @@ TEST(SqliteTenants, OneBrokenTableIsToldAndTheOthersAreCleaned) {
   for (int i = 0; i < 2; ++i) (void)store->health();
   for (int i = 0; i < 3; ++i) {
     const auto health = store->health();
-    EXPECT_NE(health.problem.find("best"), std::string::npos) << "until it is mended: " << health.problem;
+    EXPECT_NE(health.problem.find("best"), std::string::npos)
+        << "until it is mended: " << health.problem;
     EXPECT_TRUE(health.available) << "the others are served";
   }
   other->run("ALTER TABLE AWAY RENAME TO BEST_FAILOVER_STORE");
@@ -128,14 +142,18 @@ TEST(SqliteFork, AChildIsRefusedAndLeavesTheParentAlone) {
       return e.code() == errc::invalid_argument ? refused : other_error;
     }
   };
-  EXPECT_EQ(in_child([&] { return outcome_of([&] { (void)store->find("n", "before"); }); }), refused);
+  EXPECT_EQ(in_child([&] { return outcome_of([&] { (void)store->find("n", "before"); }); }),
+            refused);
   EXPECT_EQ(in_child([&] { return outcome_of([&] { store->put(one_entry("child")); }); }), refused);
   EXPECT_EQ(in_child([&] {
-              store.reset();  // the child closes what it got; the file, its locks and its log are the parent's
+              // The child closes what it got; the file, its locks and its log are the parent's
+              store.reset();
               return 0;
             }),
             0);
-  EXPECT_EQ(in_child([&] { return outcome_of([&] { open(url).store()->put(one_entry("own")); }); }), accepted) << "with its own handle";
+  EXPECT_EQ(in_child([&] { return outcome_of([&] { open(url).store()->put(one_entry("own")); }); }),
+            accepted)
+      << "with its own handle";
   store->put(one_entry("after"));
   EXPECT_TRUE(store->find("n", "before"));
   EXPECT_TRUE(store->find("n", "after"));

@@ -17,7 +17,12 @@ using namespace std::chrono_literals;
 
 entry make(std::string key, std::string payload = "{}") {
   const auto now = system_clock()->now();
-  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+  return {.name = "n",
+          .key = std::move(key),
+          .as_of = now,
+          .expire_on = now + 1h,
+          .payload = std::move(payload),
+          .payload_class = "c"};
 }
 
 template <class Server>
@@ -26,12 +31,15 @@ class TenantsOn : public ::testing::Test {
   const typename Server::endpoint& server_ = shared_server<Server>();
   const std::string name_ = server_.create_database("tenants");
 
-  [[nodiscard]] std::shared_ptr<tenant_store> make_store(const std::vector<tenant>& tenants, const std::string& prefix = "APP_") const {
+  [[nodiscard]] std::shared_ptr<tenant_store> make_store(const std::vector<tenant>& tenants,
+                                                         const std::string& prefix = "APP_") const {
     std::vector<std::string> ids;
     for (const auto& each : tenants) ids.push_back(each.id);
     return make_tenant_store(
         open(server_.url(name_))
-            .store({.prefix = prefix, .create_schema = true, .realms = tenant_realms(tenants, tenant_strategy::table_prefix)}),
+            .store({.prefix = prefix,
+                    .create_schema = true,
+                    .realms = tenant_realms(tenants, tenant_strategy::table_prefix)}),
         {.tenants = ids});
   }
   [[nodiscard]] std::string rows(const std::string& table) const {
@@ -46,7 +54,8 @@ TYPED_TEST_SUITE(TenantsOn, servers);
 
 TYPED_TEST(TenantsOn, EachHasATableAndTheIdIsInNone) {
   const std::string evil = "x'; DROP TABLE ACME_APP_FAILOVER_STORE; --";
-  const auto store = this->make_store({{.id = "acme", .place = "ACME"}, {.id = evil, .place = "T2"}});
+  const auto store =
+      this->make_store({{.id = "acme", .place = "ACME"}, {.id = evil, .place = "T2"}});
   {
     const tenant_scope scope("acme");
     store->put(make("a"));

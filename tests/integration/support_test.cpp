@@ -38,15 +38,17 @@ TEST(ChildProcess, KeepsWhatAProgramWrites) {
 
 TEST(ChildProcess, AddsAndRemovesVariablesAndChangesDirectory) {
   const temporary_directory place;
-  const auto result =
-      run_program({.argv = {"sh", "-c", "echo $ADDED-$HOME; pwd"}, .environment = {"ADDED=yes", "HOME"}, .directory = place.path()});
+  const auto result = run_program({.argv = {"sh", "-c", "echo $ADDED-$HOME; pwd"},
+                                   .environment = {"ADDED=yes", "HOME"},
+                                   .directory = place.path()});
   EXPECT_EQ(result.output, "yes-\n" + place.path().string() + '\n');
 }
 
 TEST(ChildProcess, AppendsToTheLog) {
   const temporary_directory place;
   const auto log = place.path() / "log";
-  for (int i = 0; i < 2; ++i) child_process({.argv = {"sh", "-c", "echo out; echo err >&2"}, .log = log}).wait(10s);
+  for (int i = 0; i < 2; ++i)
+    child_process({.argv = {"sh", "-c", "echo out; echo err >&2"}, .log = log}).wait(10s);
   std::ifstream in(log);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "out\nerr\nout\nerr\n");
 }
@@ -109,7 +111,8 @@ TEST(ChildProcess, DiesWithItsParentEvenAsAnotherUser) {
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(std::ifstream(told) >> grandchild); }));
   ASSERT_TRUE(process_alive(grandchild));
   parent.signal(SIGKILL);
-  EXPECT_TRUE(eventually([&] { return process_state(parent.pid()) == 'Z'; })) << "nobody has asked for it yet";
+  EXPECT_TRUE(eventually([&] { return process_state(parent.pid()) == 'Z'; }))
+      << "nobody has asked for it yet";
   EXPECT_FALSE(process_alive(parent.pid())) << "a zombie is not alive";
   EXPECT_TRUE(eventually([&] { return !process_alive(grandchild); }));
 }
@@ -184,11 +187,15 @@ TYPED_TEST_SUITE(ServerTest, servers, server_names);
 TYPED_TEST(ServerTest, KeepsCommittedRowsThroughKillAndRestart) {
   const auto begin = std::chrono::steady_clock::now();
   TypeParam server;
-  std::cout << "started in " << std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin).count()
+  std::cout << "started in "
+            << std::chrono::duration_cast<std::chrono::milliseconds>(
+                   std::chrono::steady_clock::now() - begin)
+                   .count()
             << " ms\n";
   const auto port = server.port();
   EXPECT_LT(port, 22'768);
-  EXPECT_EQ(server.url(), std::string(TypeParam::kind) + "://holdfast:secret@127.0.0.1:" + std::to_string(port) + "/holdfast");
+  EXPECT_EQ(server.url(), std::string(TypeParam::kind) +
+                              "://holdfast:secret@127.0.0.1:" + std::to_string(port) + "/holdfast");
   server.run("CREATE TABLE t (n INT PRIMARY KEY, s VARCHAR(10))");
   server.run("INSERT INTO t VALUES (1, 'one')");
   server.kill9();
@@ -203,7 +210,8 @@ TYPED_TEST(ServerTest, KeepsCommittedRowsThroughKillAndRestart) {
 
 TYPED_TEST(ServerTest, FreezesLiveConnectionsToo) {
   TypeParam server({.durable = false});
-  // A client that is in the middle of something: its backend is a child of the server, or one of its threads.
+  // A client that is in the middle of something: its backend is a child of the server, or one of
+  // its threads.
   const std::string sleep = TypeParam::kind == "mysql" ? "DO SLEEP(2)" : "SELECT pg_sleep(2)";
   std::atomic<bool> done = false;
   std::jthread client([&] {
@@ -220,7 +228,8 @@ TYPED_TEST(ServerTest, FreezesLiveConnectionsToo) {
 
 TYPED_TEST(ServerTest, TakesSettingsAndSaysWhatIsWrongWithThem) {
   TypeParam server({.settings = {"max_connections=17"}, .durable = false});
-  const std::string show = TypeParam::kind == "mysql" ? "SELECT @@max_connections" : "SHOW max_connections";
+  const std::string show =
+      TypeParam::kind == "mysql" ? "SELECT @@max_connections" : "SHOW max_connections";
   EXPECT_EQ(server.run(show), "17\n");
   server.configure("max_connections=18");
   server.restart();
@@ -230,7 +239,8 @@ TYPED_TEST(ServerTest, TakesSettingsAndSaysWhatIsWrongWithThem) {
     server.restart();
     FAIL() << "started with a setting that does not exist";
   } catch (const std::runtime_error& problem) {
-    EXPECT_NE(std::string(problem.what()).find("no_such_setting"), std::string::npos) << problem.what();
+    EXPECT_NE(std::string(problem.what()).find("no_such_setting"), std::string::npos)
+        << problem.what();
   }
 }
 
@@ -271,35 +281,44 @@ struct ServersOfARun : ::testing::Test {
   temporary_directory place{"servers", "", medium::memory};
   std::filesystem::path directory = place.path() / "registry";
   server_registry registry{directory};
-  std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "test_servers";
+  std::string program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "test_servers";
 
-  // What a killed keeper leaves lies in our directory and goes with it; the servers' own users may pass through.
-  void SetUp() override { std::filesystem::permissions(place.path(), std::filesystem::perms{0711}); }
+  // What a killed keeper leaves lies in our directory and goes with it; the servers' own users may
+  // pass through.
+  void SetUp() override {
+    std::filesystem::permissions(place.path(), std::filesystem::perms{0711});
+  }
 
   // A test run: it starts the servers and lives on.
   child_process start() {
-    child_process run({.argv = {"sh", "-c", "'" + program + "' start '" + directory.string() + "' && sleep 100"},
-                       .environment = {"TMPDIR=" + place.path().string()},
-                       .log = place.path() / "log"});
-    EXPECT_TRUE(eventually([&] { return registry.servers().size() == kinds || !run.running(); }, 60s));
+    child_process run(
+        {.argv = {"sh", "-c", "'" + program + "' start '" + directory.string() + "' && sleep 100"},
+         .environment = {"TMPDIR=" + place.path().string()},
+         .log = place.path() / "log"});
+    EXPECT_TRUE(
+        eventually([&] { return registry.servers().size() == kinds || !run.running(); }, 60s));
     EXPECT_EQ(registry.servers().size(), kinds);
     return run;
   }
   // Keeper and servers, while they run.
   std::vector<process_identity> processes() {
     std::vector<process_identity> result{registry.keeper().value()};
-    for (const auto child : children_of(result.front().pid)) result.push_back(identify(child).value());
+    for (const auto child : children_of(result.front().pid))
+      result.push_back(identify(child).value());
     return result;
   }
   static bool all_gone(const std::vector<process_identity>& processes) {
-    return std::none_of(processes.begin(), processes.end(), [](const auto& one) { return process_alive(one); });
+    return std::none_of(processes.begin(), processes.end(),
+                        [](const auto& one) { return process_alive(one); });
   }
 };
 
 TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
   auto run = start();
   const auto all = processes();
-  EXPECT_EQ(all.size(), 11U);  // the keeper, PostgreSQL, MariaDB, H2, Redis, and the six of the Cluster
+  // The keeper, PostgreSQL, MariaDB, H2, Redis, and the six of the Cluster
+  EXPECT_EQ(all.size(), 11U);
   EXPECT_EQ(postgres_endpoint(registry.servers().at("postgresql")).run("SELECT 1"), "1\n");
   run.kill();
   EXPECT_TRUE(eventually([&] { return all_gone(all); }));
@@ -309,7 +328,8 @@ TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
 TEST_F(ServersOfARun, EndWhenTheirDirectoryDisappears) {
   auto run = start();
   const auto all = processes();
-  std::filesystem::rename(directory, place.path() / "elsewhere");  // at once: removing it would race with the keeper
+  // At once: removing it would race with the keeper
+  std::filesystem::rename(directory, place.path() / "elsewhere");
   EXPECT_TRUE(eventually([&] { return all_gone(all); }));
 }
 
@@ -346,7 +366,9 @@ TEST(Postgres, AStandbyFollowsLagsWhenItIsCutOffAndIsPromoted) {
   primary.run("INSERT INTO t VALUES (3)");
   primary.kill9();
   standby.promote();
-  EXPECT_EQ(standby.run("INSERT INTO t VALUES (4); SELECT string_agg(n::text, ',' ORDER BY n) FROM t"), "1,2,4\n");
+  EXPECT_EQ(
+      standby.run("INSERT INTO t VALUES (4); SELECT string_agg(n::text, ',' ORDER BY n) FROM t"),
+      "1,2,4\n");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What a hostile server, or one without TLS, gets from a client that was told to encrypt, or that was told nothing.
+// What a hostile server, or one without TLS, gets from a client that was told to encrypt, or that
+// was told nothing.
 
 #include <holdfast/database.hpp>
 #include <holdfast/redis.hpp>
@@ -36,31 +37,37 @@ using namespace mysql_wire;
 
 const std::string password = "correct-horse-battery";
 
-/// This machine, under a name that does not look like it: the resolver completes the address to 127.0.0.1, but only a whole address of
-/// the loopback network counts as local. So tests reach "another machine" without one.
+/// This machine, under a name that does not look like it: the resolver completes the address to
+/// 127.0.0.1, but only a whole address of the loopback network counts as local. So tests reach
+/// "another machine" without one.
 const std::string not_local = "127.1";
 
 error failure_at(const std::string& url) {
-  return failure_of([&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
+  return failure_of(
+      [&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
 }
 
 // ---- MySQL and MariaDB
 
-/// A server without TLS that wants the password in clear text: in its greeting, or in its answer to the login.
+/// A server without TLS that wants the password in clear text: in its greeting, or in its answer to
+/// the login.
 recording_server::script asks_for_clear_text(const std::string& plugin, bool at_once) {
   return [plugin, at_once](recording_server::client& client) {
     client.send(greeting(at_once ? plugin : "mysql_native_password"));
     if (read_packet(client).empty()) return;
     if (!at_once) {
-      client.send(packet(2, "\xfe"s + plugin + "\0"s + (plugin == "dialog" ? "\4Password: "s : ""s)));
+      client.send(
+          packet(2, "\xfe"s + plugin + "\0"s + (plugin == "dialog" ? "\4Password: "s : ""s)));
       if (read_packet(client).empty()) return;
     }
     client.send(packet(at_once ? 2 : 4, refused));
   };
 }
 
-std::string mysql_url(const recording_server& server, const std::string& parameters = "", const std::string& host = "127.0.0.1") {
-  return "mysql://app:" + password + "@" + host + ":" + std::to_string(server.port()) + "/app" + parameters;
+std::string mysql_url(const recording_server& server, const std::string& parameters = "",
+                      const std::string& host = "127.0.0.1") {
+  return "mysql://app:" + password + "@" + host + ":" + std::to_string(server.port()) + "/app" +
+         parameters;
 }
 
 class MysqlClearText : public testing::TestWithParam<std::tuple<std::string, bool>> {
@@ -84,18 +91,25 @@ TEST_P(MysqlClearText, APasswordIsToldWhereTheUrlAllowsIt) {
   EXPECT_EQ(e.code(), errc::permission) << e.what();
 }
 
-INSTANTIATE_TEST_SUITE_P(Plugins, MysqlClearText, testing::Combine(testing::Values("mysql_clear_password"s, "dialog"s), testing::Bool()),
-                         [](const auto& of) { return std::get<0>(of.param) + (std::get<1>(of.param) ? "_greeting" : "_switch"); });
+INSTANTIATE_TEST_SUITE_P(Plugins, MysqlClearText,
+                         testing::Combine(testing::Values("mysql_clear_password"s, "dialog"s),
+                                          testing::Bool()),
+                         [](const auto& of) {
+                           return std::get<0>(of.param) +
+                                  (std::get<1>(of.param) ? "_greeting" : "_switch");
+                         });
 
 TEST(MysqlTransport, AServerWithoutTlsIsRefusedWhereTlsIsWantedUnverified) {
   const mariadb_server server({.settings = {"skip-ssl"}, .durable = false});
-  const auto e = failure_of([&] { (void)open(server.url() + "?tls=1&tls_verify=0").store({.create_schema = true}); });
+  const auto e = failure_of(
+      [&] { (void)open(server.url() + "?tls=1&tls_verify=0").store({.create_schema = true}); });
   EXPECT_EQ(e.code(), errc::unavailable) << e.what();
   EXPECT_FALSE(e.transient()) << e.what();
   EXPECT_THAT(e.what(), HasSubstr("offers no TLS"));
   EXPECT_THAT(e.what(), HasSubstr("tls=0"));
   EXPECT_EQ(server.run("SHOW TABLES"), "") << "nothing was written over the plaintext connection";
-  EXPECT_THAT(failure_of([&] { (void)open(server.url() + "?tls=1").store(); }).what(), HasSubstr("offers no TLS"));
+  EXPECT_THAT(failure_of([&] { (void)open(server.url() + "?tls=1").store(); }).what(),
+              HasSubstr("offers no TLS"));
   // What is asked for plainly still works.
   (void)open(server.url() + "?tls=0").store({.create_schema = true});
 }
@@ -105,7 +119,8 @@ TEST(MysqlTransport, NothingIsSentToAServerThatOffersNoTls) {
     client.send(greeting("mysql_native_password"));
     (void)read_packet(client);
   });
-  for (const auto& url : {mysql_url(server, "?tls=1&tls_verify=0"), mysql_url(server, "?tls=1"), mysql_url(server, "", not_local)}) {
+  for (const auto& url : {mysql_url(server, "?tls=1&tls_verify=0"), mysql_url(server, "?tls=1"),
+                          mysql_url(server, "", not_local)}) {
     const auto e = failure_at(url);
     EXPECT_THAT(e.what(), HasSubstr("offers no TLS")) << url;
     EXPECT_EQ(server.received(), "") << url << ": neither the user nor the answer to the challenge";
@@ -123,13 +138,15 @@ TEST(MysqlTransport, AGreetingThatComesInPiecesIsReadWhole) {
     }
     (void)read_packet(client);
   });
-  EXPECT_THAT(failure_at(mysql_url(server, "?tls=1&tls_verify=0")).what(), HasSubstr("offers no TLS"));
+  EXPECT_THAT(failure_at(mysql_url(server, "?tls=1&tls_verify=0")).what(),
+              HasSubstr("offers no TLS"));
   EXPECT_EQ(server.received(), "");
 }
 
 // ---- PostgreSQL
 
-/// Refuses TLS and GSS encryption, then asks for the password in clear text: what a man in the middle does.
+/// Refuses TLS and GSS encryption, then asks for the password in clear text: what a man in the
+/// middle does.
 void strips_tls(recording_server::client& client) {
   for (;;) {
     const auto header = client.receive(4);
@@ -146,8 +163,10 @@ void strips_tls(recording_server::client& client) {
   (void)client.receive(5 + password.size() + 1);
 }
 
-std::string postgres_url(const recording_server& server, const std::string& host, const std::string& parameters = "") {
-  return "postgresql://app:" + password + "@" + host + ":" + std::to_string(server.port()) + "/app" + parameters;
+std::string postgres_url(const recording_server& server, const std::string& host,
+                         const std::string& parameters = "") {
+  return "postgresql://app:" + password + "@" + host + ":" + std::to_string(server.port()) +
+         "/app" + parameters;
 }
 
 TEST(PostgresTransport, AStrippedConnectionToAnotherMachineDoesNotGetThePassword) {
@@ -157,16 +176,22 @@ TEST(PostgresTransport, AStrippedConnectionToAnotherMachineDoesNotGetThePassword
   EXPECT_THAT(server.received(), Not(HasSubstr("app"))) << "nor the names of user and database";
   EXPECT_EQ(e.code(), errc::unavailable) << e.what();
   EXPECT_THAT(e.what(), HasSubstr("sslmode=disable")) << "says how to opt out";
-  // The host can be named in a parameter, too; and a list of hosts is not local when one of them is not.
+  // The host can be named in a parameter, too; and a list of hosts is not local when one of them is
+  // not.
   const auto port = std::to_string(server.port());
-  (void)failure_at("postgresql:///app?user=app&password=" + password + "&host=" + not_local + "&port=" + port);
-  (void)failure_at("postgresql:///app?user=app&password=" + password + "&host=localhost&hostaddr=0.0.0.0&port=" + port);
-  (void)failure_at("postgresql:///app?user=app&password=" + password + "&host=127.0.0.1," + not_local + "&port=" + port);
+  (void)failure_at("postgresql:///app?user=app&password=" + password + "&host=" + not_local +
+                   "&port=" + port);
+  (void)failure_at("postgresql:///app?user=app&password=" + password +
+                   "&host=localhost&hostaddr=0.0.0.0&port=" + port);
+  (void)failure_at("postgresql:///app?user=app&password=" + password + "&host=127.0.0.1," +
+                   not_local + "&port=" + port);
   EXPECT_THAT(server.received(), Not(HasSubstr(password)));
 }
 
 TEST(PostgresTransport, TheUrlOptsOutAndThisMachineNeedsNoTls) {
-  for (const auto& [host, parameters] : {std::pair{not_local, "?sslmode=disable"s}, {not_local, "?sslmode=prefer"s}, {"127.0.0.1"s, ""s}}) {
+  for (const auto& [host, parameters] : {std::pair{not_local, "?sslmode=disable"s},
+                                         {not_local, "?sslmode=prefer"s},
+                                         {"127.0.0.1"s, ""s}}) {
     recording_server server(strips_tls);
     (void)failure_at(postgres_url(server, host, parameters));
     EXPECT_THAT(server.received(), HasSubstr(password)) << host << parameters;
@@ -175,8 +200,10 @@ TEST(PostgresTransport, TheUrlOptsOutAndThisMachineNeedsNoTls) {
 
 // ---- what the doctor says of real servers
 
-/// What is found about encryption when a store is looked at through this URL, which has the server's own address.
-std::vector<std::string> found_about_transport(std::string url, const std::string& parameters, const std::string& host = not_local) {
+/// What is found about encryption when a store is looked at through this URL, which has the
+/// server's own address.
+std::vector<std::string> found_about_transport(std::string url, const std::string& parameters,
+                                               const std::string& host = not_local) {
   url.replace(url.find("127.0.0.1"), 9, host);
   std::vector<std::string> codes;
   for (const auto& each : probe(open(url + parameters)).findings)
@@ -186,19 +213,26 @@ std::vector<std::string> found_about_transport(std::string url, const std::strin
 
 TEST(TransportDoctor, ReportsWhatIsPlaintextOrUnverifiedOnPostgres) {
   const certificate authority("postgres");
-  const postgres_server server(
-      {.settings = {"ssl=on", "ssl_cert_file=" + authority.file(), "ssl_key_file=" + authority.key()}, .durable = false});
+  const postgres_server server({.settings = {"ssl=on", "ssl_cert_file=" + authority.file(),
+                                             "ssl_key_file=" + authority.key()},
+                                .durable = false});
   EXPECT_THAT(found_about_transport(server.url(), ""), ElementsAre("unverified"));
   EXPECT_THAT(found_about_transport(server.url(), "?sslmode=disable"), ElementsAre("plaintext"));
-  // The certificate is made out to another name than the one in the URL; that is verified with verify-full only.
-  EXPECT_THAT(found_about_transport(server.url(), "?sslmode=verify-ca&sslrootcert=" + authority.file()), ElementsAre());
-  EXPECT_THAT(found_about_transport(server.url(), "?sslrootcert=" + authority.file()), ElementsAre());
+  // The certificate is made out to another name than the one in the URL; that is verified with
+  // verify-full only.
+  EXPECT_THAT(
+      found_about_transport(server.url(), "?sslmode=verify-ca&sslrootcert=" + authority.file()),
+      ElementsAre());
+  EXPECT_THAT(found_about_transport(server.url(), "?sslrootcert=" + authority.file()),
+              ElementsAre());
   EXPECT_THAT(found_about_transport(server.url(), "", "localhost"), ElementsAre());
 }
 
 TEST(TransportDoctor, ReportsWhatIsPlaintextOrUnverifiedOnMariadb) {
   const certificate authority("mysql");
-  const mariadb_server server({.settings = {"ssl-cert=" + authority.file(), "ssl-key=" + authority.key()}, .durable = false});
+  const mariadb_server server(
+      {.settings = {"ssl-cert=" + authority.file(), "ssl-key=" + authority.key()},
+       .durable = false});
   EXPECT_THAT(found_about_transport(server.url(), ""), ElementsAre("unverified"));
   EXPECT_THAT(found_about_transport(server.url(), "?tls=0"), ElementsAre("plaintext"));
   EXPECT_THAT(found_about_transport(server.url(), "", "127.0.0.1"), ElementsAre());
@@ -213,7 +247,8 @@ TEST(TransportDoctor, PlaintextToAnotherMachineIsLoggedAndRefusedByAStrictStore)
   auto url = server.url(name) + "?sslmode=disable";
   url.replace(url.find("127.0.0.1"), 9, not_local);
   std::string lines;
-  const database_options options{.log = [&](const log_record& record) { lines.append(record.message).append("\n"); }};
+  const database_options options{
+      .log = [&](const log_record& record) { lines.append(record.message).append("\n"); }};
   (void)open(url, options).store({.create_schema = true});
   EXPECT_THAT(lines, HasSubstr("the connection to another machine is not encrypted"));
   const auto e = failure_of([&] { (void)open(url).store({.probe = start_probe::strict}); });
@@ -225,7 +260,8 @@ TEST(RedisTransport, PlaintextToAnotherMachineIsLoggedOnce) {
   const auto& server = shared_server<redis_server>();
   const auto lines_of = [](const std::string& url) {
     std::string lines;
-    const redis::client client(url, {.log = [&](const log_record& record) { lines.append(record.message).append("\n"); }});
+    const redis::client client(
+        url, {.log = [&](const log_record& record) { lines.append(record.message).append("\n"); }});
     (void)client.call(redis::command("PING"));
     (void)client.call(redis::command("PING"));
     return lines;

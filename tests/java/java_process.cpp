@@ -30,7 +30,8 @@ std::string whole(const std::filesystem::path& file) {
 
 }  // namespace
 
-java_process::java_process(std::uint16_t port, const std::string& database, const std::string& zone) {
+java_process::java_process(std::uint16_t port, const std::string& database,
+                           const std::string& zone) {
   const auto pipe_name = directory_.path() / "questions";
   checked(mkfifo(pipe_name.c_str(), 0600), "mkfifo");
   // For reading too, or opening it would wait for Java.
@@ -39,9 +40,10 @@ java_process::java_process(std::uint16_t port, const std::string& database, cons
   checked(pipe2(ends.data(), O_CLOEXEC), "pipe2");
   answers_ = ends[0];
   // Quick to start rather than quick to run.
-  child_options options{.argv = {HOLDFAST_TEST_JAVA, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m", "-Duser.timezone=" + zone,
-                                 "-cp", HOLDFAST_TEST_CLASSPATH, "peer.Main",
-                                 "jdbc:postgresql://127.0.0.1:" + std::to_string(port) + "/" + database}};
+  child_options options{
+      .argv = {HOLDFAST_TEST_JAVA, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m",
+               "-Duser.timezone=" + zone, "-cp", HOLDFAST_TEST_CLASSPATH, "peer.Main",
+               "jdbc:postgresql://127.0.0.1:" + std::to_string(port) + "/" + database}};
   options.input = pipe_name;
   options.log = directory_.path() / "log";
   options.output = ends[1];
@@ -68,8 +70,11 @@ nlohmann::json java_process::ask(const nlohmann::json& question) {
       return answer;
     }
     pollfd ready{answers_, POLLIN, 0};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
-    if (left <= 0) throw std::runtime_error("Java does not answer: " + whole(directory_.path() / "log"));
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+                          until - std::chrono::steady_clock::now())
+                          .count();
+    if (left <= 0)
+      throw std::runtime_error("Java does not answer: " + whole(directory_.path() / "log"));
     if (poll(&ready, 1, static_cast<int>(left)) <= 0) continue;
     std::array<char, 4096> buffer{};
     const auto count = read(answers_, buffer.data(), buffer.size());

@@ -11,8 +11,8 @@
 
 namespace holdfast::test {
 
-/// A Java service on a failover table, in the time zone of its own: tests/java/peer/Main.java. It starts in half a second, so one serves a
-/// whole test. Thread-safety: none.
+/// A Java service on a failover table, in the time zone of its own: tests/java/peer/Main.java. It
+/// starts in half a second, so one serves a whole test. Thread-safety: none.
 class java_process {
  public:
   java_process(std::uint16_t port, const std::string& database, const std::string& zone);
@@ -20,7 +20,8 @@ class java_process {
   java_process(const java_process&) = delete;
   java_process& operator=(const java_process&) = delete;
 
-  /// Asks one question. Throws std::runtime_error with what Java threw, or when there is no answer for a minute.
+  /// Asks one question. Throws std::runtime_error with what Java threw, or when there is no answer
+  /// for a minute.
   nlohmann::json ask(const nlohmann::json& question);
 
  private:

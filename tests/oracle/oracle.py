@@ -242,7 +242,7 @@ class FailoverText:
 # ------------------------------------------------------------------------------------------------- CacheKit, auto mode
 
 SERIALIZER_CODES = {
-    "seed": {"std": "s", "auto": "a", "orjson": "o", "arrow": "w"},
+    "v1_0": {"std": "s", "auto": "a", "orjson": "o", "arrow": "w"},
     "py_0_17": {"std": "s", "auto": "a", "orjson": "o", "arrow": "w", "local": "l"},
     "current": {"std": "s", "standard": "s", "default": "s", "auto": "a", "pythonic": "a", "orjson": "o", "arrow": "w", "local": "l"},
 }
@@ -269,7 +269,7 @@ def cachekit_auto(case, dialect):
     packed = AutoModeArguments().pack(case["args"], case["kwargs"])
     args_hash = blake2b_256(packed)
     function = case["module"] + "." + case["qualname"]
-    if dialect != "seed":
+    if dialect != "v1_0":
         function = re.sub(r"[^A-Za-z0-9_.]", "_", function)
         function = re.sub(r"\.\.+", ".", function)[:200]
     key = "ns:" + case["namespace"] + ":" if case.get("namespace") else ""
@@ -489,7 +489,7 @@ class InteropEncoder:
 # Every way to run the batch command: scheme, the option that varies it, its values.
 VARIANTS = {
     "failover": ("--style", ("exact", "escaped")),
-    "cachekit-auto": ("--dialect", ("current", "py_0_17", "seed")),
+    "cachekit-auto": ("--dialect", ("current", "py_0_17", "v1_0")),
     "interop": (None, ("",)),
     "interop-value": (None, ("",)),
 }

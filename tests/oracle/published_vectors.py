@@ -86,7 +86,7 @@ def load(directory):
     yield from _interop(_read(cachekit / "interop.json"))
     for path in sorted([*cachekit.glob("published/*cache-keys*.json"), *cachekit.glob("protocol-*/cache-keys-*.json")]):
         # The older files are the published document's dialect; all of them use only what every dialect spells alike.
-        dialects = ("current",) if path.parent.name.startswith("protocol-") else ("current", "py_0_17", "seed")
+        dialects = ("current",) if path.parent.name.startswith("protocol-") else ("current", "py_0_17", "v1_0")
         yield from _cache_keys(path.name, _read(path), dialects)
     for path in sorted([*cachekit.glob("published/*interop-mode*.json"), *cachekit.glob("protocol-*/interop-mode-*.json")]):
         yield from _interop_mode(path.name, _read(path))
@@ -131,7 +131,7 @@ def _auto_case(vector):
 def _auto_mode(file):
     for vector in file["vectors"]:
         case = _auto_case(vector)
-        for dialect, field in (("py_0_17", "key"), ("seed", "key_v050"), ("current", "key_v020")):
+        for dialect, field in (("py_0_17", "key"), ("v1_0", "key_v050"), ("current", "key_v020")):
             if dialect == "current" and "key_v020_error" in vector:
                 yield "cachekit-auto", dialect, case, Expected(error=True)
                 continue
@@ -140,7 +140,7 @@ def _auto_mode(file):
                 answer["msgpack_hex"] = vector["msgpack_hex"]
             yield "cachekit-auto", dialect, case, Expected(answer=answer, partial=True)
     for vector in file["rejects"]:
-        for dialect in ("current", "py_0_17", "seed"):
+        for dialect in ("current", "py_0_17", "v1_0"):
             yield "cachekit-auto", dialect, _auto_case(vector), Expected(error=True)
     for group in file["collision_groups"]:
         for number, member in enumerate(group["members"]):

@@ -1,4 +1,5 @@
-// The cron expressions against a plain oracle: it reads the expression in its own way, and walks through time second by second.
+// The cron expressions against a plain oracle: it reads the expression in its own way, and walks
+// through time second by second.
 
 #include "base/cron.hpp"
 
@@ -26,11 +27,14 @@ struct choice {
 };
 
 constexpr std::array<const char*, 7> day_names{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"};
-constexpr std::array<const char*, 12> month_names{"JAN", "feb", "Mar", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"};
+constexpr std::array<const char*, 12> month_names{"JAN", "feb", "Mar", "APR", "MAY", "JUN",
+                                                  "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"};
 
 std::string named(int number, int names) {
-  if (names == 7 && *rc::gen::arbitrary<bool>()) return day_names.at(static_cast<std::size_t>(number % 7));
-  if (names == 12 && *rc::gen::arbitrary<bool>()) return month_names.at(static_cast<std::size_t>(number - 1));
+  if (names == 7 && *rc::gen::arbitrary<bool>())
+    return day_names.at(static_cast<std::size_t>(number % 7));
+  if (names == 12 && *rc::gen::arbitrary<bool>())
+    return month_names.at(static_cast<std::size_t>(number - 1));
   return std::to_string(number);
 }
 
@@ -86,7 +90,8 @@ struct expression {
   choice weekday = field(0, 6, 7);
 
   [[nodiscard]] std::string text() const {
-    return second.text + " " + minute.text + " " + hour.text + " " + day.text + " " + month.text + " " + weekday.text;
+    return second.text + " " + minute.text + " " + hour.text + " " + day.text + " " + month.text +
+           " " + weekday.text;
   }
   [[nodiscard]] bool matches_day(sys_days when) const {
     const year_month_day date(when);
@@ -106,7 +111,8 @@ struct expression {
       if (!matches_day(day_begin)) continue;
       for (int s = 0; s < 86400; ++s) {
         const auto moment = sys_seconds(day_begin) + seconds(s);
-        if (moment > after && hour.numbers.contains(s / 3600) && minute.numbers.contains(s / 60 % 60) && second.numbers.contains(s % 60))
+        if (moment > after && hour.numbers.contains(s / 3600) &&
+            minute.numbers.contains(s / 60 % 60) && second.numbers.contains(s % 60))
           return moment;
       }
     }
@@ -116,18 +122,19 @@ struct expression {
 
 RC_GTEST_PROP(CronProperty, AgreesWithTheOracle, ()) {
   const expression made;
-  const auto after = sys_seconds(seconds(*rc::gen::inRange<std::int64_t>(0, 4102444800)));  // to 2100
+  // To 2100
+  const auto after = sys_seconds(seconds(*rc::gen::inRange<std::int64_t>(0, 4102444800)));
   const auto expected = made.next(after);
   RC_PRE(expected.has_value());
   RC_LOG() << made.text() << " after " << after.time_since_epoch().count();
-  RC_ASSERT(holdfast::cron::parse(made.text()).next(after) == expected);
+  RC_ASSERT(holdfast::detail::cron::parse(made.text()).next(after) == expected);
 }
 
 RC_GTEST_PROP(CronProperty, TheNextOfTheNextIsLater, ()) {
   const expression made;
   auto at = sys_seconds(seconds(*rc::gen::inRange<std::int64_t>(0, 4102444800)));
   RC_PRE(made.next(at).has_value());
-  const auto cron = holdfast::cron::parse(made.text());
+  const auto cron = holdfast::detail::cron::parse(made.text());
   for (int i = 0; i < 50; ++i) {
     const auto next = cron.next(at);
     RC_ASSERT(next.has_value());
@@ -138,9 +145,10 @@ RC_GTEST_PROP(CronProperty, TheNextOfTheNextIsLater, ()) {
 
 /// Text from outside never does more than be refused.
 RC_GTEST_PROP(CronProperty, AnyTextIsReadOrRefused, ()) {
-  const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string("0123456789*?/,-L# @aMONJFRI\t")));
+  const auto text = *rc::gen::container<std::string>(
+      rc::gen::elementOf(std::string("0123456789*?/,-L# @aMONJFRI\t")));
   try {
-    (void)holdfast::cron::parse(text).next(sys_seconds(seconds(0)));
+    (void)holdfast::detail::cron::parse(text).next(sys_seconds(seconds(0)));
   } catch (const holdfast::error& e) {
     RC_ASSERT(e.code() == holdfast::errc::invalid_argument);
   }

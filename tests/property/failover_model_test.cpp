@@ -1,5 +1,6 @@
-// Random calls, failures, clock jumps, store faults and restarts against a model that says what every answer must be: never wrong, never
-// expired, never older than one already served, never another key's, tenant's or user's.
+// Random calls, failures, clock jumps, store faults and restarts against a model that says what
+// every answer must be: never wrong, never expired, never older than one already served, never
+// another key's, tenant's or user's.
 //
 // HOLDFAST_SEED=n repeats a run; HOLDFAST_MODEL_STEPS=n makes it longer.
 
@@ -44,7 +45,8 @@ struct denied : std::runtime_error {
 enum class mood { well, empty, outage, gone, denied };
 
 /// What a caller asks, and who it is: whatever must never be mixed up.
-using identity = std::tuple<std::string, std::string, std::string, std::string>;  // effective name, tenant, user, code
+// Effective name, tenant, user, code
+using identity = std::tuple<std::string, std::string, std::string, std::string>;
 
 /// The model of a row.
 struct version {
@@ -58,11 +60,13 @@ constexpr auto expiry_time = microseconds(1h);
 constexpr auto soft_time = microseconds(10min);
 const std::vector<std::string> point_names{"single", "list", "maybe", "soft"};
 
-std::string effective_of(const std::string& point) { return point == "single" || point == "list" ? "shared" : point; }
+std::string effective_of(const std::string& point) {
+  return point == "single" || point == "list" ? "shared" : point;
+}
 
 /// What must come of a call.
 struct expected {
-  enum class kind { live, stale, throws } what = kind::throws;
+  enum class kind { live, stale, throws } outcome = kind::throws;
   std::optional<std::string> value{};
   timestamp as_of{};
 };
@@ -70,7 +74,8 @@ struct expected {
 class world {
  public:
   explicit world(std::uint64_t seed) : random_(seed) { restart(); }
-  ~world() { (void)executor_->clear(); }  // a refresh still queued holds its engine, which holds the executor
+  // A refresh still queued holds its engine, which holds the executor
+  ~world() { (void)executor_->clear(); }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
 
@@ -100,7 +105,8 @@ class world {
     }
   }
 
-  std::map<std::string, std::uint64_t> seen{};  ///< what happened how often: a model that never met a case proves nothing about it
+  /// Number of times each case occurred: a case that never occurred is not tested.
+  std::map<std::string, std::uint64_t> seen{};
 
  private:
   struct begun {
@@ -116,7 +122,9 @@ class world {
     timestamp as_of;
   };
 
-  std::size_t pick(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
+  std::size_t pick(std::size_t below) {
+    return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_);
+  }
 
   void restart() {
     ++seen["restart"];
@@ -128,17 +136,19 @@ class world {
     last_ = timestamp::min();
     served_.clear();
     shaky_->waiting = false;
-    shaky_->before = [this](faulty_store::operation what, std::span<const entry>) {
-      if ((what == faulty_store::operation::put && put_fails_) || (what == faulty_store::operation::find && find_fails_))
+    shaky_->before = [this](faulty_store::operation operation, std::span<const entry>) {
+      if ((operation == faulty_store::operation::put && put_fails_) ||
+          (operation == faulty_store::operation::find && find_fails_))
         throw error(errc::unavailable, "planned");
     };
-    engine_ = std::make_unique<engine>(shaky_, engine_options{.clock = clock_,
-                                                              .executor = executor_,
-                                                              .recents = 4096,
-                                                              .tenant = [this] { return tenant_; },
-                                                              .vary = [this](std::string_view) { return std::optional(user_); },
-                                                              .max_skew = max_skew,
-                                                              .linger = 0ms});
+    engine_ = std::make_unique<engine>(
+        shaky_, engine_options{
+                    .clock = clock_,
+                    .threads = {.executor = executor_},
+                    .storage = {.remembered = 4096, .max_skew = max_skew},
+                    .caller = {.tenant = [this] { return tenant_; },
+                               .vary = [this](std::string_view) { return std::optional(user_); }},
+                    .linger = 0ms});
     for (const auto& name : point_names) {
       point_options options{.domain = effective_of(name),
                             .expiry = expiry_time,
@@ -146,9 +156,11 @@ class world {
                             .classify = failure_rules{}.invalidate<gone>().pass<denied>()};
       if (name == "soft") options.soft_expiry = soft_time;
       if (name == "maybe") {
-        maybe_.emplace(engine_->protect(name, options, [this](const std::string&) { return upstream_maybe(); }));
+        maybe_.emplace(engine_->protect(name, options,
+                                        [this](const std::string&) { return upstream_maybe(); }));
       } else {
-        points_.emplace(name, engine_->protect(name, options, [this](const std::string&) { return upstream(); }));
+        points_.emplace(name, engine_->protect(name, options,
+                                               [this](const std::string&) { return upstream(); }));
       }
     }
   }
@@ -170,7 +182,8 @@ class world {
     return upstream();
   }
 
-  // The model ---------------------------------------------------------------------------------------------------------------------------
+  // The model
+  // ---------------------------------------------------------------------------------------------------------------------------
 
   timestamp stamp() {
     const auto now = clock_->now();
@@ -181,7 +194,7 @@ class world {
     }
     return last_ = last_ == timestamp::min() ? now : std::max(now, last_ + 1us);
   }
-  /// Stamped by a clock that nobody believes now.
+  /// Stamped by a clock that was too far ahead.
   bool from_the_future(timestamp as_of) const { return as_of > clock_->now() + max_skew; }
   void served(const identity& who, timestamp as_of) {
     auto& newest = served_.try_emplace(who, as_of).first->second;
@@ -191,32 +204,36 @@ class world {
     if (from_the_future(as_of)) ++seen["served from the future"];
     else served(who, as_of);
   }
-  /// Newer wins, unless what is there is from a future that nobody believes; what has expired is not written.
-  void write(const identity& who, timestamp now, timestamp as_of, std::optional<std::string> value) {
+  /// Newer wins, unless the existing row is from a future beyond max_skew. An expired row is not
+  /// written.
+  void write(const identity& who, timestamp now, timestamp as_of,
+             std::optional<std::string> value) {
     served(who, as_of);
     if (put_fails_) return void(++seen["put failed"]);
-    version made{.as_of = as_of, .expire_on = std::max(as_of, now + expiry_time), .value = std::move(value)};
+    version written{
+        .as_of = as_of, .expire_on = std::max(as_of, now + expiry_time), .value = std::move(value)};
     const auto real_now = clock_->now();
-    if (made.expire_on < real_now) return void(++seen["expired before it was written"]);
-    const auto found = rows_.find(who);
-    if (found != rows_.end() && as_of < found->second.as_of && found->second.as_of <= real_now + max_skew)
+    if (written.expire_on < real_now) return void(++seen["expired before it was written"]);
+    const auto row = rows_.find(who);
+    if (row != rows_.end() && as_of < row->second.as_of && row->second.as_of <= real_now + max_skew)
       return void(++seen["older write lost"]);
-    rows_[who] = std::move(made);
+    rows_[who] = std::move(written);
   }
   /// What may be served for a failed call.
   const version* stored(const identity& who) {
     if (find_fails_) return ++seen["find failed"], nullptr;
-    const auto found = rows_.find(who);
-    if (found == rows_.end()) return nullptr;
-    if (clock_->now() > found->second.expire_on) {
+    const auto row = rows_.find(who);
+    if (row == rows_.end()) return nullptr;
+    if (clock_->now() > row->second.expire_on) {
       ++seen["expired"];
-      rows_.erase(found);
+      rows_.erase(row);
       return nullptr;
     }
     const auto newest = served_.find(who);
-    if (newest != served_.end() && found->second.as_of < newest->second && !from_the_future(newest->second))
+    if (newest != served_.end() && row->second.as_of < newest->second &&
+        !from_the_future(newest->second))
       return ++seen["older than served"], nullptr;
-    return &found->second;
+    return &row->second;
   }
   expected recovery(const std::string& point, const identity& who) {
     const auto* row = stored(who);
@@ -224,10 +241,11 @@ class world {
     if (!row->value && point != "maybe") return ++seen["tombstone"], expected{};
     served_stored(who, row->as_of);
     if (row->expire_on == clock_->now()) ++seen["served at its last moment"];
-    return {.what = expected::kind::stale, .value = row->value, .as_of = row->as_of};
+    return {.outcome = expected::kind::stale, .value = row->value, .as_of = row->as_of};
   }
 
-  // The steps ---------------------------------------------------------------------------------------------------------------------------
+  // The steps
+  // ---------------------------------------------------------------------------------------------------------------------------
 
   identity choose(const std::string& point) {
     tenant_ = pick(2) == 0 ? "acme" : "umbrella";
@@ -236,22 +254,24 @@ class world {
   }
 
   template <class Call>
-  void check(const std::string& point, const identity& who, timestamp as_of, timestamp now, Call make) {
+  void check(const std::string& point, const identity& who, timestamp as_of, timestamp now,
+             Call make) {
     expected want;
     const bool empty = mood_ == mood::empty && point == "maybe";
     const auto before = serial_;
     std::optional<answer<std::string>> got;
     std::exception_ptr thrown;
-    const mood how = mood_;
+    const mood behaviour = mood_;
     // The model first: it must not learn from the engine.
-    if (how == mood::well || how == mood::empty) {
-      want = {.what = expected::kind::live,
-              .value = empty ? std::nullopt : std::optional("answer " + std::to_string(serial_ + 1)),
-              .as_of = as_of};
+    if (behaviour == mood::well || behaviour == mood::empty) {
+      want = {
+          .outcome = expected::kind::live,
+          .value = empty ? std::nullopt : std::optional("answer " + std::to_string(serial_ + 1)),
+          .as_of = as_of};
       write(who, now, as_of, want.value);
-    } else if (how == mood::gone) {
+    } else if (behaviour == mood::gone) {
       write(who, now, as_of, std::nullopt);
-    } else if (how == mood::outage) {
+    } else if (behaviour == mood::outage) {
       want = recovery(point, who);
     }
     try {
@@ -260,24 +280,32 @@ class world {
       thrown = std::current_exception();
     }
     compare(point, who, want, got, thrown);
-    if (want.what == expected::kind::live && !empty) {
+    if (want.outcome == expected::kind::live && !empty) {
       ASSERT_EQ(serial_, before + 1);
     }
   }
 
-  void compare(const std::string& point, const identity& who, const expected& want, const std::optional<answer<std::string>>& got,
-               const std::exception_ptr& thrown) {
-    const auto name = point + " for " + std::get<1>(who) + "/" + std::get<2>(who) + "/" + std::get<3>(who);
-    if (want.what == expected::kind::throws) {
+  void compare(const std::string& point, const identity& who, const expected& want,
+               const std::optional<answer<std::string>>& got, const std::exception_ptr& thrown) {
+    const auto name =
+        point + " for " + std::get<1>(who) + "/" + std::get<2>(who) + "/" + std::get<3>(who);
+    if (want.outcome == expected::kind::throws) {
       ++seen["thrown"];
       ASSERT_FALSE(got) << name << ": nothing may be served, but was: " << got->value_or("(empty)");
       const auto type = cause(cause_code::failed, thrown).type();
-      ASSERT_NE(type.find(mood_ == mood::gone ? "gone" : mood_ == mood::denied ? "denied" : "outage"), std::string::npos) << type;
+      ASSERT_NE(type.find(mood_ == mood::gone     ? "gone"
+                          : mood_ == mood::denied ? "denied"
+                                                  : "outage"),
+                std::string::npos)
+          << type;
       return;
     }
-    ASSERT_TRUE(got) << name << ": an answer was there to be given; thrown: " << cause(cause_code::failed, thrown).type();
-    ++seen[want.what == expected::kind::live ? "live" : want.value ? "stale" : "stale and empty"];
-    ASSERT_EQ(got->live(), want.what == expected::kind::live) << name;
+    ASSERT_TRUE(got) << name << ": an answer was there to be given; thrown: "
+                     << cause(cause_code::failed, thrown).type();
+    ++seen[want.outcome == expected::kind::live ? "live"
+           : want.value                         ? "stale"
+                                                : "stale and empty"];
+    ASSERT_EQ(got->live(), want.outcome == expected::kind::live) << name;
     ASSERT_EQ(got->optional(), want.value) << name;
     ASSERT_EQ(got->as_of(), want.as_of) << name;
     ASSERT_GE(got->expires(), got->stale() ? clock_->now() : got->as_of()) << name;
@@ -297,12 +325,12 @@ class world {
     check(point, who, as_of, now, [&] { return points_.at(point)(code); });
   }
 
-  /// Served from the store without a call? Then that is checked here.
+  /// Checks an answer that is served from the store without a call. Returns whether it was.
   bool call_soft(const identity& who, timestamp now, timestamp as_of) {
     const auto* row = stored(who);
     if (row == nullptr || !row->value) return false;
     served_stored(who, row->as_of);
-    const expected want{.what = expected::kind::stale, .value = row->value, .as_of = row->as_of};
+    const expected want{.outcome = expected::kind::stale, .value = row->value, .as_of = row->as_of};
     const bool young = !from_the_future(row->as_of) && now - row->as_of <= soft_time;
     const auto same = [&](const refresh& each) { return each.who == who; };
     if (!young && std::none_of(refreshes_.begin(), refreshes_.end(), same)) {
@@ -331,7 +359,8 @@ class world {
     const auto one = refreshes_.front();
     refreshes_.pop_front();
     ++seen["refresh ran"];
-    if (mood_ == mood::well || mood_ == mood::empty) write(one.who, one.now, one.as_of, "answer " + std::to_string(serial_ + 1));
+    if (mood_ == mood::well || mood_ == mood::empty)
+      write(one.who, one.now, one.as_of, "answer " + std::to_string(serial_ + 1));
     else if (mood_ == mood::gone) write(one.who, one.now, one.as_of, std::nullopt);
     ASSERT_TRUE(executor_->run_one());
   }
@@ -342,15 +371,19 @@ class world {
     const auto who = choose(point);
     const auto now = clock_->now();
     const auto as_of = stamp();
-    begun_.push_back({.call = points_.at(point).begin(std::get<3>(who)), .point = point, .who = who, .now = now, .as_of = as_of});
+    begun_.push_back({.call = points_.at(point).begin(std::get<3>(who)),
+                      .point = point,
+                      .who = who,
+                      .now = now,
+                      .as_of = as_of});
     ASSERT_EQ(begun_.back().call.as_of(), as_of);
   }
 
   void finish() {
     if (begun_.empty()) return;
-    const auto at = begun_.begin() + static_cast<std::ptrdiff_t>(pick(begun_.size()));
-    auto one = std::move(*at);
-    begun_.erase(at);
+    const auto position = begun_.begin() + static_cast<std::ptrdiff_t>(pick(begun_.size()));
+    auto one = std::move(*position);
+    begun_.erase(position);
     if (pick(6) == 0) return;  // dropped
     ++seen["split phase"];
     check(one.point, one.who, one.as_of, one.now, [&] {
@@ -365,10 +398,11 @@ class world {
   /// To the last moment at which a row may be served, or just beyond.
   void move_to_an_expiry() {
     if (rows_.empty()) return;
-    const auto& row = std::next(rows_.begin(), static_cast<std::ptrdiff_t>(pick(rows_.size())))->second;
-    const auto left = row.expire_on - clock_->now();
-    if (left <= 0us) return;
-    clock_->advance(left + microseconds(pick(2)));
+    const auto& row =
+        std::next(rows_.begin(), static_cast<std::ptrdiff_t>(pick(rows_.size())))->second;
+    const auto remaining = row.expire_on - clock_->now();
+    if (remaining <= 0us) return;
+    clock_->advance(remaining + microseconds(pick(2)));
     ++seen["at an expiry"];
   }
 
@@ -394,7 +428,8 @@ class world {
   std::mt19937_64 random_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<manual_executor> executor_ = std::make_shared<manual_executor>(clock_);
-  std::shared_ptr<model_store> store_ = std::make_shared<model_store>(model_store_options{.max_skew = max_skew, .clock = clock_});
+  std::shared_ptr<model_store> store_ =
+      std::make_shared<model_store>(model_store_options{.max_skew = max_skew, .clock = clock_});
   std::shared_ptr<faulty_store> shaky_ = std::make_shared<faulty_store>(store_);
   std::unique_ptr<engine> engine_{};
   std::map<std::string, point<std::string(const std::string&)>> points_{};
@@ -416,7 +451,8 @@ class world {
 };
 
 std::uint64_t steps_of_a_run() {
-  const char* const variable = std::getenv("HOLDFAST_MODEL_STEPS");  // NOLINT(concurrency-mt-unsafe)
+  const char* const variable =
+      std::getenv("HOLDFAST_MODEL_STEPS");  // NOLINT(concurrency-mt-unsafe)
   return variable == nullptr ? 120'000 : std::strtoull(variable, nullptr, 10);
 }
 
@@ -430,9 +466,11 @@ TEST(FailoverModel, EveryAnswerIsWhatTheModelSays) {
     all.step();
     ASSERT_FALSE(::testing::Test::HasFailure()) << "at step " << step;
   }
-  for (const char* each : {"live", "stale", "stale and empty", "thrown", "tombstone", "expired", "older than served", "older write lost",
-                           "put failed", "find failed", "refresh", "refresh ran", "split phase", "clock followed back", "restart",
-                           "at an expiry", "served at its last moment", "served from the future"}) {
+  for (const char* each :
+       {"live", "stale", "stale and empty", "thrown", "tombstone", "expired", "older than served",
+        "older write lost", "put failed", "find failed", "refresh", "refresh ran", "split phase",
+        "clock followed back", "restart", "at an expiry", "served at its last moment",
+        "served from the future"}) {
     EXPECT_GT(all.seen[each], 0U) << "the run never met: " << each;
   }
 }

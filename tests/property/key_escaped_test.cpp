@@ -1,5 +1,5 @@
-// Style `escaped` of the failover scheme: different argument values of one signature never make the same raw text, and ordinary
-// arguments make the text that style `exact` makes.
+// Style `escaped` of the failover scheme: different argument values of one signature never make the
+// same raw text, and ordinary arguments make the text that style `exact` makes.
 
 #include <holdfast/key/failover.hpp>
 #include <holdfast/key/value.hpp>
@@ -28,7 +28,8 @@ using list = std::vector<T>;
 template <class T>
 using maybe = std::optional<T>;
 
-// A description that is injective by construction (everything carries its length), to tell values apart without the code under test.
+// A description that is injective by construction (everything carries its length), to tell values
+// apart without the code under test.
 std::string describe(const text& v) { return "t" + std::to_string(v.size()) + ":" + v; }
 std::string describe(int v) { return "i" + std::to_string(v) + ";"; }
 template <class T>
@@ -58,7 +59,8 @@ std::string describe(const std::map<K, V>& v) {
 /// Remembers every raw text it has seen, with the arguments that made it.
 class collision_search {
  public:
-  explicit collision_search(key::style style = key::style::escaped) : keys_({.name = "point"}, {.style = style}) {}
+  explicit collision_search(key::style style = key::style::escaped)
+      : keys_({.name = "point"}, {.style = style}) {}
 
   template <class... A>
   void add(const A&... args) {
@@ -217,7 +219,8 @@ TEST(EscapedStyleIsInjective, OverAListOfOptionalListsOfOptionalTexts) {
 }
 
 // Mutant: `=` is not escaped inside a map. Then {"a=b": "c"} and {"a": "b=c"} meet.
-// Mutant: `,` is not escaped inside a map. Then {"a": "b", "c, d": "e"} and {"a": "b, c", "d": "e"} meet.
+// Mutant: `,` is not escaped inside a map. Then {"a": "b", "c, d": "e"} and {"a": "b, c", "d": "e"}
+// meet.
 TEST(EscapedStyleIsInjective, OverAMapOfTexts) {
   collision_search search;
   for (const auto& pieces : {list<text>{"=", "a"}, list<text>{", ", "a"}, list<text>{"}", "{"}}) {
@@ -239,7 +242,8 @@ TEST(EscapedStyleIsInjective, OverAMapOfListsOfOptionalTexts) {
   EXPECT_GT(search.added(), 40'000u);
 }
 
-// Mutant: `,` `{` `}` are not escaped inside a map. Then a text can hide where one map ends and the next begins.
+// Mutant: `,` `{` `}` are not escaped inside a map. Then a text can hide where one map ends and the
+// next begins.
 TEST(EscapedStyleIsInjective, OverAListOfMaps) {
   collision_search search;
   const auto parts = texts(list<text>{"},{", "a"}, 3);
@@ -248,7 +252,8 @@ TEST(EscapedStyleIsInjective, OverAListOfMaps) {
     for (const auto& v : parts) inner.push_back({{k, v}});
   }
   for (const auto& each : lists(inner, 2)) search.add(each);
-  for (const auto& each : lists(maps(list<text>{"", "a", "="}, list<text>{"", "}", "{", "\\"}), 2)) search.add(each);
+  for (const auto& each : lists(maps(list<text>{"", "a", "="}, list<text>{"", "}", "{", "\\"}), 2))
+    search.add(each);
   EXPECT_EQ(search.collision(), "");
   EXPECT_GT(search.added(), 60'000u);
 }
@@ -284,51 +289,67 @@ TEST(EscapedStyleIsInjective, AndTheSearchFindsTheCollisionsOfTheOtherStyle) {
 /// Longer values than can be enumerated, many at a time, all of one signature.
 template <class... Signature>
 void search_randomly() {
-  const auto pool = *rc::gen::container<std::vector<std::tuple<Signature...>>>(60, adversarial<std::tuple<Signature...>>::generator());
+  const auto pool = *rc::gen::container<std::vector<std::tuple<Signature...>>>(
+      60, adversarial<std::tuple<Signature...>>::generator());
   collision_search search;
   for (const auto& args : pool) search.add_tuple(args);
   RC_ASSERT(search.collision() == "");
 }
 
-RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverTexts, ()) { search_randomly<text, text, text>(); }
-RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverOptionalsAndLists, ()) { search_randomly<maybe<text>, list<maybe<text>>, list<text>>(); }
-RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverNestedLists, ()) { search_randomly<list<maybe<list<maybe<list<text>>>>>>(); }
+RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverTexts, ()) {
+  search_randomly<text, text, text>();
+}
+RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverOptionalsAndLists, ()) {
+  search_randomly<maybe<text>, list<maybe<text>>, list<text>>();
+}
+RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverNestedLists, ()) {
+  search_randomly<list<maybe<list<maybe<list<text>>>>>>();
+}
 RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverMaps, ()) {
   search_randomly<std::map<text, text>, text, std::map<text, list<maybe<text>>>>();
 }
-RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverNumbersAndTexts, ()) { search_randomly<text, list<int>, text, maybe<int>>(); }
+RC_GTEST_PROP(EscapedStyleIsInjectiveAtRandom, OverNumbersAndTexts, ()) {
+  search_randomly<text, list<int>, text, maybe<int>>();
+}
 
 rc::Gen<key::value> tame_scalar(bool inside_map) {
   const auto as_value = [](const auto& v) { return key::value(v); };
   return rc::gen::oneOf(
-      rc::gen::map(tame_text(inside_map), as_value), rc::gen::map(any_int(), as_value), rc::gen::map(finite_double(), as_value),
-      rc::gen::map(rc::gen::arbitrary<bool>(), as_value), rc::gen::map(rc::gen::arbitrary<float>(), as_value),
-      rc::gen::map(any_uuid(), as_value), rc::gen::map(any_moment(), [](const auto& moment) { return key::to_value(moment); }),
-      rc::gen::elementOf(std::vector<key::value>{key::decimal{"1.10"}, key::decimal{"1E+3"}, key::character{U'x'}, key::character{U'é'},
-                                                 key::big_integer{"18446744073709551616"}, key::path{"/a/b", key::path::flavour::posix},
-                                                 key::object{"a.B", "B(7)"}}));
+      rc::gen::map(tame_text(inside_map), as_value), rc::gen::map(any_int(), as_value),
+      rc::gen::map(finite_double(), as_value), rc::gen::map(rc::gen::arbitrary<bool>(), as_value),
+      rc::gen::map(rc::gen::arbitrary<float>(), as_value), rc::gen::map(any_uuid(), as_value),
+      rc::gen::map(any_moment(), [](const auto& moment) { return key::to_value(moment); }),
+      rc::gen::elementOf(std::vector<key::value>{
+          key::decimal{"1.10"}, key::decimal{"1E+3"}, key::character{U'x'}, key::character{U'é'},
+          key::big_integer{"18446744073709551616"}, key::path{"/a/b", key::path::flavour::posix},
+          key::object{"a.B", "B(7)"}}));
 }
 
 rc::Gen<key::value> tame_map() {
-  const auto entries = rc::gen::container<std::map<std::string, key::value>>(tame_text(true), tame_scalar(true));
-  return rc::gen::map(rc::gen::resize(4, entries), [](const std::map<std::string, key::value>& sorted) {
-    key::map result;
-    for (const auto& [k, v] : sorted) result.items.emplace_back(k, v);
-    return key::value(std::move(result));
-  });
+  const auto entries =
+      rc::gen::container<std::map<std::string, key::value>>(tame_text(true), tame_scalar(true));
+  return rc::gen::map(rc::gen::resize(4, entries),
+                      [](const std::map<std::string, key::value>& sorted) {
+                        key::map result;
+                        for (const auto& [k, v] : sorted) result.items.emplace_back(k, v);
+                        return key::value(std::move(result));
+                      });
 }
 
 rc::Gen<key::value> tame_argument() {
-  const auto flat_list =
-      rc::gen::map(rc::gen::nonEmpty(rc::gen::container<std::vector<key::value>>(rc::gen::oneOf(tame_scalar(false), tame_map()))),
-                   [](std::vector<key::value> items) { return key::value(key::list{std::move(items)}); });
-  const auto bytes = rc::gen::map(rc::gen::nonEmpty(any_bytes()), [](const key::byte_string& v) { return key::value(v); });
+  const auto flat_list = rc::gen::map(
+      rc::gen::nonEmpty(rc::gen::container<std::vector<key::value>>(
+          rc::gen::oneOf(tame_scalar(false), tame_map()))),
+      [](std::vector<key::value> items) { return key::value(key::list{std::move(items)}); });
+  const auto bytes = rc::gen::map(rc::gen::nonEmpty(any_bytes()),
+                                  [](const key::byte_string& v) { return key::value(v); });
   return rc::gen::oneOf(tame_scalar(false), tame_map(), flat_list, bytes);
 }
 
 // Mutant: style `escaped` also escapes `/` (or any character that ordinary text has).
 RC_GTEST_PROP(EscapedStyle, EqualsExactForOrdinaryArguments, ()) {
-  const auto args = *rc::gen::resize(6, rc::gen::container<std::vector<key::value>>(tame_argument()));
+  const auto args =
+      *rc::gen::resize(6, rc::gen::container<std::vector<key::value>>(tame_argument()));
   const key::failover_keys escaped({.name = "point"}, {.style = key::style::escaped});
   const key::failover_keys exact({.name = "point"}, {.style = key::style::exact});
   RC_ASSERT(escaped.raw_of(args) == exact.raw_of(args));

@@ -24,7 +24,10 @@ struct crashed {};
 class simulated_store final : public outbox_backend {
  public:
   explicit simulated_store(const simulation_plan& plan)
-      : plan_(plan), random_(plan.seed), model_(make_memory_outbox({.clock = clock_})), faults_(!plan.kill_at) {}
+      : plan_(plan),
+        random_(plan.seed),
+        model_(make_memory_outbox({.clock = clock_})),
+        faults_(!plan.kill_at) {}
 
   void calm() {
     faults_ = false;
@@ -41,13 +44,17 @@ class simulated_store final : public outbox_backend {
   [[nodiscard]] outbox_backend& model() { return *model_; }
 
   [[nodiscard]] std::size_t lanes() const noexcept override { return 1; }
-  [[nodiscard]] std::string key_prefix(std::size_t lane) const override { return model_->key_prefix(lane); }
+  [[nodiscard]] std::string key_prefix(std::size_t lane) const override {
+    return model_->key_prefix(lane);
+  }
   void require(const durability& how) override { model_->require(how); }
 
-  std::vector<receipt> publish(std::size_t lane, std::span<const event> events, const publish_terms& terms) override {
+  std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
+                               const publish_terms& terms) override {
     const auto in_doubt = [&] {
       std::vector<receipt> receipts;
-      for (const auto& one : events) receipts.push_back({.id = one.id, .status = publish_status::in_doubt, .problem = lost()});
+      for (const auto& one : events)
+        receipts.push_back({.id = one.id, .status = publish_status::in_doubt, .problem = lost()});
       return receipts;
     };
     const bool forget = plan_.bug == planted::forgets_events && random_() % 20 == 0;
@@ -65,13 +72,15 @@ class simulated_store final : public outbox_backend {
   claimed claim(const claim_request& request) override {
     return pass(false, [&] { return note(model_->claim(request)); });
   }
-  std::vector<bool> extend(std::size_t lane, fence token, std::span<const settlement> events, std::chrono::milliseconds lease) override {
+  std::vector<bool> extend(std::size_t lane, fence token, std::span<const settlement> events,
+                           std::chrono::milliseconds lease) override {
     return pass(true, [&] { return model_->extend(lane, token, events, lease); });
   }
-  settled settle(std::size_t lane, fence token, std::span<const settlement> what, const std::optional<run_request>& next,
-                 const publish_terms& terms) override {
+  settled settle(std::size_t lane, fence token, std::span<const settlement> what,
+                 const std::optional<run_request>& next, const publish_terms& terms) override {
     return pass(false, [&] {
-      if (plan_.bug == planted::forgets_tokens && !what.empty() && last_fence(what.front().id) != 0) token = last_fence(what.front().id);
+      if (plan_.bug == planted::forgets_tokens && !what.empty() && last_fence(what.front().id) != 0)
+        token = last_fence(what.front().id);
       auto result = model_->settle(lane, token, what, next, terms);
       result.next = note(std::move(result.next));
       return result;
@@ -80,11 +89,16 @@ class simulated_store final : public outbox_backend {
   std::size_t park_followers(std::size_t lane, std::string_view key, std::size_t most) override {
     return pass(true, [&] { return model_->park_followers(lane, key, most); });
   }
-  std::vector<bool> replay(std::size_t lane, std::span<const std::string> ids) override { return model_->replay(lane, ids); }
-  std::vector<bool> discard(std::size_t lane, std::span<const std::string> ids) override { return model_->discard(lane, ids); }
+  std::vector<bool> replay(std::size_t lane, std::span<const std::string> ids) override {
+    return model_->replay(lane, ids);
+  }
+  std::vector<bool> discard(std::size_t lane, std::span<const std::string> ids) override {
+    return model_->discard(lane, ids);
+  }
   void pause(std::size_t lane, bool paused) override { model_->pause(lane, paused); }
-  scheduled schedule(std::size_t lane, std::string_view ticket, std::optional<timestamp> at, std::chrono::milliseconds delay,
-                     const event& becomes, const publish_terms& terms) override {
+  scheduled schedule(std::size_t lane, std::string_view ticket, std::optional<timestamp> at,
+                     std::chrono::milliseconds delay, const event& becomes,
+                     const publish_terms& terms) override {
     return pass(true, [&] { return model_->schedule(lane, ticket, at, delay, becomes, terms); });
   }
   cancel_status cancel(std::size_t lane, std::string_view ticket) override {
@@ -100,32 +114,41 @@ class simulated_store final : public outbox_backend {
       return result;
     });
   }
-  lock_grant lock(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) override {
+  lock_grant lock(std::size_t lane, std::string_view owner,
+                  std::chrono::milliseconds ttl) override {
     return pass(true, [&] { return model_->lock(lane, owner, ttl); });
   }
-  lock_grant renew(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) override {
+  lock_grant renew(std::size_t lane, std::string_view owner,
+                   std::chrono::milliseconds ttl) override {
     return pass(true, [&] { return model_->renew(lane, owner, ttl); });
   }
   bool unlock(std::size_t lane, std::string_view owner) override {
     return pass(false, [&] { return model_->unlock(lane, owner); });
   }
-  committed commit(std::size_t lane, const commit_request& request, const publish_terms& terms) override {
+  committed commit(std::size_t lane, const commit_request& request,
+                   const publish_terms& terms) override {
     auto asked = request;
     if (plan_.bug == planted::repeats_effects) asked.once.clear(), asked.fence = 0;
     return pass(false, [&] { return model_->commit(lane, asked, terms); });
   }
   outbox_stats stats(std::size_t lane) override { return model_->stats(lane); }
-  std::optional<outbox_record> find(std::size_t lane, std::string_view id) override { return model_->find(lane, id); }
-  scan_page scan(std::size_t lane, scan_what what, std::string_view after, std::size_t most) override {
+  std::optional<outbox_record> find(std::size_t lane, std::string_view id) override {
+    return model_->find(lane, id);
+  }
+  scan_page scan(std::size_t lane, scan_what what, std::string_view after,
+                 std::size_t most) override {
     return model_->scan(lane, what, after, most);
   }
   check_report check(std::size_t lane, bool repair) override { return model_->check(lane, repair); }
-  bool wait(std::size_t lane, std::chrono::milliseconds longest) override { return model_->wait(lane, longest); }
+  bool wait(std::size_t lane, std::chrono::milliseconds longest) override {
+    return model_->wait(lane, longest);
+  }
   void wake(std::size_t lane) override { model_->wake(lane); }
-  std::optional<error> health() noexcept override { return std::nullopt; }
 
  private:
-  [[nodiscard]] static error lost() { return {errc::unavailable, "the reply was lost", {.transient = true, .in_doubt = true}}; }
+  [[nodiscard]] static error lost() {
+    return {errc::unavailable, "the reply was lost", {.transient = true, .in_doubt = true}};
+  }
 
   void time_passes() {
     const auto kind = random_() % 20;
@@ -134,7 +157,8 @@ class simulated_store final : public outbox_backend {
   }
 
   claimed note(claimed got) {
-    if (plan_.bug == planted::mixes_up_order && got.events.size() > 1) std::swap(got.events.front(), got.events.back());
+    if (plan_.bug == planted::mixes_up_order && got.events.size() > 1)
+      std::swap(got.events.front(), got.events.back());
     for (const auto& one : got.events) {
       const auto found = fences_.find(one.event.id);
       const bool again = found != fences_.end();
@@ -145,11 +169,13 @@ class simulated_store final : public outbox_backend {
       }
       fences_[one.event.id] = got.fence;
     }
-    if (plan_.bug == planted::loses_with_a_lease) std::erase_if(got.events, [](const claimed_event& one) { return one.deliveries > 1; });
+    if (plan_.bug == planted::loses_with_a_lease)
+      std::erase_if(got.events, [](const claimed_event& one) { return one.deliveries > 1; });
     return got;
   }
 
-  /// A call: the request may be lost, run twice, or be the last thing its process did; the reply may be lost, too.
+  /// A call: the request may be lost, run twice, or be the last thing its process did; the reply
+  /// may be lost, too.
   template <class Run>
   auto pass(bool may_repeat, Run run) -> decltype(run()) {
     const auto number = calls_++;

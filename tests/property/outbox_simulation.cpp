@@ -49,14 +49,17 @@ class ledger_of_effects {
     }
     for (const auto& id : delivered_) {
       if (!confirmed_.contains(id) && !tickets_.contains(id) && !allowed_.contains(id)) {
-        return (forbidden_.contains(id) ? "a cancelled ticket fired: " : "an event that nobody published was delivered: ") + id;
+        return (forbidden_.contains(id) ? "a cancelled ticket fired: "
+                                        : "an event that nobody published was delivered: ") +
+               id;
       }
     }
     for (const auto& id : tickets_) {
       if (!delivered_.contains(id)) return "the ticket's event " + id + " was never delivered";
     }
     for (const auto& [key, ids] : order_) {
-      if (first_.at(key) != ids) return "first deliveries of " + key + " were not in the order of publishing";
+      if (first_.at(key) != ids)
+        return "first deliveries of " + key + " were not in the order of publishing";
     }
     return {};
   }
@@ -68,13 +71,15 @@ class ledger_of_effects {
   std::string broken_{};
 };
 
-/// Publishes what it planned, in order, each until it is confirmed. A crash makes it begin with what is not confirmed.
+/// Publishes what it planned, in order, each until it is confirmed. A crash makes it begin with
+/// what is not confirmed.
 class producer {
  public:
   producer(std::mt19937_64& random, const std::string& key) {
     const auto count = 3 + random() % 5;
     for (std::size_t i = 0; i < count; ++i) {
-      plan_.push_back({.type = "t", .key = key, .payload = std::to_string(i), .id = new_event_id()});
+      plan_.push_back(
+          {.type = "t", .key = key, .payload = std::to_string(i), .id = new_event_id()});
       if (random() % 10 == 0) plan_.back().delay = std::chrono::milliseconds(random() % 500);
     }
   }
@@ -98,7 +103,9 @@ class producer {
 class booking {
  public:
   booking(std::mt19937_64& random, std::string ticket, timestamp now)
-      : ticket_(std::move(ticket)), at_(now + std::chrono::milliseconds(random() % 3000)), cancels_(random() % 2 == 0) {}
+      : ticket_(std::move(ticket)),
+        at_(now + std::chrono::milliseconds(random() % 3000)),
+        cancels_(random() % 2 == 0) {}
   [[nodiscard]] bool done() const { return done_; }
   void step(const outbox& box, ledger_of_effects& book) {
     const auto id = expiry_event_id(ticket_, at_);
@@ -109,11 +116,13 @@ class booking {
       done_ = !cancels_;
       return;
     }
-    if (box.cancel(ticket_) == cancel_status::cancelled) doubted_ ? book.allow_ticket(id) : book.forbid_ticket(id);
+    if (box.cancel(ticket_) == cancel_status::cancelled)
+      doubted_ ? book.allow_ticket(id) : book.forbid_ticket(id);
     done_ = true;
   }
-  /// A reply was lost. A schedule is repeated: it is the same again, though it may have fired in between, before a cancel could see it.
-  /// After a cancel, whether the event comes is open, and not what is checked.
+  /// A reply was lost. A schedule is repeated: it is the same again, though it may have fired in
+  /// between, before a cancel could see it. After a cancel, whether the event comes is open, and
+  /// not what is checked.
   void doubt(ledger_of_effects& book) {
     doubted_ = true;
     if (!scheduled_ || done_) return;
@@ -141,7 +150,9 @@ class consumer {
     if (batch_.events.empty()) {
       fetch(box, random);
     } else if (at_ < batch_.events.size()) {
-      if (random() % 8 == 0) (void)box.extend(batch_.fence, batch_.events, std::chrono::milliseconds(100 + random() % 400));
+      if (random() % 8 == 0)
+        (void)box.extend(batch_.fence, batch_.events,
+                         std::chrono::milliseconds(100 + random() % 400));
       handle(box, random, book);
     } else {
       finish(box, store, book);
@@ -151,7 +162,9 @@ class consumer {
  private:
   void fetch(const outbox& box, std::mt19937_64& random) {
     if (random() % 4 == 0) (void)box.drain(0, 2);
-    claim_request request{.most = 1 + random() % 3, .run = 1 + random() % 4, .lease = std::chrono::milliseconds(50 + random() % 500)};
+    claim_request request{.most = 1 + random() % 3,
+                          .run = 1 + random() % 4,
+                          .lease = std::chrono::milliseconds(50 + random() % 500)};
     if (locks_) {
       if (!box.lock(0, name_, std::chrono::milliseconds(300)).held) return;
       request.owner = name_;
@@ -162,15 +175,19 @@ class consumer {
   }
   void handle(const outbox& box, std::mt19937_64& random, ledger_of_effects& book) {
     const auto& one = batch_.events[at_];
-    const bool skipped = !one.event.key.empty() && std::any_of(outcomes_.begin(), outcomes_.end(), [&](const settlement& before) {
-      return before.key == one.event.key && before.what != settlement::kind::ack;
-    });
+    const bool skipped =
+        !one.event.key.empty() &&
+        std::any_of(outcomes_.begin(), outcomes_.end(), [&](const settlement& before) {
+          return before.key == one.event.key && before.action != settlement::kind::ack;
+        });
     if (skipped) {
       ++at_;
       return;
     }
     book.delivered(one);
-    const std::vector<commit_write> effect{{.what = commit_write::kind::add, .key = box.key_of(one.event.key, one.event.id), .number = 1}};
+    const std::vector<commit_write> effect{{.action = commit_write::kind::add,
+                                            .key = box.key_of(one.event.key, one.event.id),
+                                            .number = 1}};
     const auto applied = box.effect_once(batch_.fence, one, effect);
     settlement outcome{.id = one.event.id, .key = one.event.key};
     const auto dice = random() % 20;
@@ -179,15 +196,15 @@ class consumer {
       return;
     }
     if (dice < 2) {
-      outcome.what = settlement::kind::retry;
+      outcome.action = settlement::kind::retry;
       outcome.delay = std::chrono::milliseconds(random() % 200);
       outcome.error = "try again";
     } else if (dice == 2) {
-      outcome.what = settlement::kind::park;
+      outcome.action = settlement::kind::park;
       outcome.policy = random() % 2 == 0 ? park_policy::skip : park_policy::block;
       outcome.error = "no";
     } else if (dice == 3) {
-      outcome.what = settlement::kind::release;
+      outcome.action = settlement::kind::release;
     }
     outcomes_.push_back(std::move(outcome));
     ++at_;
@@ -198,13 +215,16 @@ class consumer {
     crash();
     if (outcomes.empty()) return;
     std::optional<run_request> next;
-    if (store.random()() % 2 == 0) next = run_request{.run = 3, .lease = std::chrono::milliseconds(200), .owner = locks_ ? name_ : ""};
+    if (store.random()() % 2 == 0)
+      next = run_request{
+          .run = 3, .lease = std::chrono::milliseconds(200), .owner = locks_ ? name_ : ""};
     // Whoever holds an event when the settling begins is the only one who may settle it.
     std::map<std::string, fence> holders;
     for (const auto& one : outcomes) holders[one.id] = store.last_fence(one.id);
     auto result = box.settle(0, token, outcomes, next);
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      if (result.done[i] && holders[outcomes[i].id] > token) book.fail("a late holder settled " + outcomes[i].id);
+      if (result.done[i] && holders[outcomes[i].id] > token)
+        book.fail("a late holder settled " + outcomes[i].id);
     }
     if (!result.next.events.empty()) batch_ = std::move(result.next);
   }
@@ -220,12 +240,13 @@ class consumer {
 void finish_all(const outbox& box, simulated_store& store, ledger_of_effects& book) {
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::string> parked;
-    for (const auto& one : box.scan(scan_what::parked).records) parked.push_back(one.what.event.id);
-    (void)box.replay(parked);
+    for (const auto& one : box.admin().scan(scan_what::parked).records)
+      parked.push_back(one.details.event.id);
+    (void)box.admin().replay(parked);
     (void)box.drain(0, 100);
     auto got = box.claim({.run = 10});
     if (got.events.empty()) {
-      const auto stats = box.stats();
+      const auto stats = box.admin().stats();
       if (stats.events == 0 && stats.tickets == 0) return;
       store.clock().advance(std::chrono::milliseconds(500));
       continue;
@@ -233,7 +254,9 @@ void finish_all(const outbox& box, simulated_store& store, ledger_of_effects& bo
     std::vector<settlement> acks;
     for (const auto& one : got.events) {
       book.delivered(one);
-      (void)box.effect_once(got.fence, one, {{.what = commit_write::kind::add, .key = box.key_of("", one.event.id), .number = 1}});
+      (void)box.effect_once(
+          got.fence, one,
+          {{.action = commit_write::kind::add, .key = box.key_of("", one.event.id), .number = 1}});
       acks.push_back({.id = one.event.id, .key = one.event.key});
     }
     (void)box.settle(0, got.fence, std::move(acks));
@@ -243,10 +266,13 @@ void finish_all(const outbox& box, simulated_store& store, ledger_of_effects& bo
 
 void check_effects(const outbox& box, ledger_of_effects& book) {
   for (const auto& id : book.all_delivered()) {
-    const auto once = box.commit({.conditions = {{.what = commit_condition::kind::equals, .key = box.key_of("", id), .value = "1"}}});
-    if (once.status != commit_status::done) book.fail("the effect of " + id + " was not applied exactly once");
+    const auto once = box.commit(
+        {.conditions = {
+             {.test = commit_condition::kind::equals, .key = box.key_of("", id), .value = "1"}}});
+    if (once.status != commit_status::done)
+      book.fail("the effect of " + id + " was not applied exactly once");
   }
-  if (!box.check().well()) book.fail("the structures do not fit together");
+  if (!box.admin().check().well()) book.fail("the structures do not fit together");
 }
 
 }  // namespace
@@ -254,21 +280,25 @@ void check_effects(const outbox& box, ledger_of_effects& book) {
 simulation_result simulate(const simulation_plan& plan) {
   auto store = std::make_shared<simulated_store>(plan);
   auto& random = store->random();
-  const outbox box(store, {.dedup_window = for_ever, .dedup_limit = 1'000'000, .max_deliveries = 1'000'000});
+  const outbox box(
+      store, {.dedup_window = for_ever, .dedup_limit = 1'000'000, .max_deliveries = 1'000'000});
   ledger_of_effects book;
   simulation_result result;
 
   std::vector<producer> producers;
   for (const auto* key : {"a", "b", "", "c"}) producers.emplace_back(random, key);
   std::vector<booking> bookings;
-  for (int i = 0; i < 3; ++i) bookings.emplace_back(random, "ticket-" + std::to_string(i), store->clock().now());
+  for (int i = 0; i < 3; ++i)
+    bookings.emplace_back(random, "ticket-" + std::to_string(i), store->clock().now());
   const bool locks = random() % 2 == 0;
   std::vector<consumer> consumers;
   for (int i = 0; i < 3; ++i) consumers.emplace_back("worker-" + std::to_string(i), locks);
 
   const auto busy = [&] {
-    return std::any_of(producers.begin(), producers.end(), [](const producer& p) { return !p.done(); }) ||
-           std::any_of(bookings.begin(), bookings.end(), [](const booking& b) { return !b.done(); });
+    return std::any_of(producers.begin(), producers.end(),
+                       [](const producer& p) { return !p.done(); }) ||
+           std::any_of(bookings.begin(), bookings.end(),
+                       [](const booking& b) { return !b.done(); });
   };
   std::size_t extra = 60;
   for (int step = 0; step < 4000 && (busy() || extra-- > 0); ++step) {

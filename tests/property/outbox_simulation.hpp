@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Producers and workers of an outbox, on a store whose time, losses, repetitions and crashes a seed decides: one thread, one seed, one run.
+/// Producers and workers of an outbox, on a store whose time, losses, repetitions and crashes a
+/// seed decides: one thread, one seed, one run.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +25,8 @@ enum class planted : std::uint8_t {
 struct simulation_plan {
   std::uint64_t seed = 1;
   planted bug = planted::nothing;
-  /// Nothing but this happens: whoever makes the call with this number dies there, before it (even) or after it (odd, number / 2).
+  /// Nothing but this happens: whoever makes the call with this number dies there, before it (even)
+  /// or after it (odd, number / 2).
   std::optional<std::size_t> kill_at{};
 };
 

@@ -1,5 +1,5 @@
-// The outbox under every mishap that a seed can think of. HOLDFAST_OUTBOX_SEEDS=100000 runs that many (scripts/test --all does);
-// HOLDFAST_SEED=n runs that one alone.
+// The outbox under every mishap that a seed can think of. HOLDFAST_OUTBOX_SEEDS=100000 runs that
+// many (scripts/test --all does); HOLDFAST_SEED=n runs that one alone.
 
 #include "property/outbox_simulation.hpp"
 
@@ -14,7 +14,8 @@ namespace holdfast::test {
 namespace {
 
 std::uint64_t seed_count() {
-  const char* const variable = std::getenv("HOLDFAST_OUTBOX_SEEDS");  // NOLINT(concurrency-mt-unsafe)
+  const char* const variable =
+      std::getenv("HOLDFAST_OUTBOX_SEEDS");  // NOLINT(concurrency-mt-unsafe)
   return variable == nullptr || *variable == '\0' ? 400 : std::stoull(variable);
 }
 
@@ -37,21 +38,25 @@ TEST(OutboxSimulation, KeepsItsPromisesUnderAnySeed) {
 }
 
 TEST(OutboxSimulation, SurvivesADeathAtEveryCall) {
-  // Enumerated, not sampled: whoever makes a call dies before it, or after it. Each seed is a course of events of its own.
+  // Enumerated, not sampled: whoever makes a call dies before it, or after it. Each seed is a
+  // course of events of its own.
   for (const std::uint64_t seed : {1U, 2U, 3U}) {
     const auto calls = simulate({.seed = seed, .kill_at = ~std::size_t{0}}).boundaries;
     ASSERT_GT(calls, 50U);
     for (std::size_t at = 0; at < 2 * calls; ++at) {
-      ASSERT_EQ(simulate({.seed = seed, .kill_at = at}).broken, "") << "seed " << seed << ", killed at " << at;
+      ASSERT_EQ(simulate({.seed = seed, .kill_at = at}).broken, "")
+          << "seed " << seed << ", killed at " << at;
     }
   }
 }
 
 TEST(OutboxSimulation, NoticesWhatIsWrong) {
-  for (const auto bug : {planted::forgets_tokens, planted::forgets_events, planted::mixes_up_order, planted::repeats_effects,
-                         planted::fires_twice, planted::loses_with_a_lease}) {
+  for (const auto bug :
+       {planted::forgets_tokens, planted::forgets_events, planted::mixes_up_order,
+        planted::repeats_effects, planted::fires_twice, planted::loses_with_a_lease}) {
     std::string broken;
-    for (std::uint64_t seed = 1; seed <= 200 && broken.empty(); ++seed) broken = simulate({.seed = seed, .bug = bug}).broken;
+    for (std::uint64_t seed = 1; seed <= 200 && broken.empty(); ++seed)
+      broken = simulate({.seed = seed, .bug = bug}).broken;
     EXPECT_NE(broken, "") << "planted bug " << static_cast<int>(bug) << " was not noticed";
   }
 }

@@ -1,13 +1,16 @@
-// The outbox on SQLite and the model in memory, given the same thousand things to do: they answer the same. HOLDFAST_SEED=n runs that seed
-// alone.
+// The outbox on SQLite and the model in memory, given the same thousand things to do: they answer
+// the same. HOLDFAST_SEED=n runs that seed alone.
 
 #include <holdfast/database.hpp>
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/memory.hpp>
 
 #include "base/uuid.hpp"
-#include "outbox/sql_words.hpp"
-#include "sql/database.hpp"
+#include "database/database.hpp"
+#include "outbox/sql/deliver.hpp"
+#include "outbox/sql/inspect.hpp"
+#include "outbox/sql/publish.hpp"
+#include "outbox/sql/tables.hpp"
 #include "support/seed.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/virtual_clock.hpp"
@@ -36,7 +39,12 @@ int steps() {
 std::string show(const claimed& what) {
   std::string text = std::to_string(static_cast<int>(what.status));
   for (const auto& one : what.events) {
-    text.append(" ").append(one.event.id).append("/").append(one.event.payload).append("/").append(std::to_string(one.deliveries));
+    text.append(" ")
+        .append(one.event.id)
+        .append("/")
+        .append(one.event.payload)
+        .append("/")
+        .append(std::to_string(one.deliveries));
     text.append("/")
         .append(std::to_string(one.attempts))
         .append("/")
@@ -49,17 +57,21 @@ std::string show(const claimed& what) {
 
 std::string show(const std::optional<outbox_record>& what) {
   if (!what) return "nothing";
-  return std::string(to_string(what->state)) + " " + what->what.event.id + " behind '" + what->behind + "' until " +
-         (what->until ? std::to_string(what->until->time_since_epoch().count()) : "-") + " " + std::to_string(what->what.deliveries) + " " +
-         std::to_string(what->what.attempts) + " " + what->what.last_error;
+  return std::string(to_string(what->state)) + " " + what->details.event.id + " behind '" +
+         what->behind + "' until " +
+         (what->until ? std::to_string(what->until->time_since_epoch().count()) : "-") + " " +
+         std::to_string(what->details.deliveries) + " " + std::to_string(what->details.attempts) +
+         " " + what->details.last_error;
 }
 
 std::string show(const outbox_stats& what) {
   std::string text;
-  for (const auto number : {what.events, what.pending, what.following, what.parked, what.tickets, what.published, what.duplicates,
-                            what.claims, what.acked, what.retried, what.parkings, what.stale, what.fired})
+  for (const auto number : {what.events, what.pending, what.following, what.parked, what.tickets,
+                            what.published, what.duplicates, what.claims, what.acked, what.retried,
+                            what.parkings, what.stale, what.fired})
     text.append(std::to_string(number)).append(" ");
-  return text + (what.paused ? "paused" : "running") + " overdue " + std::to_string(what.overdue.count());
+  return text + (what.paused ? "paused" : "running") + " overdue " +
+         std::to_string(what.overdue.count());
 }
 
 class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
@@ -74,9 +86,9 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
   std::uint64_t dice(std::uint64_t sides) { return random_() % sides; }
   /// From the seed, like everything else.
   std::string new_id() {
-    uuid_bytes bytes{};
+    detail::uuid_bytes bytes{};
     for (auto& each : bytes) each = static_cast<std::uint8_t>(dice(256));
-    return uuid_text(bytes);
+    return detail::uuid_text(bytes);
   }
   std::vector<std::string> new_ids(std::size_t count) {
     std::vector<std::string> made(count);
@@ -84,7 +96,9 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
     return made;
   }
   std::string any_id() { return ids_[dice(ids_.size())]; }
-  static std::string key_of(const std::string& id) { return id.back() < '4' ? "" : std::string(1, id.back()); }
+  static std::string key_of(const std::string& id) {
+    return id.back() < '4' ? "" : std::string(1, id.back());
+  }
 
   void publish() {
     ids_[dice(ids_.size())] = new_id();
@@ -97,16 +111,21 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
     }
     both("publish", [&](outbox_backend& box, int) {
       std::string text;
-      for (const auto& one : box.publish(0, events, terms_)) text.append(to_string(one.status)).append(" ");
+      for (const auto& one : box.publish(0, events, terms_))
+        text.append(to_string(one.status)).append(" ");
       return text;
     });
   }
   void remember(const claimed (&got)[2]) {
-    for (const auto& one : got[0].events) held_.push_back({{got[0].fence, got[1].fence}, {.id = one.event.id, .key = one.event.key}});
+    for (const auto& one : got[0].events)
+      held_.push_back({{got[0].fence, got[1].fence}, {.id = one.event.id, .key = one.event.key}});
     if (held_.size() > 50) held_.erase(held_.begin(), held_.begin() + 20);
   }
   void claim() {
-    const claim_request request{.most = 1 + dice(6), .run = 1 + dice(5), .lease = ms(1 + dice(120)), .owner = dice(6) == 0 ? "a" : ""};
+    const claim_request request{.most = 1 + dice(6),
+                                .run = 1 + dice(5),
+                                .lease = ms(1 + dice(120)),
+                                .owner = dice(6) == 0 ? "a" : ""};
     claimed got[2];
     both("claim", [&](outbox_backend& box, int which) {
       got[which] = box.claim(request);
@@ -122,10 +141,10 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
       if (fences != tokens && dice(20) != 0) continue;
       auto item = one;
       const auto side = dice(10);
-      item.what = side < 6    ? settlement::kind::ack
-                  : side < 8  ? settlement::kind::retry
-                  : side == 8 ? settlement::kind::park
-                              : settlement::kind::release;
+      item.action = side < 6    ? settlement::kind::ack
+                    : side < 8  ? settlement::kind::retry
+                    : side == 8 ? settlement::kind::park
+                                : settlement::kind::release;
       item.delay = ms(dice(50));
       item.counts = dice(3) != 0;
       item.error = "error " + std::to_string(dice(10));
@@ -140,7 +159,7 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
       auto done = box.settle(0, which == 0 ? tokens.first : tokens.second, what, next, terms_);
       std::string text;
       for (const bool each : done.done) text.append(each ? "y" : "n");
-      for (const auto& key : done.more) {
+      for (const auto& key : done.keys_to_park) {
         text.append(" ").append(key);
         while (box.park_followers(0, key, 2) > 0) {
         }
@@ -155,21 +174,28 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
     const auto picked = held_[dice(held_.size())];
     const auto lease = ms(1 + dice(100));
     both("extend", [&](outbox_backend& box, int which) {
-      return box.extend(0, which == 0 ? picked.first.first : picked.first.second, std::span(&picked.second, 1), lease);
+      return box.extend(0, which == 0 ? picked.first.first : picked.first.second,
+                        std::span(&picked.second, 1), lease);
     });
   }
   void bring_back() {
     const std::vector<std::string> some{any_id(), any_id(), any_id()};
     const bool again = dice(2) == 0;
-    both("replay or discard", [&](outbox_backend& box, int) { return again ? box.replay(0, some) : box.discard(0, some); });
+    both("replay or discard", [&](outbox_backend& box, int) {
+      return again ? box.replay(0, some) : box.discard(0, some);
+    });
   }
   void tickets() {
     const auto name = "ticket" + std::to_string(dice(6));
     const auto delay = ms(dice(80));
-    const event becomes{.type = "expired", .key = std::string(1, static_cast<char>('a' + dice(3))), .payload = name};
+    const event becomes{.type = "expired",
+                        .key = std::string(1, static_cast<char>('a' + dice(3))),
+                        .payload = name};
     switch (dice(3)) {
       case 0:
-        both("schedule", [&](outbox_backend& box, int) { return box.schedule(0, name, {}, delay, becomes, terms_).before; });
+        both("schedule", [&](outbox_backend& box, int) {
+          return box.schedule(0, name, {}, delay, becomes, terms_).before;
+        });
         break;
       case 1:
         both("cancel", [&](outbox_backend& box, int) { return box.cancel(0, name); });
@@ -185,7 +211,8 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
     both("lock", [&](outbox_backend& box, int) {
       if (side == 2) return std::string(box.unlock(0, owner) ? "unlocked" : "not held");
       const auto got = side == 0 ? box.lock(0, owner, ttl) : box.renew(0, owner, ttl);
-      return std::string(got.held ? "held " : "not ") + got.holder + " " + std::to_string(got.remaining.count());
+      return std::string(got.held ? "held " : "not ") + got.holder + " " +
+             std::to_string(got.remaining.count());
     });
   }
   void look() {
@@ -198,9 +225,11 @@ class OutboxSqlDifferential : public testing::TestWithParam<std::uint64_t> {
   temporary_directory directory_{"outbox", "", medium::memory};
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<outbox_backend> model_ = make_memory_outbox({.clock = clock_});
-  std::shared_ptr<outbox_backend> sql_ = open("sqlite://" + (directory_.path() / "o.db").string() + "?synchronous=off", {.clock = clock_})
-                                             .outbox({.create_schema = true})
-                                             .backend();
+  std::shared_ptr<outbox_backend> sql_ =
+      open("sqlite://" + (directory_.path() / "o.db").string() + "?synchronous=off",
+           {.clock = clock_})
+          .outbox({.create_schema = true})
+          .backend();
   const publish_terms terms_{.dedup_window = ms(100), .dedup_limit = 100'000};
   std::vector<std::string> ids_ = new_ids(50);
   std::vector<std::pair<std::pair<fence, fence>, settlement>> held_{};
@@ -242,7 +271,9 @@ TEST_P(OutboxSqlDifferential, AnswersLikeTheModel) {
   }
   EXPECT_TRUE(sql_->check(0, false).well());
   const auto did = sql_->stats(0);
-  for (const auto number : {did.duplicates, did.acked, did.retried, did.parkings, did.stale, did.fired}) EXPECT_GT(number, 0U) << show(did);
+  for (const auto number :
+       {did.duplicates, did.acked, did.retried, did.parkings, did.stale, did.fired})
+    EXPECT_GT(number, 0U) << show(did);
 }
 
 std::vector<std::uint64_t> seeds() {
@@ -252,30 +283,73 @@ std::vector<std::uint64_t> seeds() {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, OutboxSqlDifferential, testing::ValuesIn(seeds()));
 
-/// However many events there are: no statement of publishing, delivering and looking reads the table of events from end to end.
+/// However many events there are: no statement of publishing, delivering and looking reads the
+/// table of events from end to end.
 TEST(OutboxSqlPlans, NoStatementReadsEveryEvent) {
   const temporary_directory directory("outbox", "", medium::memory);
   const auto database = open("sqlite://" + (directory.path() / "o.db").string());
   const auto box = database.outbox({.create_schema = true});
-  const auto on = database.shared()->pool->writer();
-  const outboxes::sql_words say(sql::dialect_id::sqlite, outboxes::tables_of(box.options().prefix));
-  const sql::statement* const all[]{
-      &say.known,     &say.forget_ids,  &say.remembered,    &say.first_due,     &say.candidates,   &say.lock_heads, &say.demote,
-      &say.followers, &say.take,        &say.entries_of,    &say.by_id,         &say.heads,        &say.by_seq,     &say.place_events,
-      &say.promote,   &say.finish,      &say.erase_events,  &say.erase_entries, &say.trim,         &say.surplus,    &say.renew_lease,
-      &say.ticket,    &say.due_tickets, &say.erase_tickets, &say.first_ticket,  &say.scan_tickets, &say.waiting,    &say.overdue,
-      &say.find,      &say.scan,        &say.scan_parked};
-  for (const auto* one : all) {
-    std::string text = "EXPLAIN QUERY PLAN " + one->text;
+  const auto on = database.shared()->sql->pool.acquire_writer();
+  using namespace detail::outbox;
+  const statement_builder builder(sql::dialect_id::sqlite, table_names_of(box.options().prefix));
+  const auto events = make_event_statements(builder);
+  const auto remembered = make_remembered_statements(builder);
+  const auto publishing = make_publish_statements(builder);
+  const auto runs = run_claimer::make_statements(builder);
+  const auto delivery = make_deliver_statements(builder);
+  const auto tickets = make_ticket_statements(builder);
+  const auto inspection = make_inspect_statements(builder);
+  const named_statement* const all[]{&events.by_id.wait,
+                                     &events.by_seq.wait,
+                                     &events.heads,
+                                     &events.overdue,
+                                     &events.entries,
+                                     &events.update,
+                                     &events.promote,
+                                     &events.erase,
+                                     &events.erase_entries,
+                                     &remembered.find,
+                                     &remembered.renew,
+                                     &remembered.forget,
+                                     &remembered.surplus,
+                                     &*remembered.erase_oldest,
+                                     &publishing.find_ids,
+                                     &runs.followers,
+                                     &runs.write_leases,
+                                     &delivery.due_events,
+                                     &delivery.first_due,
+                                     &delivery.lock_heads,
+                                     &delivery.demote,
+                                     &delivery.set_due,
+                                     &delivery.mark_delivered,
+                                     &tickets.find,
+                                     &tickets.lock_expired,
+                                     &tickets.erase_list,
+                                     &tickets.first_expiry,
+                                     &tickets.scan,
+                                     &inspection.count_states,
+                                     &inspection.find,
+                                     &inspection.scan,
+                                     &inspection.scan_parked};
+  for (const auto* statement : all) {
+    const auto& original = statement->positional().text;
+    std::string text = "EXPLAIN QUERY PLAN " + original;
     std::replace(text.begin(), text.end(), '?', '1');
-    const auto plan =
-        on->execute({.text = text, .results = {sql::type::integer, sql::type::integer, sql::type::integer, sql::type::text}}, {}).rows;
+    const auto plan = on->execute({.text = text,
+                                   .results = {sql::type::integer, sql::type::integer,
+                                               sql::type::integer, sql::type::text}},
+                                  {})
+                          .rows;
     ASSERT_FALSE(plan.empty());
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const auto& step = std::get<std::string>(plan.at(i, 3));
-      // A scan of rows that were given (g), of what was counted (a, b), or of an index in its order.
-      const bool small = step.find("VIRTUAL TABLE") != std::string::npos || step == "SCAN g" || step == "SCAN a" || step == "SCAN b";
-      EXPECT_TRUE(!step.starts_with("SCAN ") || small || step.find("CONSTANT ROW") != std::string::npos) << step << " in " << one->text;
+      // A scan of rows that were given (g), of what was counted (a, b), or of an index in its
+      // order.
+      const bool small = step.find("VIRTUAL TABLE") != std::string::npos || step == "SCAN g" ||
+                         step == "SCAN a" || step == "SCAN b";
+      EXPECT_TRUE(!step.starts_with("SCAN ") || small ||
+                  step.find("CONSTANT ROW") != std::string::npos)
+          << step << " in " << original;
     }
   }
 }
@@ -283,17 +357,20 @@ TEST(OutboxSqlPlans, NoStatementReadsEveryEvent) {
 /// Above a bound not all are counted, and that is said.
 TEST(OutboxSqlStats, AreBounded) {
   const temporary_directory directory("outbox", "", medium::memory);
-  const auto box = open("sqlite://" + (directory.path() / "o.db").string() + "?synchronous=off").outbox({.create_schema = true});
+  const auto box = open("sqlite://" + (directory.path() / "o.db").string() + "?synchronous=off")
+                       .outbox({.create_schema = true});
   constexpr std::size_t keys = 20;
   std::vector<event> many;
-  for (std::size_t i = 0; i < 10'000; ++i) many.push_back({.type = "t", .key = "k" + std::to_string(i % keys)});
+  for (std::size_t i = 0; i < 10'000; ++i)
+    many.push_back({.type = "t", .key = "k" + std::to_string(i % keys)});
   (void)box.publish_all(many);
-  auto seen = box.stats();
+  auto seen = box.admin().stats();
   EXPECT_FALSE(seen.at_least);
   EXPECT_EQ(seen.pending, keys);
   EXPECT_EQ(seen.following, 10'000 - keys);
-  (void)box.publish_all(std::vector<event>{{.type = "t", .key = "z"}, {.type = "t"}, {.type = "t"}});
-  seen = box.stats();
+  (void)box.publish_all(
+      std::vector<event>{{.type = "t", .key = "z"}, {.type = "t"}, {.type = "t"}});
+  seen = box.admin().stats();
   EXPECT_TRUE(seen.at_least);
   EXPECT_EQ(seen.events, 10'003U);
   EXPECT_GE(seen.pending, keys);

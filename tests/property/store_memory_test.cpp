@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-// The memory store does what the model does, step by step, as long as nothing has to leave; and what may leave never goes back in time.
-// HOLDFAST_SEED=n runs that seed alone.
+// The memory store does what the model does, step by step, as long as nothing has to leave; and
+// what may leave never goes back in time. HOLDFAST_SEED=n runs that seed alone.
 
 namespace holdfast::test {
 namespace {
@@ -127,8 +127,10 @@ TEST(StoreMemoryProperty, NeverGoesBackWhileTheEntryIsThere) {
     walk at(seed);
     const auto clock = std::make_shared<virtual_clock>();
     const std::size_t bound = 1 + at.below(60);
-    const auto store = make_memory_store(
-        {.max_entries = bound, .max_bytes = 4'000 + 1'000 * at.below(20), .shards = std::size_t{1} << (seed % 4), .clock = clock});
+    const auto store = make_memory_store({.max_entries = bound,
+                                          .max_bytes = 4'000 + 1'000 * at.below(20),
+                                          .shards = std::size_t{1} << (seed % 4),
+                                          .clock = clock});
     std::uint64_t expected_to_be_there = 0;
     for (int step = 0; step < 1500; ++step) {
       clock->advance(1ms);
@@ -143,7 +145,8 @@ TEST(StoreMemoryProperty, NeverGoesBackWhileTheEntryIsThere) {
       ASSERT_LE(expected_to_be_there, bound);
     }
     std::uint64_t counted = 0;
-    for (const char* name : {"a", "b"}) counted += store->count(name) + store->count({name, "acme"});
+    for (const char* name : {"a", "b"})
+      counted += store->count(name) + store->count({name, "acme"});
     EXPECT_EQ(counted, expected_to_be_there);
   }
 }

@@ -14,22 +14,26 @@ using operation = faulty_store::operation;
 const std::array<const char*, 3> realms{"", "a", "b"};
 const std::array<const char*, 2> names{"n", "a"};
 
-std::string text_of(timestamp when) { return std::to_string(when.time_since_epoch().count() % 1'000'000'000); }
+std::string text_of(timestamp when) {
+  return std::to_string(when.time_since_epoch().count() % 1'000'000'000);
+}
 
 std::string text_of(const std::optional<entry>& what) {
   if (!what) return "nothing";
-  return what->realm + "/" + what->name + "/" + what->key + " as of " + text_of(what->as_of) + " until " + text_of(what->expire_on) + " " +
-         what->payload.value_or("(tombstone)");
+  return what->realm + "/" + what->name + "/" + what->key + " as of " + text_of(what->as_of) +
+         " until " + text_of(what->expire_on) + " " + what->payload.value_or("(tombstone)");
 }
 
 }  // namespace
 
-model_run::model_run(std::uint64_t seed, make_stack make) : seed_(seed), random_(seed), make_(std::move(make)) {
+model_run::model_run(std::uint64_t seed, make_stack make)
+    : seed_(seed), random_(seed), make_(std::move(make)) {
   const std::array<std::size_t, 3> limits{4, 16, 1000};
   const std::array<std::size_t, 3> batches{1, 3, 500};
   const std::array<std::size_t, 3> remembered{1, 4, 16'384};
   const std::array<unsigned, 3> faults{0, 5, 30};
-  const std::array<when_full, 3> policies{when_full::block, when_full::drop_oldest, when_full::write_through};
+  const std::array<when_full, 3> policies{when_full::block, when_full::drop_oldest,
+                                          when_full::write_through};
   options_.max_entries = limits.at(random(3));
   options_.batch_entries = batches.at(random(3));
   options_.full = policies.at(random(3));
@@ -55,40 +59,52 @@ void model_run::open() {
 }
 
 void model_run::fail(const std::string& what) const {
-  throw broken_rule(what + " (seed " + std::to_string(seed_) + ", step " + std::to_string(step_) + ")");
+  throw broken_rule(what + " (seed " + std::to_string(seed_) + ", step " + std::to_string(step_) +
+                    ")");
 }
 
-bool model_run::contains(const std::vector<state>& in, const state& what) { return std::find(in.begin(), in.end(), what) != in.end(); }
+bool model_run::contains(const std::vector<state>& in, const state& what) {
+  return std::find(in.begin(), in.end(), what) != in.end();
+}
 
 void model_run::add(std::vector<state>& to, const state& what) {
   if (!contains(to, what)) to.push_back(what);
 }
 
 model_run::identity model_run::any_key() {
-  return {realms.at(random(realms.size())), names.at(random(names.size())), "k" + std::to_string(random(5))};
+  return {realms.at(random(realms.size())), names.at(random(names.size())),
+          "k" + std::to_string(random(5))};
 }
 
-/// The payload says whose it is, so that one that crosses over is seen; there are few of each, so that some stay unchanged.
+/// The payload says whose it is, so that one that crosses over is seen; there are few of each, so
+/// that some stay unchanged.
 entry model_run::any_entry(const identity& of, timestamp as_of) {
   const auto& [realm, name, key] = of;
   const std::array<std::chrono::microseconds, 4> lives{200ms, 2s, 30s, 1h};
-  entry made{.name = name, .key = key, .as_of = as_of, .expire_on = std::max(as_of, world_.clock->now() + lives.at(random(4)))};
+  entry made{.name = name,
+             .key = key,
+             .as_of = as_of,
+             .expire_on = std::max(as_of, world_.clock->now() + lives.at(random(4)))};
   made.realm = realm;
   made.payload = realm + "/" + name + "/" + key + "#" + std::to_string(chance(50) ? 0 : ++version_);
   made.payload_class = "c";
   return made;
 }
 
-/// In two statements: compilers evaluate arguments in orders of their own, and a seed means the same run with each of them.
+/// In two statements: compilers evaluate arguments in orders of their own, and a seed means the
+/// same run with each of them.
 entry model_run::any_entry() {
   const auto of = any_key();
   return any_entry(of, any_time());
 }
 
-/// What has expired may be gone: a cleaner took it, or it was never written because it expired in the queue.
+/// What has expired may be gone: a cleaner took it, or it was never written because it expired in
+/// the queue.
 void model_run::close_over_expiry(std::vector<state>& of) const {
   const auto now = world_.clock->now();
-  if (std::any_of(of.begin(), of.end(), [now](const state& each) { return each && each->expire_on < now; })) add(of, std::nullopt);
+  if (std::any_of(of.begin(), of.end(),
+                  [now](const state& each) { return each && each->expire_on < now; }))
+    add(of, std::nullopt);
 }
 
 void model_run::change(const identity& which, const std::function<void(state&)>& how) {
@@ -115,18 +131,23 @@ void model_run::expect(const identity& which, const state& got, const char* wher
   close_over_expiry(known.now);
   const auto now = world_.clock->now();
   if (contains(known.now, got)) {
-    // Memory in front may still have what has expired and is gone below, and does not know yet what another machine wrote.
+    // Memory in front may still have what has expired and is gone below, and does not know yet what
+    // another machine wrote.
     const auto hidden = [&](const entry& each) {
-      return (each.expire_on < now && (!got || got->expire_on < now)) || (each.as_of <= known.foreign && (!got || got->as_of < each.as_of));
+      return (each.expire_on < now && (!got || got->expire_on < now)) ||
+             (each.as_of <= known.foreign && (!got || got->as_of < each.as_of));
     };
-    std::erase_if(known.now, [&](const state& each) { return each != got && !(stack_.freshness > 0us && each && hidden(*each)); });
+    std::erase_if(known.now, [&](const state& each) {
+      return each != got && !(stack_.freshness > 0us && each && hidden(*each));
+    });
     return;
   }
   std::ostringstream text;
-  text << where << " of " << std::get<0>(which) << "/" << std::get<1>(which) << "/" << std::get<2>(which) << " gave " << text_of(got)
-       << " at " << text_of(now) << "; allowed:";
+  text << where << " of " << std::get<0>(which) << "/" << std::get<1>(which) << "/"
+       << std::get<2>(which) << " gave " << text_of(got) << " at " << text_of(now) << "; allowed:";
   for (const state& each : known.now) text << " [" << text_of(each) << "]";
-  for (const outdated_version& each : known.outdated) text << " [to " << text_of(each.last_served) << ": " << text_of(each.value) << "]";
+  for (const outdated_version& each : known.outdated)
+    text << " [to " << text_of(each.last_served) << ": " << text_of(each.value) << "]";
   fail(text.str());
 }
 
@@ -135,20 +156,24 @@ void model_run::expect_found(const identity& which, const state& got, const char
   auto& known = model_[which];
   close_over_expiry(known.now);
   const auto now = world_.clock->now();
-  const bool outdated = std::any_of(known.outdated.begin(), known.outdated.end(),
-                                    [&](const outdated_version& each) { return got == each.value && now <= each.last_served; });
+  const bool outdated = std::any_of(
+      known.outdated.begin(), known.outdated.end(),
+      [&](const outdated_version& each) { return got == each.value && now <= each.last_served; });
   if (contains(known.now, got) || !outdated) expect(which, got, where);
   if (!got) return;
   known.newest_known = std::max(known.newest_known, got->as_of);
-  std::erase_if(known.outdated, [&got](const outdated_version& each) { return each.value.as_of < got->as_of; });
+  std::erase_if(known.outdated,
+                [&got](const outdated_version& each) { return each.value.as_of < got->as_of; });
 }
 
 /// Memory in front may have this version, and takes it for right since that moment.
 void model_run::may_be_in_front(states& of, const entry& value, timestamp since) const {
-  if (stack_.freshness > 0us) of.outdated.push_back({.value = value, .last_served = since + stack_.freshness});
+  if (stack_.freshness > 0us)
+    of.outdated.push_back({.value = value, .last_served = since + stack_.freshness});
 }
 
-/// In the middle of an operation of the store at the bottom: what is in flight is neither here nor there.
+/// In the middle of an operation of the store at the bottom: what is in flight is neither here nor
+/// there.
 void model_run::on_store(operation what, bool happened) {
   if (quiet_) return;
   const bool writes = what == operation::put || what == operation::erase;
@@ -164,7 +189,8 @@ void model_run::look(const identity& which) {
   const auto& [realm, name, key] = which;
   quiet_ = true;
   const auto got = stack_.top->find({name, realm}, key);
-  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) expect_found(which, got, "a find during a write");
+  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end())
+    expect_found(which, got, "a find during a write");
   quiet_ = false;
 }
 
@@ -187,7 +213,8 @@ void model_run::put(const std::vector<entry>& what) {
     failure = e;
   }
   in_progress_.clear();
-  // Refused for want of room: nothing happened. Written through by the caller, and failed: it may have.
+  // Refused for want of room: nothing happened. Written through by the caller, and failed: it may
+  // have.
   if (failure && failure->code() == errc::timeout) return;
   for (const entry& each : what) {
     auto& known = model_[{each.realm, each.name, each.key}];
@@ -196,8 +223,11 @@ void model_run::put(const std::vector<entry>& what) {
     for (const state& one : before) {
       if (failure) add(known.now, one);
     }
-    // What was acknowledged replaces whatever is in front. It is in front itself unless this process knows something newer.
-    if (!failure) std::erase_if(known.outdated, [&each](const outdated_version& one) { return one.value.as_of <= each.as_of; });
+    // What was acknowledged replaces whatever is in front. It is in front itself unless this
+    // process knows something newer.
+    if (!failure)
+      std::erase_if(known.outdated,
+                    [&each](const outdated_version& one) { return one.value.as_of <= each.as_of; });
     if (each.as_of >= known.newest_known) may_be_in_front(known, each, each.as_of);
     if (!failure) known.newest_known = std::max(known.newest_known, each.as_of);
   }
@@ -222,8 +252,10 @@ void model_run::erase(const identity& which) {
     return;
   }
   if (!find_failed_ && stack_.freshness == 0us) {
-    if (erased && std::none_of(before.begin(), before.end(), is_it)) fail("an erase said that it removed what was not there");
-    if (!erased && std::all_of(before.begin(), before.end(), is_it)) fail("an erase did not see what was there");
+    if (erased && std::none_of(before.begin(), before.end(), is_it))
+      fail("an erase said that it removed what was not there");
+    if (!erased && std::all_of(before.begin(), before.end(), is_it))
+      fail("an erase did not see what was there");
   }
   change(which, [&](state& there) {
     if (is_it(there)) there.reset();
@@ -253,11 +285,12 @@ void model_run::find(const identity& which) {
     if (!find_failed_) fail(std::string("a find failed: ") + failure->what());
     return;
   }
-  // Served from the queue or from memory, since the store failed: right as far as this machine knows.
+  // Served from the queue or from memory, since the store failed: right as far as this machine
+  // knows.
   if (find_failed_ && got && got->as_of <= known.foreign) {
     if (!contains(known.now, got) && got->as_of < newest_known) {
-      fail("while the store failed a find gave " + text_of(got) + "; this process has put or found a version as of " +
-           text_of(newest_known));
+      fail("while the store failed a find gave " + text_of(got) +
+           "; this process has put or found a version as of " + text_of(newest_known));
     }
     return may_be_in_front(known, *got, world_.clock->now());
   }
@@ -286,7 +319,8 @@ void model_run::scan() {
   }
   for (int k = 0; k < 5; ++k) {
     const identity which{realm, name, "k" + std::to_string(k)};
-    const auto found = std::find_if(page.entries.begin(), page.entries.end(), [&](const entry& e) { return e.key == std::get<2>(which); });
+    const auto found = std::find_if(page.entries.begin(), page.entries.end(),
+                                    [&](const entry& e) { return e.key == std::get<2>(which); });
     expect(which, found == page.entries.end() ? state{} : state{*found}, "a scan");
   }
 }
@@ -339,27 +373,32 @@ void model_run::crash() {
   for (auto& [which, known] : model_) {
     const auto& [realm, name, key] = which;
     const auto durable = stack_.durable->find({name, realm}, key);
-    // An older one that a caller wrote by itself is all there is when the newer one was lost in the queue.
+    // An older one that a caller wrote by itself is all there is when the newer one was lost in the
+    // queue.
     for (const state& each : known.offered) add(known.since, each);
     close_over_expiry(known.since);
     if (!contains(known.since, durable))
-      fail("after a crash the store has " + text_of(durable) + ", which it never had, or had before the last flush");
+      fail("after a crash the store has " + text_of(durable) +
+           ", which it never had, or had before the last flush");
     known.now = known.since = {durable};
     known.offered.clear();
     known.outdated.clear();
     known.newest_known = {};
-    if (durable) known.foreign = std::max(known.foreign, durable->as_of);  // the new process does not know it
+    // The new process does not know it
+    if (durable) known.foreign = std::max(known.foreign, durable->as_of);
   }
 }
 
-/// Another machine writes: something newer than all of ours at any time, anything while nothing is on its way.
+/// Another machine writes: something newer than all of ours at any time, anything while nothing is
+/// on its way.
 void model_run::elsewhere() {
   const auto which = any_key();
   const bool idle = stack_.behind->numbers().pending == 0;
   const auto one = any_entry(which, idle ? any_time() : world_.clock->now() + 1ms);
   auto& known = model_[which];
   const auto now = world_.clock->now();
-  std::erase_if(known.outdated, [now](const outdated_version& each) { return each.last_served < now; });
+  std::erase_if(known.outdated,
+                [now](const outdated_version& each) { return each.last_served < now; });
   for (const state& each : known.now) {
     if (each) may_be_in_front(known, *each, now);
   }
@@ -371,7 +410,8 @@ void model_run::elsewhere() {
 
 void model_run::check_numbers() {
   const auto n = stack_.behind->numbers();
-  if (n.queued != n.coalesced + n.written + n.skipped + n.dropped + n.failed + n.pending) fail("the numbers do not add up");
+  if (n.queued != n.coalesced + n.written + n.skipped + n.dropped + n.failed + n.pending)
+    fail("the numbers do not add up");
   if (n.pending > options_.max_entries) fail("more is pending than may be");
   if (n.failed != 0) fail("something failed for good");
 }
@@ -405,7 +445,11 @@ void model_run::step() {
       {"crash", 1, [this] { crash(); }},
       {"elsewhere", 3, [this] { elsewhere(); }},
       {"task", 12, [this] { (void)world_.executor->run_one(random_); }},
-      {"time", 8, [this] { (void)world_.executor->advance(std::chrono::milliseconds(random(random(8) == 0 ? 3'000 : 40))); }},
+      {"time", 8,
+       [this] {
+         (void)world_.executor->advance(
+             std::chrono::milliseconds(random(random(8) == 0 ? 3'000 : 40)));
+       }},
       {"starve", 2, [this] { world_.clock->advance(std::chrono::milliseconds(random(500))); }},
   }};
   unsigned total = 0;

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// A stack of store decorators against a simple map: random operations, faults and crashes, on the manual executor and a virtual clock.
+/// A stack of store decorators against a simple map: random operations, faults and crashes, on the
+/// manual executor and a virtual clock.
 
 #include <holdfast/store.hpp>
 #include <holdfast/store/write_behind.hpp>
@@ -28,7 +29,8 @@ namespace holdfast::test {
 struct model_world {
   std::shared_ptr<virtual_clock> clock = std::make_shared<virtual_clock>();
   std::shared_ptr<manual_executor> executor = std::make_shared<manual_executor>(clock);
-  std::shared_ptr<store> bottom = std::make_shared<model_store>(model_store_options{.clock = clock});
+  std::shared_ptr<store> bottom =
+      std::make_shared<model_store>(model_store_options{.clock = clock});
   std::shared_ptr<faulty_store> faulty = std::make_shared<faulty_store>(bottom);
 };
 
@@ -36,8 +38,10 @@ struct model_world {
 struct model_stack {
   std::shared_ptr<store> top{};
   std::shared_ptr<write_behind> behind{};
-  std::chrono::microseconds freshness{};  ///< of the memory in front; 0: there is none, so reads never give what was replaced
-  std::shared_ptr<store> durable{};       ///< the store at the bottom as another machine sees it; null: as it is
+  /// Of the memory in front; 0: there is none, so reads never give what was replaced
+  std::chrono::microseconds freshness{};
+  /// The store at the bottom as another machine sees it; null: as it is
+  std::shared_ptr<store> durable{};
 };
 using make_stack = std::function<model_stack(const model_world&, const write_behind_options&)>;
 
@@ -49,23 +53,30 @@ class broken_rule : public std::runtime_error {
 
 /// One run of so many steps. The same seed is the same run.
 ///
-/// Of each key the model knows every state that the rules allow: usually one; two when an entry has expired, since it may be gone then;
-/// and all since the last acknowledged flush when the process crashed or the queue dropped something.
+/// Of each key the model knows every state that the rules allow: usually one; two when an entry has
+/// expired, since it may be gone then; and all since the last acknowledged flush when the process
+/// crashed or the queue dropped something.
 ///
-/// Memory in front does not see what another machine writes. What a `find` may give instead, and how long, is counted exactly:
+/// Memory in front does not see what another machine writes. What a `find` may give instead, and
+/// how long, is counted exactly:
 ///
-/// - The version that was there when the other machine's write took place (W): until W + freshness. It was read at W at the latest.
-/// - A version that this process put although the other machine's was newer: until its own as_of + freshness.
-/// - A version from the queue, because the store could not be read at that moment (G): until G + freshness.
+/// - The version that was there when the other machine's write took place (W): until W + freshness.
+/// It was read at W at the latest.
+/// - A version that this process put although the other machine's was newer: until its own as_of +
+/// freshness.
+/// - A version from the queue, because the store could not be read at that moment (G): until G +
+/// freshness.
 ///
-/// None of them comes back after this process has put or found a newer version of the key, or erased it.
+/// None of them comes back after this process has put or found a newer version of the key, or
+/// erased it.
 class model_run {
  public:
   model_run(std::uint64_t seed, make_stack make);
   /// Throws broken_rule.
   void steps(std::size_t count);
 
-  [[nodiscard]] const std::map<std::string, std::size_t>& done() const { return done_; }  ///< how often each kind of step was taken
+  /// How often each kind of step was taken
+  [[nodiscard]] const std::map<std::string, std::size_t>& done() const { return done_; }
 
  private:
   using identity = std::tuple<std::string, std::string, std::string>;  // realm, name, key
@@ -75,11 +86,15 @@ class model_run {
     timestamp last_served;  ///< the last moment at which a find may give it
   };
   struct states {
-    std::vector<state> now{state{}};           ///< what a read may give
-    std::vector<state> since{state{}};         ///< what may be durable: every state since the last acknowledged flush
-    std::vector<state> offered{};              ///< all that was put since then, also what was older than what was there
-    timestamp foreign{};                       ///< the newest version of another machine, or of this one before it crashed
-    timestamp newest_known{};                  ///< the newest version that this process has put or found since it last erased the key
+    std::vector<state> now{state{}};  ///< what a read may give
+    /// What may be durable: every state since the last acknowledged flush
+    std::vector<state> since{state{}};
+    /// All that was put since then, also what was older than what was there
+    std::vector<state> offered{};
+    /// The newest version of another machine, or of this one before it crashed
+    timestamp foreign{};
+    /// The newest version that this process has put or found since it last erased the key
+    timestamp newest_known{};
     std::vector<outdated_version> outdated{};  ///< what memory in front may give all the same
   };
 
@@ -88,7 +103,9 @@ class model_run {
   [[nodiscard]] identity any_key();
   [[nodiscard]] entry any_entry(const identity& of, timestamp as_of);
   [[nodiscard]] entry any_entry();
-  [[nodiscard]] timestamp any_time() { return world_.clock->now() - std::chrono::milliseconds(random(20)); }
+  [[nodiscard]] timestamp any_time() {
+    return world_.clock->now() - std::chrono::milliseconds(random(20));
+  }
 
   void open();
   void step();

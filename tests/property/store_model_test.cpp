@@ -1,5 +1,6 @@
-// The decorators of the store against a simple map: a read never gives a value older than an acknowledged one, never brings back an erased
-// version, never crosses realms; a crash loses at most what was not flushed. 200,000 steps; HOLDFAST_SEED=n repeats one run.
+// The decorators of the store against a simple map: a read never gives a value older than an
+// acknowledged one, never brings back an erased version, never crosses realms; a crash loses at
+// most what was not flushed. 200,000 steps; HOLDFAST_SEED=n repeats one run.
 
 #include "store_model.hpp"
 
@@ -8,7 +9,7 @@
 #include <holdfast/store/tenants.hpp>
 #include <holdfast/store/tiered.hpp>
 
-#include "store/write_behind_core.hpp"
+#include "store/write_behind/store.hpp"
 #include "support/seed.hpp"
 
 #include <gtest/gtest.h>
@@ -28,27 +29,32 @@ constexpr std::size_t runs = 200;
 constexpr std::size_t steps_of_a_run = 1'000;
 constexpr std::chrono::milliseconds freshness{200};  // of the memory in front
 
-template <class Core = behind::core>
+template <class Rules = detail::store::queue_rules>
 model_stack write_behind_only(const model_world& world, const write_behind_options& options) {
-  const auto made = behind::make_write_behind(std::make_shared<Core>(world.faulty, options), world.executor, options.linger, options.log);
-  return {.top = made, .behind = made};
+  const auto store =
+      detail::store::make_write_behind(world.faulty, options, std::make_shared<Rules>());
+  return {.top = store, .behind = store};
 }
 
-/// Memory in front, small and brief, so that entries leave it and are read again. It still shows what a full queue drops below it, and need
-/// not show at once what a caller wrote through in doubt: so puts that find no room are refused here.
+/// Memory in front, small and brief, so that entries leave it and are read again. It still shows
+/// what a full queue drops below it, and need not show at once what a caller wrote through in
+/// doubt: so puts that find no room are refused here.
 model_stack tiered_on_write_behind(const model_world& world, write_behind_options options) {
   options.full = when_full::block;
   const auto behind = make_write_behind(world.faulty, options);
-  return {.top = make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock}),
+  return {.top = make_tiered_store(
+              behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock}),
           .behind = behind,
           .freshness = freshness};
 }
 
-/// Callers of several tenants: whatever realm an operation is about is that of the one who makes it. `who` gives the tenant of a realm.
+/// Callers of several tenants: whatever realm an operation is about is that of the one who makes
+/// it. `who` gives the tenant of a realm.
 class callers final : public store {
  public:
   using tenant_of = std::string (*)(std::string_view realm);
-  callers(std::shared_ptr<store> to, tenant_of who) : to_(make_tenant_store(std::move(to), {.tenants = {"nobody", "a", "b"}})), who_(who) {}
+  callers(std::shared_ptr<store> to, tenant_of who)
+      : to_(make_tenant_store(std::move(to), {.tenants = {"nobody", "a", "b"}})), who_(who) {}
 
   void put(std::span<const entry> entries) override {
     std::map<std::string, std::vector<entry>> by_realm;
@@ -82,7 +88,9 @@ class callers final : public store {
     const tenant_scope scope(who_(where.realm));
     return to_->erase(place(where.name), key, as_of);
   }
-  std::size_t expire(timestamp before, std::size_t limit) override { return to_->expire(before, limit); }
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    return to_->expire(before, limit);
+  }
   std::uint64_t count(place where) override {
     const tenant_scope scope(who_(where.realm));
     return to_->count(place(where.name));
@@ -94,7 +102,9 @@ class callers final : public store {
   tenant_of who_;
 };
 
-std::string own_tenant(std::string_view realm) { return realm.empty() ? "nobody" : std::string(realm); }
+std::string own_tenant(std::string_view realm) {
+  return realm.empty() ? "nobody" : std::string(realm);
+}
 
 std::shared_ptr<store> sealed(const std::shared_ptr<store>& below) {
   sealed_options how;
@@ -107,7 +117,8 @@ std::shared_ptr<store> sealed(const std::shared_ptr<store>& below) {
 model_stack whole_stack(const model_world& world, write_behind_options options) {
   options.full = when_full::block;
   const auto behind = make_write_behind(sealed(world.faulty), options);
-  const auto tiered = make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock});
+  const auto tiered =
+      make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock});
   return {.top = std::make_shared<callers>(tiered, own_tenant),
           .behind = behind,
           .freshness = freshness,
@@ -136,10 +147,13 @@ void keeps_the_rules(const make_stack& make) {
   std::cout << "seed " << seed << (only ? ", this run only" : "") << "\n";
   std::map<std::string, std::size_t> done;
   const auto broken = first_broken(make, seed, only ? 1 : runs, &done);
-  EXPECT_EQ(broken, "") << "HOLDFAST_SEED=" << broken.substr(broken.find("(seed ") + 6, broken.rfind(", step") - broken.find("(seed ") - 6)
+  EXPECT_EQ(broken, "") << "HOLDFAST_SEED="
+                        << broken.substr(broken.find("(seed ") + 6,
+                                         broken.rfind(", step") - broken.find("(seed ") - 6)
                         << " repeats it";
   if (only || !broken.empty()) return;
-  for (const char* kind : {"put", "erase", "find", "scan", "expire", "flush", "crash", "elsewhere", "task", "time"}) {
+  for (const char* kind :
+       {"put", "erase", "find", "scan", "expire", "flush", "crash", "elsewhere", "task", "time"}) {
     EXPECT_GE(done[kind], 500U) << kind << " was hardly tried";
   }
 }
@@ -151,12 +165,16 @@ TEST(StoreModel, WriteBehindKeepsTheRules) { keeps_the_rules(write_behind_only<>
 
 TEST(StoreModel, TieredOnWriteBehindKeepsTheRules) { keeps_the_rules(tiered_on_write_behind); }
 
-TEST(StoreModel, TenantsTieredWriteBehindAndSealedKeepTheRulesTogether) { keeps_the_rules(whole_stack); }
+TEST(StoreModel, TenantsTieredWriteBehindAndSealedKeepTheRulesTogether) {
+  keeps_the_rules(whole_stack);
+}
 
 TEST(StoreModel, FindsOutTenantsThatMeet) {
   const auto broken = found_out([](const model_world& world, const write_behind_options& options) {
     const auto behind = make_write_behind(sealed(world.faulty), options);
-    const auto mixed_up = [](std::string_view realm) { return realm == "b" ? std::string("a") : own_tenant(realm); };
+    const auto mixed_up = [](std::string_view realm) {
+      return realm == "b" ? std::string("a") : own_tenant(realm);
+    };
     return model_stack{.top = std::make_shared<callers>(behind, mixed_up),
                        .behind = behind,
                        .durable = std::make_shared<callers>(sealed(world.bottom), mixed_up)};
@@ -165,17 +183,17 @@ TEST(StoreModel, FindsOutTenantsThatMeet) {
 }
 
 TEST(StoreModel, FindsOutReadsThatSkipWhatIsInFlight) {
-  struct planted final : behind::core {
-    using core::core;
+  struct planted final : detail::store::queue_rules {
     [[nodiscard]] bool reads_in_flight() const noexcept override { return false; }
   };
   EXPECT_NE(found_out(write_behind_only<planted>), "");
 }
 
 TEST(StoreModel, FindsOutAQueueWithoutTheGuardOfAsOf) {
-  struct planted final : behind::core {
-    using core::core;
-    [[nodiscard]] bool replaces(const entry&, const entry&, timestamp) const noexcept override { return true; }
+  struct planted final : detail::store::queue_rules {
+    [[nodiscard]] bool replaces(const entry&, const entry&, timestamp) const noexcept override {
+      return true;
+    }
   };
   EXPECT_NE(found_out(write_behind_only<planted>), "");
 }
@@ -187,14 +205,23 @@ TEST(StoreModel, FindsOutAStoreWithoutTheGuardOfAsOf) {
     explicit careless(std::shared_ptr<store> to) : to_(std::move(to)) {}
     void put(std::span<const entry> entries) override {
       for (const entry& each : entries) {
-        if (const auto there = to_->find(place(each), each.key)) to_->erase(place(each), each.key, there->as_of);
+        if (const auto there = to_->find(place(each), each.key))
+          to_->erase(place(each), each.key, there->as_of);
         to_->put({&each, 1});
       }
     }
-    std::optional<entry> find(place where, std::string_view key) override { return to_->find(where, key); }
-    entry_page find_all(place where, std::size_t limit, std::string_view after) override { return to_->find_all(where, limit, after); }
-    bool erase(place where, std::string_view key, timestamp as_of) override { return to_->erase(where, key, as_of); }
-    std::size_t expire(timestamp before, std::size_t limit) override { return to_->expire(before, limit); }
+    std::optional<entry> find(place where, std::string_view key) override {
+      return to_->find(where, key);
+    }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+      return to_->find_all(where, limit, after);
+    }
+    bool erase(place where, std::string_view key, timestamp as_of) override {
+      return to_->erase(where, key, as_of);
+    }
+    std::size_t expire(timestamp before, std::size_t limit) override {
+      return to_->expire(before, limit);
+    }
     std::uint64_t count(place where) override { return to_->count(where); }
     store_health health() noexcept override { return to_->health(); }
 
@@ -202,7 +229,8 @@ TEST(StoreModel, FindsOutAStoreWithoutTheGuardOfAsOf) {
     std::shared_ptr<store> to_;
   };
   EXPECT_NE(found_out([](const model_world& world, const write_behind_options& options) {
-              const auto made = make_write_behind(std::make_shared<careless>(world.faulty), options);
+              const auto made =
+                  make_write_behind(std::make_shared<careless>(world.faulty), options);
               return model_stack{.top = made, .behind = made};
             }),
             "");
@@ -224,7 +252,9 @@ TEST(StoreModel, FindsOutABackfillAfterAnErase) {
       if (found) front_->put({&*found, 1});
       return found;
     }
-    entry_page find_all(place where, std::size_t limit, std::string_view after) override { return to_->find_all(where, limit, after); }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+      return to_->find_all(where, limit, after);
+    }
     bool erase(place where, std::string_view key, timestamp as_of) override {
       drop(where, key);
       return to_->erase(where, key, as_of);
@@ -246,7 +276,9 @@ TEST(StoreModel, FindsOutABackfillAfterAnErase) {
   const auto broken = found_out([](const model_world& world, write_behind_options options) {
     options.full = when_full::block;
     const auto behind = make_write_behind(world.faulty, options);
-    return model_stack{.top = std::make_shared<naive_tier>(behind, world.clock), .behind = behind, .freshness = std::chrono::hours(1)};
+    return model_stack{.top = std::make_shared<naive_tier>(behind, world.clock),
+                       .behind = behind,
+                       .freshness = std::chrono::hours(1)};
   });
   EXPECT_NE(broken, "");
 }
@@ -268,10 +300,18 @@ TEST(StoreModel, FindsOutAFlushThatLies) {
     void put(std::span<const entry> entries) override {
       if (++puts_ % 50 != 0) to_->put(entries);
     }
-    std::optional<entry> find(place where, std::string_view key) override { return to_->find(where, key); }
-    entry_page find_all(place where, std::size_t limit, std::string_view after) override { return to_->find_all(where, limit, after); }
-    bool erase(place where, std::string_view key, timestamp as_of) override { return to_->erase(where, key, as_of); }
-    std::size_t expire(timestamp before, std::size_t limit) override { return to_->expire(before, limit); }
+    std::optional<entry> find(place where, std::string_view key) override {
+      return to_->find(where, key);
+    }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+      return to_->find_all(where, limit, after);
+    }
+    bool erase(place where, std::string_view key, timestamp as_of) override {
+      return to_->erase(where, key, as_of);
+    }
+    std::size_t expire(timestamp before, std::size_t limit) override {
+      return to_->expire(before, limit);
+    }
     std::uint64_t count(place where) override { return to_->count(where); }
     store_health health() noexcept override { return to_->health(); }
 
@@ -280,7 +320,8 @@ TEST(StoreModel, FindsOutAFlushThatLies) {
     int puts_ = 0;
   };
   EXPECT_NE(found_out([](const model_world& world, const write_behind_options& options) {
-              const auto made = make_write_behind(std::make_shared<forgetful>(world.faulty), options);
+              const auto made =
+                  make_write_behind(std::make_shared<forgetful>(world.faulty), options);
               return model_stack{.top = made, .behind = made};
             }),
             "");

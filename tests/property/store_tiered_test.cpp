@@ -1,8 +1,9 @@
-// The front of the tiered store against all that the durable store ever had: operations begin, happen and end as tasks of the manual
-// executor, in any order, on a virtual clock, with another process, faults, and a front so small that entries leave all the time. 200,000
-// operations; HOLDFAST_SEED=n repeats one run.
+// The front of the tiered store against all that the durable store ever had: operations begin,
+// happen and end as tasks of the manual executor, in any order, on a virtual clock, with another
+// process, faults, and a front so small that entries leave all the time. 200,000 operations;
+// HOLDFAST_SEED=n repeats one run.
 
-#include "store/tier_front.hpp"
+#include "store/tiered/memory_tier.hpp"
 #include "support/manual_executor.hpp"
 #include "support/model_store.hpp"
 #include "support/seed.hpp"
@@ -25,11 +26,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto freshness = 50ms;
-/// What the payloads begin with of which nobody here knows that they are in the durable store: those of another process, and those whose put
-/// failed and happened all the same.
+/// What the payloads begin with of which nobody here knows that they are in the durable store:
+/// those of another process, and those whose put failed and happened all the same.
 const std::string unknown = "unknown ";
 
-bool is_unknown(const std::optional<entry>& e) { return e && e->payload && e->payload->starts_with(unknown); }
+bool is_unknown(const std::optional<entry>& e) {
+  return e && e->payload && e->payload->starts_with(unknown);
+}
 
 /// What can be wrong with how the store uses its front. Each of these must be found out.
 enum class planted : std::uint8_t {
@@ -49,7 +52,8 @@ struct identity {
   [[nodiscard]] place where() const { return {name, realm}; }
 };
 
-/// One run: the durable store (the model), the front, and the history of what the durable store had.
+/// One run: the durable store (the model), the front, and the history of what the durable store
+/// had.
 class world {
  public:
   world(std::uint64_t seed, planted bug) : random_(seed), bug_(bug) {}
@@ -75,7 +79,9 @@ class world {
   };
 
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
-  identity some_identity() { return {.name = "n", .realm = below(4) == 0 ? "acme" : "", .key = std::to_string(below(6))}; }
+  identity some_identity() {
+    return {.name = "n", .realm = below(4) == 0 ? "acme" : "", .key = std::to_string(below(6))};
+  }
   entry some_entry() {
     const identity id = some_identity();
     entry e{.name = id.name,
@@ -103,7 +109,8 @@ class world {
   void watch(const identity& id) {
     if (auto& states = history_[id]; states.empty()) states.push_back({});
   }
-  /// An operation that was acknowledged was done at that moment: who asks from now on sees that or something later.
+  /// An operation that was acknowledged was done at that moment: who asks from now on sees that or
+  /// something later.
   void acknowledge(const identity& id, moment when) {
     auto& least = acknowledged_[id];
     least = std::max(least, when);
@@ -130,7 +137,7 @@ class world {
     moment least = 0;  // what had been acknowledged when it began
     std::chrono::steady_clock::time_point time{};
     timestamp wall{};
-    tier_front::read_ticket ticket{};
+    detail::store::memory_tier::pending_read pending{};
     std::optional<entry> answer{};
   };
   void find() {
@@ -145,18 +152,22 @@ class world {
       ++done["fresh"];
       return judge(*asked, held->value, "in front");
     }
-    asked->ticket = front_.begin_read(asked->id.where(), asked->id.key);
+    asked->pending = front_.begin_read(asked->id.where(), asked->id.key);
     executor_.post([this, asked] {
       asked->answer = durable_.find(asked->id.where(), asked->id.key);
       executor_.post([this, asked] {
-        if (bug_ == planted::backfill_unguarded) asked->ticket = front_.begin_read(asked->id.where(), asked->id.key);
-        ++done[front_.end_read(asked->ticket, asked->id.where(), asked->id.key, asked->answer) ? "backfilled" : "not backfilled"];
+        if (bug_ == planted::backfill_unguarded)
+          asked->pending = front_.begin_read(asked->id.where(), asked->id.key);
+        ++done[front_.end_read(asked->pending, asked->id.where(), asked->id.key, asked->answer)
+                   ? "backfilled"
+                   : "not backfilled"];
         judge(*asked, asked->answer, "durable");
       });
     });
   }
-  /// The answer must be something that the durable store had, at or after the last write that was acknowledged before we asked, and at or
-  /// after everything that another process wrote longer than the freshness ago.
+  /// The answer must be something that the durable store had, at or after the last write that was
+  /// acknowledged before we asked, and at or after everything that another process wrote longer
+  /// than the freshness ago.
   void judge(const asking& asked, const std::optional<entry>& answer, const char* from) {
     const auto& states = history_.at(asked.id);
     moment least = asked.least;
@@ -168,7 +179,9 @@ class world {
       if (states[i].since <= least) break;
     }
     for (const state& each : ignored_[asked.id]) {
-      if (each.value == answer && each.since >= asked.least && asked.wall - answer->as_of <= freshness) return;
+      if (each.value == answer && each.since >= asked.least &&
+          asked.wall - answer->as_of <= freshness)
+        return;
     }
     const auto named = [](const std::optional<entry>& e) {
       return e ? "version " + e->payload.value_or("tombstone") + " as of " +
@@ -176,10 +189,14 @@ class world {
                : "nothing";
     };
     broken_ = asked.id.realm + "/" + asked.id.key + ": " + named(answer) + ", " + from + ", at " +
-              std::to_string(asked.wall.time_since_epoch().count() % 100'000'000) + ", is older than what was acknowledged at step " +
-              std::to_string(asked.least) + "; the durable store had";
+              std::to_string(asked.wall.time_since_epoch().count() % 100'000'000) +
+              ", is older than what was acknowledged at step " + std::to_string(asked.least) +
+              "; the durable store had";
     for (const state& each : states)
-      broken_.append("\n  from step ").append(std::to_string(each.since)).append(": ").append(named(each.value));
+      broken_.append("\n  from step ")
+          .append(std::to_string(each.since))
+          .append(": ")
+          .append(named(each.value));
   }
 
   void put() {
@@ -189,34 +206,44 @@ class world {
     const bool in_doubt = fails && below(2) == 0;
     for (std::size_t i = below(4) == 0 ? 3 : 1; i-- > 0;) {
       entries->push_back(some_entry());
-      // To put what is there already is safe, and happens: an erase of that very version may be under way.
-      if (const auto held = durable_.find(place(entries->back()), entries->back().key); held && below(5) == 0) entries->back() = *held;
+      // To put what is there already is safe, and happens: an erase of that very version may be
+      // under way.
+      if (const auto held = durable_.find(place(entries->back()), entries->back().key);
+          held && below(5) == 0)
+        entries->back() = *held;
       if (in_doubt) entries->back().payload = unknown + *entries->back().payload;
-      watch({.name = entries->back().name, .realm = entries->back().realm, .key = entries->back().key});
+      watch({.name = entries->back().name,
+             .realm = entries->back().realm,
+             .key = entries->back().key});
     }
-    auto writing = std::make_shared<std::unique_ptr<tier_front::put>>();
-    if (bug_ != planted::put_unguarded) *writing = std::make_unique<tier_front::put>(front_, *entries);
-    if (bug_ == planted::front_first) (*writing)->succeeded();
+    auto writing = std::make_shared<std::unique_ptr<detail::store::memory_tier::pending_put>>();
+    if (bug_ != planted::put_unguarded)
+      *writing = std::make_unique<detail::store::memory_tier::pending_put>(front_, *entries);
+    if (bug_ == planted::front_first) (*writing)->commit();
     executor_.post([this, entries, writing, fails, in_doubt] {
       if (!fails || in_doubt) durable_.put(*entries);
       note();
       for (const entry& each : *entries) remember_if_ignored(each);
       const moment when = now_;
       executor_.post([this, entries, writing, fails, when] {
-        if (bug_ == planted::put_unguarded) *writing = std::make_unique<tier_front::put>(front_, *entries);
-        if (!fails && bug_ != planted::front_first) (*writing)->succeeded();
+        if (bug_ == planted::put_unguarded)
+          *writing = std::make_unique<detail::store::memory_tier::pending_put>(front_, *entries);
+        if (!fails && bug_ != planted::front_first) (*writing)->commit();
         writing->reset();
         if (fails) return;
-        for (const entry& each : *entries) acknowledge({.name = each.name, .realm = each.realm, .key = each.key}, when);
+        for (const entry& each : *entries)
+          acknowledge({.name = each.name, .realm = each.realm, .key = each.key}, when);
       });
     });
   }
 
-  /// The durable store has something newer of which nobody here knows: what was put may be seen all the same, for as long as it is fresh.
+  /// The durable store has something newer of which nobody here knows: what was put may be seen all
+  /// the same, for as long as it is fresh.
   void remember_if_ignored(const entry& e) {
     const auto kept = durable_.find(place(e), e.key);
     if (is_unknown(kept) && kept->as_of > e.as_of) {
-      ignored_[{.name = e.name, .realm = e.realm, .key = e.key}].push_back({.since = now_, .value = e});
+      ignored_[{.name = e.name, .realm = e.realm, .key = e.key}].push_back(
+          {.since = now_, .value = e});
     }
   }
 
@@ -226,10 +253,11 @@ class world {
     watch(*id);
     const auto held = durable_.find(id->where(), id->key);
     const timestamp version = held ? held->as_of : clock_->now();
-    auto erasing = std::make_shared<std::unique_ptr<tier_front::erase>>();
-    *erasing = std::make_unique<tier_front::erase>(front_, id->where(), id->key);
+    auto erasing = std::make_shared<std::unique_ptr<detail::store::memory_tier::pending_erase>>();
+    *erasing =
+        std::make_unique<detail::store::memory_tier::pending_erase>(front_, id->where(), id->key);
     if (bug_ == planted::erase_too_early) {
-      (*erasing)->succeeded();
+      (*erasing)->commit();
       erasing->reset();
     }
     const bool fails = below(8) == 0;
@@ -238,7 +266,7 @@ class world {
       note();
       const moment when = now_;
       executor_.post([this, id, erasing, fails, when] {
-        if (!fails && *erasing) (*erasing)->succeeded();
+        if (!fails && *erasing) (*erasing)->commit();
         erasing->reset();
         if (!fails) acknowledge(*id, when);
       });
@@ -248,14 +276,15 @@ class world {
   void expire() {
     ++done["expire"];
     const auto before = clock_->now() + 100ms;
-    auto expiring = std::make_shared<std::unique_ptr<tier_front::expiry>>();
-    *expiring = std::make_unique<tier_front::expiry>(front_, before);
+    auto expiring = std::make_shared<std::unique_ptr<detail::store::memory_tier::pending_expire>>();
+    *expiring = std::make_unique<detail::store::memory_tier::pending_expire>(front_, before);
     if (bug_ == planted::expiry_too_early) expiring->reset();
     executor_.post([this, before, expiring] {
       (void)durable_.expire(before, 1000);
       note();
       const moment when = now_;
-      // Acknowledged for what it removed. Where nobody knew of that, nobody may know what it had replaced.
+      // Acknowledged for what it removed. Where nobody knew of that, nobody may know what it had
+      // replaced.
       std::vector<identity> removed;
       for (const auto& [id, states] : history_) {
         if (states.back().since != now_) continue;
@@ -276,7 +305,8 @@ class world {
     e.payload = unknown + *e.payload;
     watch({.name = e.name, .realm = e.realm, .key = e.key});
     if (below(3) == 0) {
-      if (const auto held = durable_.find(place(e), e.key)) (void)durable_.erase(place(e), e.key, held->as_of);
+      if (const auto held = durable_.find(place(e), e.key))
+        (void)durable_.erase(place(e), e.key, held->as_of);
     } else if (e.as_of <= clock_->now()) {
       durable_.put(e);
     }
@@ -288,7 +318,7 @@ class world {
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   manual_executor executor_{};
   model_store durable_{{.clock = clock_}};
-  tier_front front_{{.max_entries = 5, .shards = 1}, freshness, clock_};
+  detail::store::memory_tier front_{{.max_entries = 5, .shards = 1}, freshness, clock_};
   moment now_ = 1;
   std::uint64_t payloads_ = 0;
   std::map<identity, std::vector<state>> history_{};
@@ -300,7 +330,7 @@ class world {
 constexpr std::size_t runs = 200;
 constexpr std::size_t operations_of_a_run = 1'000;
 
-TEST(TierFront, NeverShowsWhatIsOlderThanWhatWasAcknowledged) {
+TEST(MemoryTier, NeverShowsWhatIsOlderThanWhatWasAcknowledged) {
   const auto only = seed_from_environment();
   const std::uint64_t first = first_seed();
   std::cout << "seed " << first << "\n";
@@ -311,16 +341,19 @@ TEST(TierFront, NeverShowsWhatIsOlderThanWhatWasAcknowledged) {
     for (const auto& [kind, count] : one.done) done[kind] += count;
   }
   if (only) return;
-  for (const char* kind : {"find", "fresh", "backfilled", "not backfilled", "put", "erase", "expire", "elsewhere"}) {
+  for (const char* kind :
+       {"find", "fresh", "backfilled", "not backfilled", "put", "erase", "expire", "elsewhere"}) {
     EXPECT_GE(done[kind], 500U) << kind << " was hardly tried";
   }
 }
 
-TEST(TierFront, AFrontThatIsUsedWronglyIsFoundOut) {
+TEST(MemoryTier, AFrontThatIsUsedWronglyIsFoundOut) {
   for (const auto bug :
-       {planted::backfill_unguarded, planted::put_unguarded, planted::erase_too_early, planted::expiry_too_early, planted::front_first}) {
+       {planted::backfill_unguarded, planted::put_unguarded, planted::erase_too_early,
+        planted::expiry_too_early, planted::front_first}) {
     std::string broken;
-    for (std::uint64_t seed = 1; seed <= 50 && broken.empty(); ++seed) broken = world(seed, bug).run(operations_of_a_run);
+    for (std::uint64_t seed = 1; seed <= 50 && broken.empty(); ++seed)
+      broken = world(seed, bug).run(operations_of_a_run);
     EXPECT_NE(broken, "") << "planted bug " << static_cast<int>(bug);
   }
 }

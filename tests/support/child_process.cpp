@@ -37,13 +37,17 @@ extern char** environ;
 namespace holdfast::test {
 namespace {
 
-[[noreturn]] void fail(const std::string& what, int code = errno) { throw std::system_error(code, std::generic_category(), what); }
+[[noreturn]] void fail(const std::string& what, int code = errno) {
+  throw std::system_error(code, std::generic_category(), what);
+}
 
-// PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process. So one thread does all the forking and never ends.
+// PR_SET_PDEATHSIG fires when the *thread* that forked ends, not the process. So one thread does
+// all the forking and never ends.
 class spawner {
  public:
   static spawner& instance() {
-    static auto* const only = new spawner;  // never destroyed: its thread uses it until the process is gone
+    // Never destroyed: its thread uses it until the process is gone
+    static auto* const only = new spawner;
     return *only;
   }
 
@@ -63,7 +67,8 @@ class spawner {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the thread: signals are for the test's own threads
+    // Inherited by the thread: signals are for the test's own threads
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     std::thread([this] { loop(); }).detach();
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -88,7 +93,8 @@ std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const char* path = std::getenv("PATH");
   // Servers live in sbin, which an ordinary user's PATH leaves out.
-  const std::string places = std::string(path != nullptr ? path : "") + ":/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin";
+  const std::string places =
+      std::string(path != nullptr ? path : "") + ":/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin";
   for (std::size_t begin = 0; begin <= places.size();) {
     const auto end = std::min(places.find(':', begin), places.size());
     if (end > begin) {
@@ -104,7 +110,9 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& chan
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    const bool changed = std::any_of(changes.begin(), changes.end(), [&](const auto& one) { return name_of(one) == name_of(*entry); });
+    const bool changed = std::any_of(changes.begin(), changes.end(), [&](const auto& one) {
+      return name_of(one) == name_of(*entry);
+    });
     if (!changed) result.emplace_back(*entry);
   }
   for (const auto& one : changes) {
@@ -121,7 +129,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Everything the child needs, prepared before the fork: between fork and exec only plain system calls are allowed.
+// Everything the child needs, prepared before the fork: between fork and exec only plain system
+// calls are allowed.
 struct prepared {
   std::string program{};
   std::vector<char*> argv{};
@@ -144,7 +153,8 @@ struct prepared {
     ::_exit(127);
   };
   check(::dup2(what.input, 0) >= 0 && ::dup2(what.output, 1) >= 0 && ::dup2(what.error, 2) >= 0);
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // nobody's sockets and pipes leak into a server that may outlive the test
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // nobody's sockets and pipes leak into a server that
+                                               // may outlive the test
   for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -180,7 +190,9 @@ class descriptor {
   int number_;
 };
 
-exit_status decode(const siginfo_t& info) { return {.signalled = info.si_code != CLD_EXITED, .code = info.si_status}; }
+exit_status decode(const siginfo_t& info) {
+  return {.signalled = info.si_code != CLD_EXITED, .code = info.si_status};
+}
 
 std::string read_all(int file) {
   std::string result;
@@ -196,7 +208,9 @@ std::string read_all(int file) {
 
 }  // namespace
 
-std::string exit_status::describe() const { return (signalled ? "signal " : "exit code ") + std::to_string(code); }
+std::string exit_status::describe() const {
+  return (signalled ? "signal " : "exit code ") + std::to_string(code);
+}
 
 child_process::child_process(child_options options) {
   if (options.argv.empty()) throw std::invalid_argument("child_process: argv is empty");
@@ -206,9 +220,12 @@ child_process::child_process(child_options options) {
 
   const descriptor nothing(::open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");
   std::optional<descriptor> log;
-  if (!options.log.empty()) log.emplace(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644), options.log);
+  if (!options.log.empty())
+    log.emplace(::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644),
+                options.log);
   std::optional<descriptor> input;
-  if (!options.input.empty()) input.emplace(::open(options.input.c_str(), O_RDONLY | O_CLOEXEC), options.input);
+  if (!options.input.empty())
+    input.emplace(::open(options.input.c_str(), O_RDONLY | O_CLOEXEC), options.input);
   const int sink = log ? log->get() : nothing.get();
 
   std::array<int, 2> ends{};
@@ -257,7 +274,9 @@ child_process::child_process(child_options options) {
 }
 
 child_process::child_process(child_process&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), descriptor_(std::exchange(other.descriptor_, -1)), status_(std::exchange(other.status_, {})) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      status_(std::exchange(other.status_, {})) {}
 
 child_process& child_process::operator=(child_process&& other) noexcept {
   child_process old(std::move(*this));
@@ -275,7 +294,9 @@ child_process::~child_process() {
 
 void child_process::reap_if_over() {
   siginfo_t info{};
-  if (!status_ && ::waitid(P_PIDFD, static_cast<id_t>(descriptor_), &info, WEXITED | WNOHANG) == 0 && info.si_pid != 0)
+  if (!status_ &&
+      ::waitid(P_PIDFD, static_cast<id_t>(descriptor_), &info, WEXITED | WNOHANG) == 0 &&
+      info.si_pid != 0)
     status_ = decode(info);
 }
 
@@ -289,7 +310,8 @@ std::optional<exit_status> child_process::wait(std::chrono::milliseconds timeout
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     if (!running()) return status_;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return std::nullopt;
     pollfd ended{.fd = descriptor_, .events = POLLIN, .revents = 0};
     ::poll(&ended, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
@@ -297,13 +319,15 @@ std::optional<exit_status> child_process::wait(std::chrono::milliseconds timeout
 }
 
 void child_process::signal(int number) {
-  // Through the descriptor: when the process has ended and its number was given to another, this does nothing.
+  // Through the descriptor: when the process has ended and its number was given to another, this
+  // does nothing.
   if (descriptor_ >= 0) ::pidfd_send_signal(descriptor_, number, nullptr, 0);
 }
 
 exit_status child_process::kill() {
   signal(SIGKILL);
-  while (!wait(std::chrono::seconds(60)));  // a killed process ends; it may take a while to leave a slow disk
+  // A killed process ends; it may take a while to leave a slow disk
+  while (!wait(std::chrono::seconds(60)));
   return *status_;
 }
 
@@ -317,7 +341,8 @@ program_result run_program(child_options options, std::chrono::milliseconds time
   const auto status = child.wait(timeout);
   if (!status) {
     child.kill();
-    throw std::runtime_error(name + " was not done after " + std::to_string(timeout.count()) + " ms; it wrote: " + read_all(error.get()));
+    throw std::runtime_error(name + " was not done after " + std::to_string(timeout.count()) +
+                             " ms; it wrote: " + read_all(error.get()));
   }
   return {.status = *status, .output = read_all(output.get()), .error = read_all(error.get())};
 }

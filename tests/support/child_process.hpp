@@ -16,15 +16,19 @@ namespace holdfast::test {
 
 /// What to run and how.
 struct child_options {
-  std::vector<std::string> argv{};         ///< the first is looked up in PATH when it has no slash
-  std::vector<std::string> environment{};  ///< NAME=value, added to ours; a NAME alone is removed from it
-  std::filesystem::path directory{};       ///< working directory; empty: ours
-  std::string user{};                      ///< run as this one when we are root; otherwise, and when empty: as ourselves
-  std::filesystem::path input{};           ///< a file to read as standard input; empty: there is none
-  std::filesystem::path log{};             ///< standard output and error are appended here; empty: thrown away
-  int output = -1;                         ///< a descriptor for standard output instead of the log
-  int error = -1;                          ///< a descriptor for standard error instead of the log
-  int death_signal = SIGKILL;              ///< what it gets when our process dies
+  std::vector<std::string> argv{};  ///< the first is looked up in PATH when it has no slash
+  /// NAME=value, added to ours; a NAME alone is removed from it
+  std::vector<std::string> environment{};
+  std::filesystem::path directory{};  ///< working directory; empty: ours
+  /// Run as this one when we are root; otherwise, and when empty: as ourselves
+  std::string user{};
+  /// A file to read as standard input; empty: there is none
+  std::filesystem::path input{};
+  /// Standard output and error are appended here; empty: thrown away
+  std::filesystem::path log{};
+  int output = -1;             ///< a descriptor for standard output instead of the log
+  int error = -1;              ///< a descriptor for standard error instead of the log
+  int death_signal = SIGKILL;  ///< what it gets when our process dies
 };
 
 /// How a process ended.
@@ -36,12 +40,14 @@ struct exit_status {
   [[nodiscard]] std::string describe() const;  ///< "exit code 3", "signal 9"
 };
 
-/// A running program. The destructor kills it (SIGKILL) and reaps it. It dies with our process, too, even when that is killed: spawning
-/// happens on a thread that lives as long as the process, since the kernel ties a child to the thread that made it.
-/// Thread-safety: one thread at a time; signal() from any.
+/// A running program. The destructor kills it (SIGKILL) and reaps it. It dies with our process,
+/// too, even when that is killed: spawning happens on a thread that lives as long as the process,
+/// since the kernel ties a child to the thread that made it. Thread-safety: one thread at a time;
+/// signal() from any.
 class child_process {
  public:
-  /// Starts it. Throws std::system_error when the program cannot be executed, with the errno of the step that failed.
+  /// Starts it. Throws std::system_error when the program cannot be executed, with the errno of the
+  /// step that failed.
   explicit child_process(child_options options);
   child_process(child_process&& other) noexcept;
   child_process& operator=(child_process&& other) noexcept;
@@ -72,7 +78,9 @@ struct program_result {
   std::string error{};
 };
 
-/// Runs a program to its end and keeps what it wrote. Throws std::runtime_error when it is not done in time (and kills it).
-program_result run_program(child_options options, std::chrono::milliseconds timeout = std::chrono::seconds(60));
+/// Runs a program to its end and keeps what it wrote. Throws std::runtime_error when it is not done
+/// in time (and kills it).
+program_result run_program(child_options options,
+                           std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
 }  // namespace holdfast::test

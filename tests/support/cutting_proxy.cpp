@@ -52,7 +52,8 @@ proxy_socket listen_on(std::uint16_t port) {
   const int on = 1;
   ::setsockopt(result.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const auto address = loopback(port);
-  if (::bind(result.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(result.get(), 128) != 0)
+  if (::bind(result.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(result.get(), 128) != 0)
     result.close(false);
   return result;
 }
@@ -62,7 +63,8 @@ proxy_socket listen_on(std::uint16_t port) {
 // Everything belongs to one thread; the controls are tasks for it.
 class cutting_proxy::loop {
  public:
-  explicit loop(std::uint16_t target) : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), target_(target) {
+  explicit loop(std::uint16_t target)
+      : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), target_(target) {
     if (!wake_.open()) throw std::system_error(errno, std::generic_category(), "eventfd");
     for (int attempt = 0; attempt < 100 && !listener_.open(); ++attempt) {
       port_ = free_port();
@@ -83,7 +85,8 @@ class cutting_proxy::loop {
   template <class Question>
   std::invoke_result_t<Question> ask(Question question) {
     // Shared: the answer is there before the task has quite ended.
-    const auto task = std::make_shared<std::packaged_task<std::invoke_result_t<Question>()>>(std::move(question));
+    const auto task =
+        std::make_shared<std::packaged_task<std::invoke_result_t<Question>()>>(std::move(question));
     auto answer = task->get_future();
     {
       const std::lock_guard lock(mutex_);
@@ -160,10 +163,12 @@ class cutting_proxy::loop {
     }
   }
 
-  // Until a socket that we want something from is ready, the next delayed byte is due, or a task is there.
+  // Until a socket that we want something from is ready, the next delayed byte is due, or a task is
+  // there.
   void wait() {
     std::vector<pollfd> polled{{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
-    if (listener_.open() && accepting_) polled.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+    if (listener_.open() && accepting_)
+      polled.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
     const auto now = clock::now();
     std::optional<clock::time_point> due;
     for (auto& connection : connections_) {
@@ -173,8 +178,10 @@ class cutting_proxy::loop {
       }
       for (std::size_t i = 0; i < 2; ++i) {
         auto& stream = connection.streams[i];
-        // Each want is an entry of its own: a socket that nobody wants anything from must not wake us with its hang-up.
-        if (stream.wants_to_read(rules_[i])) polled.push_back({.fd = stream.from->get(), .events = POLLIN, .revents = 0});
+        // Each want is an entry of its own: a socket that nobody wants anything from must not wake
+        // us with its hang-up.
+        if (stream.wants_to_read(rules_[i]))
+          polled.push_back({.fd = stream.from->get(), .events = POLLIN, .revents = 0});
         if (stream.wants_to_write(rules_[i], now)) {
           polled.push_back({.fd = stream.to->get(), .events = POLLOUT, .revents = 0});
         } else if (const auto next = stream.next_due(rules_[i])) {
@@ -183,7 +190,9 @@ class cutting_proxy::loop {
       }
     }
     int timeout = -1;
-    if (due) timeout = static_cast<int>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(*due - now).count()));
+    if (due)
+      timeout = static_cast<int>(std::max<std::int64_t>(
+          0, std::chrono::ceil<std::chrono::milliseconds>(*due - now).count()));
     ::poll(polled.data(), polled.size(), timeout);
   }
 
@@ -204,14 +213,17 @@ class cutting_proxy::loop {
 
   void accept_all() {
     for (;;) {
-      proxy_socket client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      proxy_socket client(
+          ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!client.open()) return;
       const int on = 1;
       ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
       ++accepted_;
       auto server = make_socket();
       const auto address = loopback(target_);
-      if (::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno != EINPROGRESS) {
+      if (::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+              0 &&
+          errno != EINPROGRESS) {
         client.close(true);
         continue;
       }
@@ -314,7 +326,9 @@ void cutting_proxy::cut_after(flow where, std::uint64_t bytes, ending how, side 
 }
 
 bool cutting_proxy::cut_done() const {
-  return loop_->ask([&] { return !loop_->rules(flow::to_server).budget && !loop_->rules(flow::to_client).budget; });
+  return loop_->ask([&] {
+    return !loop_->rules(flow::to_server).budget && !loop_->rules(flow::to_client).budget;
+  });
 }
 
 std::uint64_t cutting_proxy::bytes(flow where) const {

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// A network that misbehaves on demand: a TCP proxy on 127.0.0.1 between a client under test and a server.
+/// A network that misbehaves on demand: a TCP proxy on 127.0.0.1 between a client under test and a
+/// server.
 ///
 ///     cutting_proxy proxy(server.port());
 ///     auto url = server.url_through(proxy.port());
@@ -21,8 +22,9 @@ enum class ending { reset, finish };
 /// Who is to notice.
 enum class side { both, client, server };
 
-/// Every control has taken effect when it returns: a byte that had not been forwarded before the call meets the new rule.
-/// Thread-safety: every function may be called from any thread. One thread of its own.
+/// Every control has taken effect when it returns: a byte that had not been forwarded before the
+/// call meets the new rule. Thread-safety: every function may be called from any thread. One thread
+/// of its own.
 class cutting_proxy {
  public:
   /// Listens on a free port, forwards to this one. The target need not be there yet.
@@ -38,21 +40,26 @@ class cutting_proxy {
 
   /// Every byte waits that long. The order stays.
   void delay(flow where, std::chrono::milliseconds time);
-  /// A network that stands still: nothing is forwarded, nothing is lost, and all of it arrives when it moves again.
+  /// A network that stands still: nothing is forwarded, nothing is lost, and all of it arrives when
+  /// it moves again.
   void hold(flow where, bool on = true);
-  /// A network that swallows everything, closing included. One direction alone gives a half-open connection. A connection that lost
-  /// something has a hole, so that direction of it stays dead when this is switched off; new connections work.
+  /// A network that swallows everything, closing included. One direction alone gives a half-open
+  /// connection. A connection that lost something has a hole, so that direction of it stays dead
+  /// when this is switched off; new connections work.
   void drop(flow where, bool on = true);
   /// False: new connections succeed, for the kernel makes them, and hang.
   void accept(bool on = true);
   /// True: new connections are refused.
   void refuse(bool on = true);
 
-  /// Ends all connections now. With one side the other one is told nothing: it holds a half-open connection.
+  /// Ends all connections now. With one side the other one is told nothing: it holds a half-open
+  /// connection.
   void cut(ending how = ending::reset, side whose = side::both);
-  /// Forwards exactly that many more bytes in this direction, over all connections together, and ends the one that brought the last of
-  /// them. With 0 it is the one that brings the next byte, which is not forwarded. Once.
-  void cut_after(flow where, std::uint64_t bytes, ending how = ending::reset, side whose = side::both);
+  /// Forwards exactly that many more bytes in this direction, over all connections together, and
+  /// ends the one that brought the last of them. With 0 it is the one that brings the next byte,
+  /// which is not forwarded. Once.
+  void cut_after(flow where, std::uint64_t bytes, ending how = ending::reset,
+                 side whose = side::both);
   /// Has every cut_after() fired?
   [[nodiscard]] bool cut_done() const;
 

@@ -16,15 +16,19 @@ std::filesystem::path cache_directory() {
   return place != nullptr && *place != '\0' ? place : HOLDFAST_TEST_CACHE_DIRECTORY;
 }
 
-// With owners and modes, which the servers insist on; a copy-on-write clone where the file system can.
+// With owners and modes, which the servers insist on; a copy-on-write clone where the file system
+// can.
 void copy_tree(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const auto result = run_program({.argv = {"cp", "-a", "--reflink=auto", "-T", from.string(), to.string()}});
-  if (!result.status.success()) throw std::runtime_error("cannot copy " + from.string() + ": " + result.error);
+  const auto result =
+      run_program({.argv = {"cp", "-a", "--reflink=auto", "-T", from.string(), to.string()}});
+  if (!result.status.success())
+    throw std::runtime_error("cannot copy " + from.string() + ": " + result.error);
 }
 
 }  // namespace
 
-void copy_data_template(const std::string& name, const std::string& owner, const std::filesystem::path& target,
+void copy_data_template(const std::string& name, const std::string& owner,
+                        const std::filesystem::path& target,
                         const std::function<void(const std::filesystem::path&)>& make) {
   const auto kept = cache_directory() / name;
   if (!std::filesystem::exists(kept)) {

@@ -1,4 +1,5 @@
-// A library that acts when it is loaded, as any library can: it creates the file that EVIL_DRIVER_MARK names.
+// A library that acts when it is loaded, as any library can: it creates the file that
+// EVIL_DRIVER_MARK names.
 
 #include <cstdio>
 #include <cstdlib>

@@ -10,8 +10,8 @@
 
 namespace holdfast::test {
 
-/// A store in front of another that does as a test wants, before and after each operation of the one behind: look on, call back, throw.
-/// Thread-safety: that of the hooks and of the store behind.
+/// A store in front of another that does as a test wants, before and after each operation of the
+/// one behind: look on, call back, throw. Thread-safety: that of the hooks and of the store behind.
 class faulty_store final : public store {
  public:
   enum class operation { put, find, find_all, erase, expire, count };

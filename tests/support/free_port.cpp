@@ -20,7 +20,9 @@ bool can_bind(std::uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool good = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 && ::listen(socket, 1) == 0;
+  const bool good =
+      ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+      ::listen(socket, 1) == 0;
   ::close(socket);
   return good;
 }
@@ -30,7 +32,8 @@ bool can_bind(std::uint16_t port) {
 std::uint16_t free_port() {
   static std::mutex mutex;
   static std::set<std::uint16_t> given;
-  // Random, not counted up: test programs that run at the same time must not all try the same ports.
+  // Random, not counted up: test programs that run at the same time must not all try the same
+  // ports.
   static std::mt19937 random{std::random_device{}()};
   const std::lock_guard lock(mutex);
   std::uniform_int_distribution<std::uint16_t> any(10'000, 22'767);

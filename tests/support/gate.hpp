@@ -5,7 +5,8 @@
 
 namespace holdfast::test {
 
-/// Where others wait until it is opened: an upstream or a store that hangs. Closed at first; ends open.
+/// Where others wait until it is opened: an upstream or a store that hangs. Closed at first; ends
+/// open.
 class gate {
  public:
   gate() = default;
@@ -40,7 +41,8 @@ class gate {
   int waiting_ = 0;
 };
 
-/// Opens a gate when a test ends, however it ends: what stands at it, and who waits for that, would wait for ever.
+/// Opens a gate when a test ends, however it ends: what stands at it, and who waits for that, would
+/// wait for ever.
 class open_in_the_end {
  public:
   explicit open_in_the_end(gate& held) : held_(held) {}

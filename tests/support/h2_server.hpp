@@ -9,8 +9,8 @@
 
 namespace holdfast::test {
 
-/// An H2 somewhere, behind its PostgreSQL port. Whoever comes to a database first makes it, and is its administrator: `holdfast`, password
-/// `secret`.
+/// An H2 somewhere, behind its PostgreSQL port. Whoever comes to a database first makes it, and is
+/// its administrator: `holdfast`, password `secret`.
 class h2_endpoint : public server_endpoint {
  public:
   static constexpr std::string_view kind = "h2";
@@ -23,8 +23,9 @@ class h2_endpoint : public server_endpoint {
   void remove_database(const std::string& name) const override;
 };
 
-/// A private H2 (Debian's libh2-java): own data directory, free port, started by the constructor, gone after the destructor.
-/// `durable = false` and settings mean nothing to it: they belong to its databases.
+/// A private H2 (Debian's libh2-java): own data directory, free port, started by the constructor,
+/// gone after the destructor. `durable = false` and settings mean nothing to it: they belong to its
+/// databases.
 class h2_server : public h2_endpoint, public server_control {
  public:
   using endpoint = h2_endpoint;

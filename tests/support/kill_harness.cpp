@@ -16,7 +16,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Harness and workers talk through two files: the worker makes the one to say that it lives, the harness makes the other to say stop.
+// Harness and workers talk through two files: the worker makes the one to say that it lives, the
+// harness makes the other to say stop.
 constexpr auto alive_variable = "HOLDFAST_WORKER_ALIVE";
 constexpr auto stop_variable = "HOLDFAST_WORKER_STOP";
 
@@ -26,7 +27,8 @@ std::uint64_t choose_seed(std::uint64_t asked) {
   return std::random_device{}();
 }
 
-// A worker that fails says why on its last line. Several share the log, so it may be another's word, which is more than none.
+// A worker that fails says why on its last line. Several share the log, so it may be another's
+// word, which is more than none.
 std::string last_words(const std::filesystem::path& log) {
   std::string last;
   std::ifstream in(log);
@@ -44,14 +46,17 @@ struct running_worker {
 
 }  // namespace
 
-kill_harness::kill_harness(kill_options options) : options_(std::move(options)), seed_(choose_seed(options_.seed)) {}
+kill_harness::kill_harness(kill_options options)
+    : options_(std::move(options)), seed_(choose_seed(options_.seed)) {}
 
-kill_report kill_harness::run(const std::string& worker, const std::vector<std::string>& arguments) {
+kill_report kill_harness::run(const std::string& worker,
+                              const std::vector<std::string>& arguments) {
   return run(worker, [&](std::size_t, std::size_t) { return arguments; });
 }
 
-kill_report kill_harness::run(const std::string& worker,
-                              const std::function<std::vector<std::string>(std::size_t, std::size_t)>& arguments) {
+kill_report kill_harness::run(
+    const std::string& worker,
+    const std::function<std::vector<std::string>(std::size_t, std::size_t)>& arguments) {
   std::cout << "kill_harness: HOLDFAST_SEED=" << seed_ << std::endl;
   const temporary_directory place("kills", "", medium::memory);
   const auto stop = place.path() / "stop";
@@ -74,7 +79,8 @@ kill_report kill_harness::run(const std::string& worker,
   };
   const auto note_end = [&](std::size_t number, const exit_status& status) {
     if (status.success()) return;
-    report.failures.push_back(worker + ' ' + std::to_string(number) + ": " + status.describe() + last_words(options_.log));
+    report.failures.push_back(worker + ' ' + std::to_string(number) + ": " + status.describe() +
+                              last_words(options_.log));
   };
 
   for (std::size_t i = 0; i < workers.size(); ++i) start(i);
@@ -89,10 +95,12 @@ kill_report kill_harness::run(const std::string& worker,
         if (report.failures.empty()) start(i);
       } else if (!one.die_at) {
         if (std::filesystem::exists(one.alive)) {
-          const auto span = static_cast<std::uint64_t>((options_.longest - options_.shortest).count()) + 1;
+          const auto span =
+              static_cast<std::uint64_t>((options_.longest - options_.shortest).count()) + 1;
           one.die_at = now + options_.shortest + std::chrono::microseconds(random() % span);
         } else if (now - one.started > options_.patience) {
-          throw std::runtime_error("kill_harness: worker " + worker + " gave no sign of life (worker_is_alive)");
+          throw std::runtime_error("kill_harness: worker " + worker +
+                                   " gave no sign of life (worker_is_alive)");
         }
       } else if (now >= *one.die_at) {
         const auto status = one.process->kill();

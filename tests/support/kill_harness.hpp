@@ -16,35 +16,40 @@
 namespace holdfast::test {
 
 struct kill_options {
-  std::size_t workers = 1;                    ///< processes at the same time
-  std::size_t kills = 20;                     ///< in all
-  std::chrono::microseconds shortest{0};      ///< a worker lives at least that long, counted from its first sign of life
+  std::size_t workers = 1;  ///< processes at the same time
+  std::size_t kills = 20;   ///< in all
+  /// A worker lives at least that long, counted from its first sign of life
+  std::chrono::microseconds shortest{0};
   std::chrono::microseconds longest{20'000};  ///< and at most that long
-  std::uint64_t seed = 0;                     ///< 0: a new one each time; HOLDFAST_SEED=n in the environment wins over both
-  std::filesystem::path log{};                ///< what the workers write; empty: thrown away
-  std::chrono::milliseconds patience = std::chrono::seconds(60);  ///< for a worker's first sign of life, and for its end
+  /// 0: a new one each time; HOLDFAST_SEED=n in the environment wins over both
+  std::uint64_t seed = 0;
+  std::filesystem::path log{};  ///< what the workers write; empty: thrown away
+  /// For a worker's first sign of life, and for its end
+  std::chrono::milliseconds patience = std::chrono::seconds(60);
 };
 
 struct kill_report {
   std::uint64_t seed = 0;
   std::size_t started = 0;
-  std::size_t killed = 0;               ///< with -9, while they worked
-  std::vector<std::string> failures{};  ///< workers that ended by themselves with anything but exit code 0
+  std::size_t killed = 0;  ///< with -9, while they worked
+  /// Workers that ended by themselves with anything but exit code 0
+  std::vector<std::string> failures{};
 };
 
-/// Runs workers (see worker.hpp) and kills them. The seed is printed, so that a failing run can be repeated: the moments are the same,
-/// what the workers have reached by then is up to the machine.
+/// Runs workers (see worker.hpp) and kills them. The seed is printed, so that a failing run can be
+/// repeated: the moments are the same, what the workers have reached by then is up to the machine.
 ///
-/// A worker's life is counted from the moment it calls worker_is_alive(): start-up, which dwarfs the rest, would otherwise be where most
-/// kills hit. The last generation of workers is not killed but told to finish: worker_should_stop() becomes true for them.
-/// Thread-safety: one thread.
+/// A worker's life is counted from the moment it calls worker_is_alive(): start-up, which dwarfs
+/// the rest, would otherwise be where most kills hit. The last generation of workers is not killed
+/// but told to finish: worker_should_stop() becomes true for them. Thread-safety: one thread.
 class kill_harness {
  public:
   explicit kill_harness(kill_options options = {});
 
   /// `arguments` are those of the worker, told its number (0..workers-1) and its generation.
   kill_report run(const std::string& worker,
-                  const std::function<std::vector<std::string>(std::size_t number, std::size_t generation)>& arguments);
+                  const std::function<std::vector<std::string>(std::size_t number,
+                                                               std::size_t generation)>& arguments);
   kill_report run(const std::string& worker, const std::vector<std::string>& arguments);
 
  private:

@@ -31,7 +31,8 @@ std::uint64_t checksum_of(std::string_view bytes) {
 
 }  // namespace
 
-ledger_file::ledger_file(const std::filesystem::path& path, std::size_t record_size) : path_(path), size_(record_size) {
+ledger_file::ledger_file(const std::filesystem::path& path, std::size_t record_size)
+    : path_(path), size_(record_size) {
   file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) throw std::system_error(errno, std::generic_category(), path);
 }
@@ -47,7 +48,8 @@ void ledger_file::append(const void* record) {
   do written = ::write(file_, bytes.data(), bytes.size());
   while (written < 0 && errno == EINTR);
   if (written < 0) throw std::system_error(errno, std::generic_category(), path_);
-  if (static_cast<std::size_t>(written) != bytes.size()) throw std::runtime_error(path_.string() + ": no room for a record");
+  if (static_cast<std::size_t>(written) != bytes.size())
+    throw std::runtime_error(path_.string() + ": no room for a record");
 }
 
 std::vector<std::string> ledger_file::read() const {

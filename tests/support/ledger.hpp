@@ -12,7 +12,8 @@
 
 namespace holdfast::test {
 
-/// The file below a ledger: records of one size, appended by any number of processes at the same time.
+/// The file below a ledger: records of one size, appended by any number of processes at the same
+/// time.
 class ledger_file {
  public:
   ledger_file(const std::filesystem::path& path, std::size_t record_size);
@@ -20,9 +21,11 @@ class ledger_file {
   ledger_file& operator=(const ledger_file&) = delete;
   ~ledger_file();
 
-  /// One write(2) with O_APPEND: when it returns the kernel has the record, and kill -9 of this process does not take it away.
+  /// One write(2) with O_APPEND: when it returns the kernel has the record, and kill -9 of this
+  /// process does not take it away.
   void append(const void* record);
-  /// All whole records. A kill can tear one, which was not acknowledged then; it is left out, wherever it is, for each has a checksum.
+  /// All whole records. A kill can tear one, which was not acknowledged then; it is left out,
+  /// wherever it is, for each has a checksum.
   [[nodiscard]] std::vector<std::string> read() const;
 
  private:
@@ -31,8 +34,9 @@ class ledger_file {
   int file_ = -1;
 };
 
-/// Records of what a worker was told had happened. A worker adds one *after* the operation under test returned, so everything in here was
-/// acknowledged; afterwards the test asks the system under test for all of it.
+/// Records of what a worker was told had happened. A worker adds one *after* the operation under
+/// test returned, so everything in here was acknowledged; afterwards the test asks the system under
+/// test for all of it.
 ///
 ///     struct sold { std::int64_t id; std::int64_t worker; };
 ///     ledger<sold> book(path);              // in each worker, and in the test
@@ -51,7 +55,8 @@ class ledger {
 
   [[nodiscard]] std::vector<Record> read() const {
     std::vector<Record> result;
-    for (const auto& bytes : file_.read()) std::memcpy(&result.emplace_back(), bytes.data(), sizeof(Record));
+    for (const auto& bytes : file_.read())
+      std::memcpy(&result.emplace_back(), bytes.data(), sizeof(Record));
     return result;
   }
 

@@ -19,7 +19,8 @@ void check(int result, const char* what) {
 
 limited_disk::limited_disk() {
   check(::unshare(CLONE_NEWNS), "cannot make a mount namespace (are you root?)");
-  check(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "cannot keep mounts to ourselves");
+  check(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr),
+        "cannot keep mounts to ourselves");
   mount(4ULL << 30U, 0);
 }
 
@@ -35,7 +36,8 @@ void limited_disk::leave(std::uint64_t bytes) { mount(used() + bytes, MS_REMOUNT
 
 void limited_disk::mount(std::uint64_t size, unsigned long flags) const {
   const auto options = "mode=0755,size=" + std::to_string(size);
-  check(::mount("tmpfs", directory_.path().c_str(), "tmpfs", flags, options.c_str()), "cannot mount a small disk");
+  check(::mount("tmpfs", directory_.path().c_str(), "tmpfs", flags, options.c_str()),
+        "cannot mount a small disk");
 }
 
 }  // namespace holdfast::test

@@ -7,9 +7,10 @@
 
 namespace holdfast::test {
 
-/// A small file system of its own, in memory, that can be made full and roomy again: ENOSPC for real. Nobody else sees it, and it is gone
-/// with the processes that do, for it lives in a mount namespace of the thread that makes it. Servers started by that thread see it.
-/// Needs root. Throws std::system_error.
+/// A small file system of its own, in memory, that can be made full and roomy again: ENOSPC for
+/// real. Nobody else sees it, and it is gone with the processes that do, for it lives in a mount
+/// namespace of the thread that makes it. Servers started by that thread see it. Needs root. Throws
+/// std::system_error.
 /// Thread-safety: one thread.
 class limited_disk {
  public:

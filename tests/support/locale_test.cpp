@@ -7,8 +7,9 @@
 
 namespace {
 
-// scripts/test runs the unit tests a second time with LC_ALL, TZ and HOLDFAST_EXPECT_LOCALE set. That run proves something only if the
-// settings took effect, which these tests assert. In an ordinary run there is nothing to expect: it has the developer's own settings.
+// scripts/test runs the unit tests a second time with LC_ALL, TZ and HOLDFAST_EXPECT_LOCALE set.
+// That run proves something only if the settings took effect, which these tests assert. In an
+// ordinary run there is nothing to expect: it has the developer's own settings.
 bool foreign_run() { return std::getenv("HOLDFAST_EXPECT_LOCALE") != nullptr; }
 
 TEST(Locale, NumbersOfCHaveADecimalComma) {

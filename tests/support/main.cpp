@@ -1,5 +1,6 @@
-// The main() of every test program. It takes the locale of the environment, for C and for C++, as many applications do: a library that
-// formats a number with the wrong function then writes "1,5" instead of "1.5" in a run under a German locale, and the test sees it.
+// The main() of every test program. It takes the locale of the environment, for C and for C++, as
+// many applications do: a library that formats a number with the wrong function then writes "1,5"
+// instead of "1.5" in a run under a German locale, and the test sees it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,8 @@ int main(int argc, char** argv) {
     std::setlocale(LC_ALL, "");
     std::locale::global(std::locale(""));
   } catch (const std::exception& problem) {
-    // A developer's machine may name a locale that was never generated: not our business. A run that asked for one must have it.
+    // A developer's machine may name a locale that was never generated: not our business. A run
+    // that asked for one must have it.
     if (std::getenv("HOLDFAST_EXPECT_LOCALE") != nullptr) {
       std::cerr << "the locale of the environment is not installed: " << problem.what() << '\n';
       return EXIT_FAILURE;

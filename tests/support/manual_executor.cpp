@@ -14,7 +14,8 @@ std::chrono::steady_clock::time_point manual_executor::now() const {
 
 void manual_executor::add(std::chrono::steady_clock::time_point when, task what) {
   const std::lock_guard lock(mutex_);
-  const auto place = std::upper_bound(entries_.begin(), entries_.end(), when, [](auto time, const entry& one) { return time < one.when; });
+  const auto place = std::upper_bound(entries_.begin(), entries_.end(), when,
+                                      [](auto time, const entry& one) { return time < one.when; });
   entries_.insert(place, {.when = when, .what = std::move(what)});
 }
 
@@ -25,14 +26,15 @@ bool manual_executor::post(task what) {
 
 bool manual_executor::post_after(std::chrono::steady_clock::duration delay, task what) {
   if (!clock_) throw std::logic_error("manual_executor: timers need a clock");
-  add(moment_after(now(), delay), std::move(what));
+  add(detail::moment_after(now(), delay), std::move(what));
   return true;
 }
 
 std::size_t manual_executor::ready() const {
   const std::lock_guard lock(mutex_);
   const auto time = now();
-  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const entry& one) { return one.when <= time; }));
+  return static_cast<std::size_t>(std::count_if(
+      entries_.begin(), entries_.end(), [&](const entry& one) { return one.when <= time; }));
 }
 
 std::size_t manual_executor::size() const {
@@ -45,9 +47,12 @@ bool manual_executor::run(const std::function<std::size_t(std::size_t)>& choose)
   {
     const std::lock_guard lock(mutex_);
     const auto time = now();
-    const auto end = std::find_if(entries_.begin(), entries_.end(), [&](const entry& one) { return one.when > time; });
+    const auto end = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const entry& one) { return one.when > time; });
     if (end == entries_.begin()) return false;
-    const auto chosen = entries_.begin() + static_cast<std::ptrdiff_t>(choose(static_cast<std::size_t>(end - entries_.begin())));
+    const auto chosen =
+        entries_.begin() +
+        static_cast<std::ptrdiff_t>(choose(static_cast<std::size_t>(end - entries_.begin())));
     what = std::move(chosen->what);
     entries_.erase(chosen);
   }
@@ -67,7 +72,8 @@ bool manual_executor::run_one(std::mt19937_64& random) {
 std::size_t manual_executor::run_all(std::size_t limit) {
   std::size_t count = 0;
   while (run_one()) {
-    if (++count > limit) throw std::runtime_error("manual_executor: the tasks do not come to an end");
+    if (++count > limit)
+      throw std::runtime_error("manual_executor: the tasks do not come to an end");
   }
   return count;
 }
@@ -76,7 +82,8 @@ std::size_t manual_executor::run_all_shuffled(std::uint64_t seed, std::size_t li
   std::mt19937_64 random(seed);
   std::size_t count = 0;
   while (run_one(random)) {
-    if (++count > limit) throw std::runtime_error("manual_executor: the tasks do not come to an end");
+    if (++count > limit)
+      throw std::runtime_error("manual_executor: the tasks do not come to an end");
   }
   return count;
 }

@@ -22,7 +22,8 @@ class mariadb_endpoint : public server_endpoint {
   void remove_database(const std::string& name) const override;
 };
 
-/// A private MariaDB: own data directory, free port, started by the constructor, gone after the destructor.
+/// A private MariaDB: own data directory, free port, started by the constructor, gone after the
+/// destructor.
 class mariadb_server : public mariadb_endpoint, public server_control {
  public:
   using endpoint = mariadb_endpoint;

@@ -18,19 +18,20 @@ struct model_store_options {
   std::shared_ptr<const holdfast::clock> clock{};                ///< the machine's unless given
 };
 
-/// The model of a store, as simple as the contract allows: one map, one lock, no bound. What other stores are compared with.
+/// The model of a store, as simple as the contract allows: one map, one lock, no bound. What other
+/// stores are compared with.
 class model_store final : public store {
  public:
   explicit model_store(model_store_options options = {}) : options_(std::move(options)) {
-    check_skew(options_.max_skew);
+    detail::store::check_max_skew(options_.max_skew);
     if (!options_.clock) options_.clock = system_clock();
   }
 
   using store::put;
   void put(std::span<const entry> given) override {
     const auto now = options_.clock->now();
-    const auto horizon = skew_horizon(now, options_.max_skew);
-    const auto chosen = to_be_written(given, now, horizon);
+    const auto horizon = detail::store::skew_horizon(now, options_.max_skew);
+    const auto chosen = detail::store::entries_to_write(given, now, horizon);
     const std::scoped_lock lock(mutex_);
     for (const entry* each : chosen) {
       const auto found = entries_.find(identity_of(place(*each), each->key));
@@ -44,8 +45,8 @@ class model_store final : public store {
   }
 
   std::optional<entry> find(place where, std::string_view key) override {
-    check_name(where.name);
-    check_key(key);
+    detail::store::check_name(where.name);
+    detail::store::check_key(key);
     const std::scoped_lock lock(mutex_);
     const auto found = entries_.find(identity_of(where, key));
     if (found == entries_.end()) return std::nullopt;
@@ -53,7 +54,7 @@ class model_store final : public store {
   }
 
   entry_page find_all(place where, std::size_t limit, std::string_view after) override {
-    check_name(where.name);
+    detail::store::check_name(where.name);
     entry_page page;
     const std::scoped_lock lock(mutex_);
     auto at = entries_.upper_bound(identity_of(where, after));
@@ -68,8 +69,8 @@ class model_store final : public store {
   }
 
   bool erase(place where, std::string_view key, timestamp as_of) override {
-    check_name(where.name);
-    check_key(key);
+    detail::store::check_name(where.name);
+    detail::store::check_key(key);
     const std::scoped_lock lock(mutex_);
     const auto found = entries_.find(identity_of(where, key));
     if (found == entries_.end() || found->second.as_of != as_of) return false;
@@ -88,10 +89,12 @@ class model_store final : public store {
   }
 
   std::uint64_t count(place where) override {
-    check_name(where.name);
+    detail::store::check_name(where.name);
     const std::scoped_lock lock(mutex_);
     std::uint64_t number = 0;
-    for (auto at = entries_.lower_bound(identity_of(where, {})); at != entries_.end() && is_in(*at, where); ++at) ++number;
+    for (auto at = entries_.lower_bound(identity_of(where, {}));
+         at != entries_.end() && is_in(*at, where); ++at)
+      ++number;
     return number;
   }
 

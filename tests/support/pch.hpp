@@ -1,6 +1,7 @@
 #pragma once
 
-// What nearly every test includes, parsed once for all test programs. A test still includes what it uses: this only makes it fast.
+// What nearly every test includes, parsed once for all test programs. A test still includes what it
+// uses: this only makes it fast.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,8 +10,9 @@
 
 namespace holdfast::test {
 
-/// A private PgBouncer before a PostgreSQL, in transaction mode: a client has a session of the server for one transaction, and another one
-/// for the next. Started by the constructor, gone after the destructor. Its URL: `server.url_through(bouncer.port(), database)`.
+/// A private PgBouncer before a PostgreSQL, in transaction mode: a client has a session of the
+/// server for one transaction, and another one for the next. Started by the constructor, gone after
+/// the destructor. Its URL: `server.url_through(bouncer.port(), database)`.
 class pgbouncer : public server_control {
  public:
   /// Settings are `name=value`, in the words of its configuration; the last one wins.

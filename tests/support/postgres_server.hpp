@@ -25,16 +25,17 @@ class postgres_endpoint : public server_endpoint {
   void remove_database(const std::string& name) const override;
 };
 
-/// A private PostgreSQL: own data directory, free port, started by the constructor, gone after the destructor.
-/// The program is the newest below /usr/lib/postgresql, or in HOLDFAST_POSTGRES_BIN.
+/// A private PostgreSQL: own data directory, free port, started by the constructor, gone after the
+/// destructor. The program is the newest below /usr/lib/postgresql, or in HOLDFAST_POSTGRES_BIN.
 class postgres_server : public postgres_endpoint, public server_control {
  public:
   using endpoint = postgres_endpoint;
 
   explicit postgres_server(server_options options = {});
-  /// A standby of that primary: a copy of it that follows, without being waited for. It gets what happens there through `link`, the primary's
-  /// port or that of a proxy before it.
-  postgres_server(const postgres_endpoint& primary, std::uint16_t link, server_options options = {});
+  /// A standby of that primary: a copy of it that follows, without being waited for. It gets what
+  /// happens there through `link`, the primary's port or that of a proxy before it.
+  postgres_server(const postgres_endpoint& primary, std::uint16_t link,
+                  server_options options = {});
   ~postgres_server();
 
   /// Of a standby: it is no longer one, and takes writes when this returns.

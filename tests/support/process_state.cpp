@@ -20,7 +20,8 @@ std::optional<stat_line> read_stat(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;
-  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+  // The second field is the program's name in parentheses, which may itself hold spaces and
+  // parentheses.
   const auto end_of_name = line.rfind(')');
   if (end_of_name == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(end_of_name + 1));

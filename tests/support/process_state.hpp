@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// What the kernel says about a process. `kill(pid, 0)` is not enough: it succeeds on a zombie, and on a stranger that got the same number.
+/// What the kernel says about a process. `kill(pid, 0)` is not enough: it succeeds on a zombie, and
+/// on a stranger that got the same number.
 
 #include <sys/types.h>
 

@@ -17,7 +17,8 @@ constexpr std::size_t most_queued = 1U << 20U;
 
 bool only_later() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-// A reset throws away what the kernel has not delivered yet; what we counted as forwarded has to arrive first.
+// A reset throws away what the kernel has not delivered yet; what we counted as forwarded has to
+// arrive first.
 void wait_until_delivered(int socket) {
   for (int i = 0; i < 1'000; ++i) {
     int unsent = 0;
@@ -28,7 +29,8 @@ void wait_until_delivered(int socket) {
 
 }  // namespace
 
-proxy_socket::proxy_socket(proxy_socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+proxy_socket::proxy_socket(proxy_socket&& other) noexcept
+    : number_(std::exchange(other.number_, -1)) {}
 
 proxy_socket& proxy_socket::operator=(proxy_socket&& other) noexcept {
   std::swap(number_, other.number_);
@@ -45,7 +47,9 @@ void proxy_socket::close(bool with_reset) {
   ::close(std::exchange(number_, -1));
 }
 
-bool proxy_stream::wants_to_read(const proxy_rules& rules) const { return from->open() && !ended && !rules.hold && queued < most_queued; }
+bool proxy_stream::wants_to_read(const proxy_rules& rules) const {
+  return from->open() && !ended && !rules.hold && queued < most_queued;
+}
 
 bool proxy_stream::wants_to_write(const proxy_rules& rules, clock::time_point now) const {
   if (!to->open() || rules.hold) return false;
@@ -53,7 +57,8 @@ bool proxy_stream::wants_to_write(const proxy_rules& rules, clock::time_point no
   return ended && !end_sent && !lost;
 }
 
-std::optional<proxy_stream::clock::time_point> proxy_stream::next_due(const proxy_rules& rules) const {
+std::optional<proxy_stream::clock::time_point> proxy_stream::next_due(
+    const proxy_rules& rules) const {
   if (rules.hold || queue.empty() || !to->open()) return std::nullopt;
   return queue.front().due;
 }
@@ -82,7 +87,8 @@ bool proxy_stream::write(proxy_rules& rules, clock::time_point now) {
   }
   while (!queue.empty() && queue.front().due <= now) {
     auto& data = queue.front().data;
-    const auto allowed = rules.budget ? std::min<std::uint64_t>(data.size(), *rules.budget) : data.size();
+    const auto allowed =
+        rules.budget ? std::min<std::uint64_t>(data.size(), *rules.budget) : data.size();
     if (allowed == 0) return true;  // the proxy cuts
     const auto count = ::send(to->get(), data.data(), allowed, MSG_NOSIGNAL);
     if (count < 0) return only_later();
@@ -114,7 +120,8 @@ bool proxy_connection::over() const {
   // Half-open: the side that was told nothing is served until it gives up.
   if (!client.open()) return streams[1].ended;
   if (!server.open()) return streams[0].ended;
-  return std::all_of(streams.begin(), streams.end(), [](const auto& one) { return one.end_sent || (one.ended && one.lost); });
+  return std::all_of(streams.begin(), streams.end(),
+                     [](const auto& one) { return one.end_sent || (one.ended && one.lost); });
 }
 
 }  // namespace holdfast::test

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// One connection of a cutting_proxy: two sockets and what is on its way between them. Used by the proxy's thread alone.
+/// One connection of a cutting_proxy: two sockets and what is on its way between them. Used by the
+/// proxy's thread alone.
 
 #include <sys/types.h>
 

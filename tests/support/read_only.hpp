@@ -12,7 +12,8 @@ namespace holdfast::test {
 
 /// Sessions that exist notice it a moment later.
 inline void make_read_only(const postgres_server& server, bool on) {
-  (void)server.run(std::string("ALTER SYSTEM SET default_transaction_read_only = ") + (on ? "on" : "off"));
+  (void)server.run(std::string("ALTER SYSTEM SET default_transaction_read_only = ") +
+                   (on ? "on" : "off"));
   (void)server.run("SELECT pg_reload_conf()");
 }
 inline void make_read_only(const mariadb_server& server, bool on) {

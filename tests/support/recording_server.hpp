@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// A server that the tests script byte by byte, for what only a hostile server would do. It keeps everything that its clients send.
+/// A server that the tests script byte by byte, for what only a hostile server would do. It keeps
+/// everything that its clients send.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -29,23 +30,25 @@ class recording_server {
    public:
     client(recording_server& server, int socket) : server_(server), socket_(socket) {}
 
-    /// Returns whether all of it left.
+    /// Returns whether all of it was sent.
     bool send(const std::string& bytes) const {
-      return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+      return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+             static_cast<ssize_t>(bytes.size());
     }
     /// Reads exactly so many bytes; fewer when the client hangs up.
     std::string receive(std::size_t count) {
       std::string bytes;
       std::array<char, 4096> buffer{};
       while (bytes.size() < count) {
-        const auto got = ::recv(socket_, buffer.data(), std::min(buffer.size(), count - bytes.size()), 0);
+        const auto got =
+            ::recv(socket_, buffer.data(), std::min(buffer.size(), count - bytes.size()), 0);
         if (got <= 0) break;
         bytes.append(buffer.data(), static_cast<std::size_t>(got));
       }
       server_.record(bytes);
       return bytes;
     }
-    /// For what is neither: another protocol on top, a reset instead of an end.
+    /// For scripts that do more than send and receive: another protocol on top, or a reset.
     [[nodiscard]] int socket() const noexcept { return socket_; }
     void record(const std::string& bytes) { server_.record(bytes); }
 
@@ -56,13 +59,15 @@ class recording_server {
   using script = std::function<void(client&)>;
 
   explicit recording_server(script each_client)
-      : each_client_(std::move(each_client)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      : each_client_(std::move(each_client)),
+        listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
     auto* const generic = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(listener_, generic, length) != 0 || ::listen(listener_, 8) != 0 || ::getsockname(listener_, generic, &length) != 0)
+    if (::bind(listener_, generic, length) != 0 || ::listen(listener_, 8) != 0 ||
+        ::getsockname(listener_, generic, &length) != 0)
       throw std::runtime_error("cannot listen on 127.0.0.1");
     port_ = ntohs(address.sin_port);
     thread_ = std::jthread([this] { serve(); });

@@ -37,19 +37,22 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
                    "repl-ping-replica-period 1",
                    "repl-diskless-sync-delay 0"};
   each.settings.insert(each.settings.end(), how_.settings.begin(), how_.settings.end());
-  for (std::size_t i = 0; i < 2 * masters; ++i) nodes_.push_back(std::make_unique<redis_server>(each));
+  for (std::size_t i = 0; i < 2 * masters; ++i)
+    nodes_.push_back(std::make_unique<redis_server>(each));
   move_to(node(0).port());
 
   // As `redis-cli --cluster create` does it, without its waits.
   constexpr unsigned slots = 16384;
   for (std::size_t i = 0; i < masters; ++i) {
-    node(i).run({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / masters), std::to_string(slots * (i + 1) / masters - 1)});
+    node(i).run({"CLUSTER", "ADDSLOTSRANGE", std::to_string(slots * i / masters),
+                 std::to_string(slots * (i + 1) / masters - 1)});
   }
   for (std::size_t i = 0; i < size(); ++i) {
     node(i).run({"CLUSTER", "SET-CONFIG-EPOCH", std::to_string(i + 1)});
     if (i > 0) node(i).run({"CLUSTER", "MEET", "127.0.0.1", std::to_string(node(0).port())});
   }
-  // A node that was held up for the whole of forming_timeout forgets whom it was told to meet; one that knows everybody is told in vain.
+  // A node that was held up for the whole of forming_timeout forgets whom it was told to meet; one
+  // that knows everybody is told in vain.
   auto told = std::chrono::steady_clock::now();
   const auto all_know_all = [&] {
     for (std::size_t i = 0; i < size(); ++i) {
@@ -63,8 +66,10 @@ redis_cluster::redis_cluster(options how) : redis_cluster_endpoint(0), how_(std:
     }
     return true;
   };
-  if (!eventually(all_know_all, std::chrono::seconds(60))) throw std::runtime_error("the nodes of the Redis Cluster did not meet");
-  for (std::size_t i = 0; i < masters; ++i) node(masters + i).run({"CLUSTER", "REPLICATE", id_of(i)});
+  if (!eventually(all_know_all, std::chrono::seconds(60)))
+    throw std::runtime_error("the nodes of the Redis Cluster did not meet");
+  for (std::size_t i = 0; i < masters; ++i)
+    node(masters + i).run({"CLUSTER", "REPLICATE", id_of(i)});
   wait_until_well();
   const auto timeout = std::to_string(how_.node_timeout.count());
   for (const auto& each_node : nodes_) {
@@ -86,7 +91,9 @@ std::vector<redis_cluster::line> redis_cluster::look(std::size_t through) {
     std::istringstream words(text);
     line each;
     std::string skipped;
-    if (!(words >> each.id >> each.address >> each.flags >> each.master >> skipped >> skipped >> skipped >> skipped)) continue;
+    if (!(words >> each.id >> each.address >> each.flags >> each.master >> skipped >> skipped >>
+          skipped >> skipped))
+      continue;
     each.address = each.address.substr(0, each.address.find('@'));
     if (each.flags.find("handshake") != std::string::npos) continue;
     for (std::string range; words >> range;) each.slots.push_back(range);
@@ -108,14 +115,16 @@ std::vector<redis_cluster::line> redis_cluster::look() {
 }
 
 std::size_t redis_cluster::index_of(const std::string& address) const {
-  const auto found = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& each) { return each->address() == address; });
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [&](const auto& each) { return each->address() == address; });
   if (found == nodes_.end()) throw std::runtime_error("the Redis Cluster has no node " + address);
   return static_cast<std::size_t>(found - nodes_.begin());
 }
 
 std::size_t redis_cluster::master_of(std::uint16_t slot) {
   for (const auto& each : look()) {
-    if (each.flags.find("master") != std::string::npos && covers(each.slots, slot)) return index_of(each.address);
+    if (each.flags.find("master") != std::string::npos && covers(each.slots, slot))
+      return index_of(each.address);
   }
   throw std::runtime_error("nobody serves the slot " + std::to_string(slot));
 }
@@ -125,7 +134,8 @@ std::string redis_cluster::id_of(std::size_t index) { return node(index).run({"C
 std::size_t redis_cluster::replica_of(std::size_t master) {
   const auto lines = look();
   const auto address = node(master).address();
-  const auto self = std::find_if(lines.begin(), lines.end(), [&](const line& each) { return each.address == address; });
+  const auto self = std::find_if(lines.begin(), lines.end(),
+                                 [&](const line& each) { return each.address == address; });
   for (const auto& each : lines) {
     if (self != lines.end() && each.master == self->id) return index_of(each.address);
   }
@@ -136,25 +146,31 @@ void redis_cluster::wait_until_well() {
   const auto well = [this] {
     for (std::size_t i = 0; i < size(); ++i) {
       if (!node(i).running()) continue;
-      if (node(i).run({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos) return false;
+      if (node(i).run({"CLUSTER", "INFO"}).find("cluster_state:ok") == std::string::npos)
+        return false;
       const auto lines = look(i);
-      const auto replicas =
-          std::count_if(lines.begin(), lines.end(), [](const line& each) { return each.flags.find("slave") != std::string::npos; });
+      const auto replicas = std::count_if(lines.begin(), lines.end(), [](const line& each) {
+        return each.flags.find("slave") != std::string::npos;
+      });
       if (replicas != static_cast<std::ptrdiff_t>(size() - masters)) return false;
       // A replica is told to clients when it has received something.
       const auto told = '\n' + node(i).run({"CLUSTER", "SLOTS"}) + '\n';
       for (const auto& each : nodes_) {
-        if (each->running() && told.find('\n' + std::to_string(each->port()) + '\n') == std::string::npos) return false;
+        if (each->running() &&
+            told.find('\n' + std::to_string(each->port()) + '\n') == std::string::npos)
+          return false;
       }
       const auto said = node(i).run({"INFO", "replication"});
-      if (said.find("role:master") != std::string::npos ? said.find("state=online") == std::string::npos
-                                                        : said.find("master_link_status:up") == std::string::npos)
+      if (said.find("role:master") != std::string::npos
+              ? said.find("state=online") == std::string::npos
+              : said.find("master_link_status:up") == std::string::npos)
         return false;
     }
     return true;
   };
   if (!eventually(well, std::chrono::seconds(60)))
-    throw std::runtime_error("the Redis Cluster did not get well:\n" + node(0).run({"CLUSTER", "NODES"}));
+    throw std::runtime_error("the Redis Cluster did not get well:\n" +
+                             node(0).run({"CLUSTER", "NODES"}));
 }
 
 std::size_t redis_cluster::fail_over(std::size_t master) {
@@ -166,12 +182,14 @@ std::size_t redis_cluster::fail_over(std::size_t master) {
     for (std::size_t i = 0; i < size(); ++i) {
       if (!node(i).running() || process_state(node(i).pid()) == 'T') continue;
       const auto lines = look(i);
-      const auto found = std::find_if(lines.begin(), lines.end(), [&](const line& each) { return each.address == address; });
+      const auto found = std::find_if(lines.begin(), lines.end(),
+                                      [&](const line& each) { return each.address == address; });
       if (found == lines.end() || found->slots.empty()) return false;
     }
     return true;
   };
-  if (!eventually(done, std::chrono::seconds(60))) throw std::runtime_error("the manual failover did not happen");
+  if (!eventually(done, std::chrono::seconds(60)))
+    throw std::runtime_error("the manual failover did not happen");
   return heir;
 }
 
@@ -182,9 +200,12 @@ void redis_cluster::begin_migration(std::uint16_t slot, std::size_t to) {
   node(from).run({"CLUSTER", "SETSLOT", text, "MIGRATING", id_of(to)});
 }
 
-std::size_t redis_cluster::migrate_keys(std::uint16_t slot, std::size_t from, std::size_t to, std::size_t most) {
-  std::istringstream in(node(from).run({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), std::to_string(most)}));
-  std::vector<std::string> words{"MIGRATE", "127.0.0.1", std::to_string(node(to).port()), "", "0", "10000", "KEYS"};
+std::size_t redis_cluster::migrate_keys(std::uint16_t slot, std::size_t from, std::size_t to,
+                                        std::size_t most) {
+  std::istringstream in(
+      node(from).run({"CLUSTER", "GETKEYSINSLOT", std::to_string(slot), std::to_string(most)}));
+  std::vector<std::string> words{"MIGRATE", "127.0.0.1", std::to_string(node(to).port()), "", "0",
+                                 "10000",   "KEYS"};
   const auto before = words.size();
   for (std::string key; std::getline(in, key);) {
     if (!key.empty()) words.push_back(key);
@@ -198,7 +219,8 @@ void redis_cluster::end_migration(std::uint16_t slot, std::size_t to) {
   const auto owner = id_of(to);
   node(to).run({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", owner});
   for (std::size_t i = 0; i < size(); ++i) {
-    if (i == to || node(i).run({"INFO", "replication"}).find("role:master") == std::string::npos) continue;
+    if (i == to || node(i).run({"INFO", "replication"}).find("role:master") == std::string::npos)
+      continue;
     node(i).run({"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", owner});
   }
 }

@@ -21,8 +21,9 @@ class redis_cluster_endpoint : public redis_endpoint {
   [[nodiscard]] std::string url() const { return "redis+cluster://" + address(); }
 };
 
-/// A private Cluster: three masters and a replica of each, nodes 0 to 5. Started by the constructor, gone after the destructor.
-/// Thread-safety: one thread at a time; clients may come from anywhere.
+/// A private Cluster: three masters and a replica of each, nodes 0 to 5. Started by the
+/// constructor, gone after the destructor. Thread-safety: one thread at a time; clients may come
+/// from anywhere.
 class redis_cluster : public redis_cluster_endpoint {
  public:
   using endpoint = redis_cluster_endpoint;
@@ -39,7 +40,9 @@ class redis_cluster : public redis_cluster_endpoint {
   [[nodiscard]] redis_server& node(std::size_t index) { return *nodes_.at(index); }
   /// All nodes as seeds.
   [[nodiscard]] std::string url_of_all() const;
-  [[nodiscard]] std::chrono::milliseconds node_timeout() const noexcept { return how_.node_timeout; }
+  [[nodiscard]] std::chrono::milliseconds node_timeout() const noexcept {
+    return how_.node_timeout;
+  }
 
   /// Which node serves a slot, in the eyes of those that run: the first of them that knows.
   [[nodiscard]] std::size_t master_of(std::uint16_t slot);
@@ -48,12 +51,14 @@ class redis_cluster : public redis_cluster_endpoint {
   /// The id of a node.
   [[nodiscard]] std::string id_of(std::size_t index);
 
-  /// Waits until every running node says that all is well, and every master has its replica in step.
+  /// Waits until every running node says that all is well, and every master has its replica in
+  /// step.
   void wait_until_well();
   /// A manual failover of this master; returns the node that took over, when it has.
   std::size_t fail_over(std::size_t master);
 
-  /// Moves a slot with its keys from its master to another one: begin, then keys, then end. The keys go a few at a time.
+  /// Moves a slot with its keys from its master to another one: begin, then keys, then end. The
+  /// keys go a few at a time.
   void begin_migration(std::uint16_t slot, std::size_t to);
   /// Moves up to so many keys; returns how many there were to move.
   std::size_t migrate_keys(std::uint16_t slot, std::size_t from, std::size_t to, std::size_t most);

@@ -6,10 +6,12 @@
 
 namespace holdfast::test {
 
-/// Sets a variable of the environment, or removes it, until the end of a scope. For tests without other threads.
+/// Sets a variable of the environment, or removes it, until the end of a scope. For tests without
+/// other threads.
 class scoped_environment {
  public:
-  scoped_environment(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {
+  scoped_environment(std::string name, const std::optional<std::string>& value)
+      : name_(std::move(name)) {
     if (const char* const before = std::getenv(name_.c_str()); before != nullptr) before_ = before;
     set(value);
   }

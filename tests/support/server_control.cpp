@@ -52,7 +52,10 @@ void server_control::prepare(server_recipe recipe, std::function<void(std::uint1
 bool server_control::start_once(std::uint16_t port) {
   if (recipe_.before_start) recipe_.before_start();
   const auto offset = size_of(recipe_.log);
-  process_.emplace(child_options{.argv = recipe_.command(port), .directory = recipe_.data, .user = recipe_.user, .log = recipe_.log});
+  process_.emplace(child_options{.argv = recipe_.command(port),
+                                 .directory = recipe_.data,
+                                 .user = recipe_.user,
+                                 .log = recipe_.log});
   const auto deadline = std::chrono::steady_clock::now() + recipe_.start_timeout;
   for (;;) {
     const auto said = read_from(recipe_.log, offset);
@@ -60,7 +63,8 @@ bool server_control::start_once(std::uint16_t port) {
       const auto last_words = read_from(recipe_.log, offset);
       process_.reset();
       if (recipe_.port_taken(last_words)) return false;
-      throw std::runtime_error(recipe_.name + " ended while it started, " + ended->describe() + ":\n" + tail(last_words));
+      throw std::runtime_error(recipe_.name + " ended while it started, " + ended->describe() +
+                               ":\n" + tail(last_words));
     }
     if (recipe_.ready(process_->pid(), said)) return true;
     if (std::chrono::steady_clock::now() > deadline) {
@@ -73,7 +77,8 @@ bool server_control::start_once(std::uint16_t port) {
 void server_control::start() {
   if (running()) return;
   process_.reset();
-  // A new server tries another port each time. One that had a port keeps it, for its clients know it, and waits for it a while.
+  // A new server tries another port each time. One that had a port keeps it, for its clients know
+  // it, and waits for it a while.
   const bool fixed = port_ != 0;
   for (int attempt = 0; attempt < (fixed ? 600 : 20); ++attempt) {
     const auto port = fixed ? port_ : free_port();

@@ -17,16 +17,22 @@ namespace holdfast::test {
 
 /// How one kind of server is run.
 struct server_recipe {
-  std::string name{};                                                  ///< for messages
-  std::string user{};                                                  ///< runs as this one when we are root
-  std::filesystem::path data{};                                        ///< the data directory
-  std::filesystem::path log{};                                         ///< what it says
-  std::function<std::vector<std::string>(std::uint16_t)> command{};    ///< the command line for a port
-  std::function<bool(pid_t, const std::string&)> ready{};              ///< does *this* process serve? Gets what it logged since its start
-  std::function<bool(const std::string&)> port_taken{};                ///< does the log say that somebody else has the port?
-  std::function<void()> before_start{};                                ///< tidies up after a crash; may be empty
-  int stop_signal = SIGTERM;                                           ///< an orderly shutdown
-  std::chrono::milliseconds start_timeout = std::chrono::seconds(60);  ///< recovery after a crash included
+  std::string name{};  ///< for messages
+  /// Runs as this one when we are root
+  std::string user{};
+  std::filesystem::path data{};  ///< the data directory
+  std::filesystem::path log{};   ///< what it says
+  /// The command line for a port
+  std::function<std::vector<std::string>(std::uint16_t)> command{};
+  /// Does *this* process serve? Gets what it logged since its start
+  std::function<bool(pid_t, const std::string&)> ready{};
+  /// Does the log say that somebody else has the port?
+  std::function<bool(const std::string&)> port_taken{};
+  /// Tidies up after a crash; may be empty
+  std::function<void()> before_start{};
+  int stop_signal = SIGTERM;  ///< an orderly shutdown
+  /// Recovery after a crash included
+  std::chrono::milliseconds start_timeout = std::chrono::seconds(60);
 };
 
 /// A server process and its data directory. Whatever is left of it is killed in the destructor.
@@ -36,23 +42,28 @@ class server_control {
   server_control(const server_control&) = delete;
   server_control& operator=(const server_control&) = delete;
 
-  /// Starts it on the port it had before, or the first time on a free one. Returns when it serves, and it is this process that serves,
-  /// not another on the same port. Throws std::runtime_error with the end of the log.
+  /// Starts it on the port it had before, or the first time on a free one. Returns when it serves,
+  /// and it is this process that serves, not another on the same port. Throws std::runtime_error
+  /// with the end of the log.
   void start();
   /// An orderly shutdown. Nothing happens when it does not run.
   void stop();
-  /// kill -9 of the server and its children, as a machine that loses power would; the data directory stays.
+  /// kill -9 of the server and its children, as a machine that loses power would; the data
+  /// directory stays.
   void kill9();
   /// Whatever state it is in: stop, then start.
   void restart();
-  /// SIGSTOP: it neither answers nor closes connections. New connections still succeed, for the kernel accepts them.
+  /// SIGSTOP: it neither answers nor closes connections. New connections still succeed, for the
+  /// kernel accepts them.
   void pause();
   /// SIGCONT.
   void resume();
 
   [[nodiscard]] bool running();
   [[nodiscard]] pid_t pid() const;
-  [[nodiscard]] const std::filesystem::path& data_directory() const noexcept { return recipe_.data; }
+  [[nodiscard]] const std::filesystem::path& data_directory() const noexcept {
+    return recipe_.data;
+  }
   [[nodiscard]] const std::filesystem::path& log_file() const noexcept { return recipe_.log; }
   /// Everything it logged.
   [[nodiscard]] std::string log() const;

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Where a database server of the tests is, and what may be done with one that is shared: everything but stopping it.
+/// Where a database server of the tests is, and what may be done with one that is shared:
+/// everything but stopping it.
 
 #include <cstdint>
 #include <string>
@@ -9,9 +10,10 @@
 
 namespace holdfast::test {
 
-/// A server on 127.0.0.1 with the user `holdfast`, password `secret`, who owns the database `holdfast` and those made by create_database;
-/// no superuser, as in real life. Statements of the tests' own (run) go through the server's own client program, as administrator: they
-/// do not depend on the driver under test.
+/// A server on 127.0.0.1 with the user `holdfast`, password `secret`, who owns the database
+/// `holdfast` and those made by create_database; no superuser, as in real life. Statements of the
+/// tests' own (run) go through the server's own client program, as administrator: they do not
+/// depend on the driver under test.
 /// Thread-safety: every function may be called from any thread.
 class server_endpoint {
  public:
@@ -21,15 +23,17 @@ class server_endpoint {
   /// `postgresql://holdfast:secret@127.0.0.1:PORT/holdfast`, `mysql://...`
   [[nodiscard]] std::string url(std::string_view database = "holdfast") const;
   /// The same server seen through another port: a proxy's.
-  [[nodiscard]] std::string url_through(std::uint16_t port, std::string_view database = "holdfast") const;
+  [[nodiscard]] std::string url_through(std::uint16_t port,
+                                        std::string_view database = "holdfast") const;
 
-  /// A new, empty database; gives its name: `holdfast_`, the purpose, and what makes it unlike any other on the server, so that test
-  /// programs that run at the same time do not meet. It goes with the server, or with drop_database.
+  /// A new, empty database; gives its name: `holdfast_`, the purpose, and what makes it unlike any
+  /// other on the server, so that test programs that run at the same time do not meet. It goes with
+  /// the server, or with drop_database.
   std::string create_database(std::string_view purpose = "test") const;
   void drop_database(const std::string& name) const;
 
-  /// Runs SQL as administrator and gives what the client program prints: one line for each row, columns separated by a tab.
-  /// Throws std::runtime_error with the server's message.
+  /// Runs SQL as administrator and gives what the client program prints: one line for each row,
+  /// columns separated by a tab. Throws std::runtime_error with the server's message.
   std::string run(const std::string& sql, const std::string& database = "holdfast") const;
 
  protected:

@@ -22,13 +22,16 @@ void replace_file(const std::filesystem::path& file, const std::string& text) {
   std::filesystem::rename(unfinished, file);
 }
 
-std::string to_text(const process_identity& process) { return std::to_string(process.pid) + '-' + std::to_string(process.started); }
+std::string to_text(const process_identity& process) {
+  return std::to_string(process.pid) + '-' + std::to_string(process.started);
+}
 
 std::optional<process_identity> from_text(const std::string& text) {
   const auto dash = text.find('-');
   if (dash == std::string::npos) return std::nullopt;
   try {
-    return process_identity{.pid = static_cast<pid_t>(std::stol(text.substr(0, dash))), .started = std::stoull(text.substr(dash + 1))};
+    return process_identity{.pid = static_cast<pid_t>(std::stol(text.substr(0, dash))),
+                            .started = std::stoull(text.substr(dash + 1))};
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -55,7 +58,9 @@ std::map<std::string, std::uint16_t> server_registry::servers() const {
   return result;
 }
 
-void server_registry::set_keeper(const process_identity& keeper) { replace_file(directory_ / "keeper", to_text(keeper)); }
+void server_registry::set_keeper(const process_identity& keeper) {
+  replace_file(directory_ / "keeper", to_text(keeper));
+}
 
 void server_registry::publish(const std::map<std::string, std::uint16_t>& servers) {
   std::string text;

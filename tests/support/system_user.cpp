@@ -12,7 +12,8 @@ system_user find_user(const std::string& name) {
   std::array<char, 16'384> texts{};
   passwd entry{};
   passwd* found = nullptr;
-  if (::getpwnam_r(name.c_str(), &entry, texts.data(), texts.size(), &found) != 0 || found == nullptr) {
+  if (::getpwnam_r(name.c_str(), &entry, texts.data(), texts.size(), &found) != 0 ||
+      found == nullptr) {
     throw std::runtime_error("there is no user " + name + " on this machine");
   }
   system_user result{.id = entry.pw_uid, .group = entry.pw_gid};

@@ -6,7 +6,8 @@
 
 namespace holdfast::test {
 
-/// Something that speaks the protocol of SQL Server (tds_server.py) and keeps its data in the PostgreSQL of the tests.
+/// Something that speaks the protocol of SQL Server (tds_server.py) and keeps its data in the
+/// PostgreSQL of the tests.
 class tds_endpoint : public server_endpoint {
  public:
   static constexpr std::string_view kind = "tds";

@@ -30,7 +30,8 @@ std::string place_on(medium on) {
     const std::filesystem::path shared_memory = "/dev/shm";
     std::error_code problem;
     // Containers often have one of 64 MB.
-    if (std::filesystem::space(shared_memory, problem).available >= enough_room && !problem) return shared_memory;
+    if (std::filesystem::space(shared_memory, problem).available >= enough_room && !problem)
+      return shared_memory;
   }
   return "/tmp";
 }
@@ -48,13 +49,17 @@ int lock_directory(const std::filesystem::path& path, int how) {
   return -1;
 }
 
-// Removes what programs that were killed left in this place, and not what is so new that its owner may not have locked it yet.
+// Removes what programs that were killed left in this place, and not what is so new that its owner
+// may not have locked it yet.
 void sweep(const std::filesystem::path& place) {
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator(place, problem)) {
-    if (!entry.path().filename().string().starts_with(prefix) || !entry.is_directory(problem)) continue;
+    if (!entry.path().filename().string().starts_with(prefix) || !entry.is_directory(problem))
+      continue;
     const auto changed = entry.last_write_time(problem);
-    if (problem || std::filesystem::file_time_type::clock::now() - changed < std::chrono::minutes(1)) continue;
+    if (problem ||
+        std::filesystem::file_time_type::clock::now() - changed < std::chrono::minutes(1))
+      continue;
     const int lock = lock_directory(entry.path(), LOCK_EX | LOCK_NB);
     if (lock < 0) continue;
     std::filesystem::remove_all(entry.path(), problem);
@@ -64,16 +69,19 @@ void sweep(const std::filesystem::path& place) {
 
 }  // namespace
 
-temporary_directory::temporary_directory(const std::string& purpose, const std::string& owner, medium on) {
+temporary_directory::temporary_directory(const std::string& purpose, const std::string& owner,
+                                         medium on) {
   const auto place = place_on(on);
   if (!keep()) sweep(place);
   std::string name = place + '/' + std::string(prefix) + purpose + "-XXXXXX";
-  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  if (::mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
   lock_ = lock_directory(path_, LOCK_SH);
   if (!owner.empty() && ::geteuid() == 0) {
     const auto user = find_user(owner);
-    if (::chown(name.c_str(), user.id, user.group) != 0) throw std::system_error(errno, std::generic_category(), "chown " + name);
+    if (::chown(name.c_str(), user.id, user.group) != 0)
+      throw std::system_error(errno, std::generic_category(), "chown " + name);
   }
 }
 
@@ -82,7 +90,8 @@ temporary_directory::temporary_directory(temporary_directory&& other) noexcept
 
 temporary_directory::~temporary_directory() {
   if (path_.empty()) return;
-  std::error_code ignored;  // a process that is just ending may still create a file; leaving it is better than failing a test
+  // A process that is just ending may still create a file; leaving it is better than failing a test
+  std::error_code ignored;
   if (keep()) {
     const auto kept = path_.parent_path() / ("kept-" + path_.filename().string());
     std::filesystem::rename(path_, kept, ignored);

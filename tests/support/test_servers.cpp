@@ -1,6 +1,7 @@
-// The servers of a whole test run. CTest runs `test_servers start DIR` before the first test that needs them and `test_servers stop DIR`
-// after the last one. In between a keeper process owns them: it ends, and they with it, when it is told to, when the test run that asked
-// for them is gone (interrupted, killed), when DIR disappears, or after 45 minutes.
+// The servers of a whole test run. CTest runs `test_servers start DIR` before the first test that
+// needs them and `test_servers stop DIR` after the last one. In between a keeper process owns them:
+// it ends, and they with it, when it is told to, when the test run that asked for them is gone
+// (interrupted, killed), when DIR disappears, or after 45 minutes.
 
 #include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
@@ -37,7 +38,8 @@ constexpr auto stop_timeout = std::chrono::minutes(1);
 std::atomic<bool> told_to_stop = false;
 
 // Why the keeper should end, or nothing. Called often.
-const char* reason_to_end(server_registry& registry, const process_identity& self, steady_clock::time_point begin) {
+const char* reason_to_end(server_registry& registry, const process_identity& self,
+                          steady_clock::time_point begin) {
   if (told_to_stop) return "told to";
   if (registry.keeper() != self) return "the registry is gone";
   if (steady_clock::now() - begin > longest_life) return "45 minutes are over";
@@ -59,7 +61,8 @@ int keep(const std::filesystem::path& directory) {
   registry.set_keeper(self);
 
   auto mariadb = std::async(std::launch::async, [] { return std::make_unique<mariadb_server>(); });
-  auto redis_nodes = std::async(std::launch::async, [] { return std::make_unique<redis_cluster>(); });
+  auto redis_nodes =
+      std::async(std::launch::async, [] { return std::make_unique<redis_cluster>(); });
   auto java = std::async(std::launch::async, [] { return std::make_unique<h2_server>(); });
   const auto postgres = std::make_unique<postgres_server>();
   const auto redis = std::make_unique<redis_server>();
@@ -71,17 +74,21 @@ int keep(const std::filesystem::path& directory) {
                     {std::string(h2->kind), h2->port()},
                     {std::string(redis->kind), redis->port()},
                     {std::string(cluster->kind), cluster->port()}});
-  std::clog << "ready after " << std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin).count() << " ms"
-            << std::endl;
+  std::clog
+      << "ready after "
+      << std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin).count()
+      << " ms" << std::endl;
 
   const char* reason = nullptr;
-  while ((reason = reason_to_end(registry, self, begin)) == nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  while ((reason = reason_to_end(registry, self, begin)) == nullptr)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::clog << "ends: " << reason << std::endl;
   if (registry.keeper() == self) registry.unpublish();
   return 0;
 }
 
-// The keeper leaves the session and the descriptors of the test run: CTest waits until nobody holds its pipes.
+// The keeper leaves the session and the descriptors of the test run: CTest waits until nobody holds
+// its pipes.
 void detach(const std::filesystem::path& log) {
   ::setsid();
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -118,14 +125,16 @@ int start(const std::filesystem::path& directory) {
     while (registry.servers().empty()) {
       if (::waitpid(keeper, &status, WNOHANG) == keeper || steady_clock::now() > deadline) {
         ::kill(keeper, SIGTERM);
-        std::cerr << "the servers did not start:\n" << std::ifstream(registry.log_file()).rdbuf() << '\n';
+        std::cerr << "the servers did not start:\n"
+                  << std::ifstream(registry.log_file()).rdbuf() << '\n';
         return 1;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
   registry.add_user(user);
-  for (const auto& [kind, port] : registry.servers()) std::cout << kind << " on port " << port << '\n';
+  for (const auto& [kind, port] : registry.servers())
+    std::cout << kind << " on port " << port << '\n';
   return 0;
 }
 

@@ -26,7 +26,9 @@ void unsynced_content::write(std::size_t offset, std::string_view data) {
   pending_.push_back({.truncation = false, .offset = offset, .data = std::string(data)});
 }
 
-void unsynced_content::truncate(std::size_t size) { pending_.push_back({.truncation = true, .offset = size}); }
+void unsynced_content::truncate(std::size_t size) {
+  pending_.push_back({.truncation = true, .offset = size});
+}
 
 void unsynced_content::sync() {
   for (const auto& one : pending_) {
@@ -38,7 +40,8 @@ void unsynced_content::sync() {
 
 std::string unsynced_content::after(power_loss loss, std::mt19937_64& random) const {
   if (loss == power_loss::drop || pending_.empty()) return durable_;
-  // All of it, none of it, or a mixture: the two extremes are the ones that a mixture almost never hits.
+  // All of it, none of it, or a mixture: the two extremes are the ones that a mixture almost never
+  // hits.
   switch (random() % 4) {
     case 0:
       return durable_;
@@ -62,7 +65,10 @@ std::string unsynced_content::mixed(std::mt19937_64& random) const {
   for (std::size_t number = 0; number * sector < size; ++number) of_sector[number];
   for (const auto& one : pending_) {
     const auto first = of_sector.lower_bound(one.offset / sector);
-    const auto last = one.truncation ? of_sector.end() : of_sector.lower_bound((one.offset + one.data.size() + sector - 1) / sector);
+    const auto last =
+        one.truncation
+            ? of_sector.end()
+            : of_sector.lower_bound((one.offset + one.data.size() + sector - 1) / sector);
     for (auto place = first; place != last; ++place) place->second.push_back(&one);
   }
 

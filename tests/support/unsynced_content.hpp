@@ -11,8 +11,10 @@ namespace holdfast::test {
 
 /// What a power failure does to writes that no sync has confirmed.
 enum class power_loss {
-  drop,    ///< none of them reached the disk
-  partial  ///< some did, in any order: each sector of 512 bytes holds one of the versions it went through; the size is one it had
+  drop,  ///< none of them reached the disk
+  /// Some did, in any order: each sector of 512 bytes holds one of the versions it went through;
+  /// the size is one it had
+  partial
 };
 
 /// The content of a file as a disk knows it: what was synced, and what was only written.

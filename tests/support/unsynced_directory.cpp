@@ -24,7 +24,8 @@ unsynced_directories::file unsynced_directories::find(const std::string& path) {
   if (const auto known = here.seen.find(path); known != here.seen.end()) return known->second;
   if (!std::filesystem::exists(path)) return nullptr;
   std::ifstream in(path, std::ios::binary);
-  auto found = std::make_shared<unsynced_content>(std::string(std::istreambuf_iterator<char>(in), {}));
+  auto found =
+      std::make_shared<unsynced_content>(std::string(std::istreambuf_iterator<char>(in), {}));
   here.seen[path] = found;
   here.durable[path] = found;
   return found;
@@ -48,8 +49,10 @@ void unsynced_directories::remove(const std::string& path) {
 void unsynced_directories::sync_file(const std::string& path, unsynced_content& content) {
   content.sync();
   auto& here = directory_of(path);
-  const auto birth = std::find_if(here.pending.begin(), here.pending.end(), [&](const change& one) { return one.added.get() == &content; });
-  if (birth != here.pending.end()) here.flush(static_cast<std::size_t>(birth - here.pending.begin()) + 1);
+  const auto birth = std::find_if(here.pending.begin(), here.pending.end(),
+                                  [&](const change& one) { return one.added.get() == &content; });
+  if (birth != here.pending.end())
+    here.flush(static_cast<std::size_t>(birth - here.pending.begin()) + 1);
 }
 
 void unsynced_directories::sync_directory_of(const std::string& path) {
@@ -57,7 +60,8 @@ void unsynced_directories::sync_directory_of(const std::string& path) {
   here.flush(here.pending.size());
 }
 
-void unsynced_directories::lose_power(power_loss loss, bool deletions_may_be_lost, std::mt19937_64& random) {
+void unsynced_directories::lose_power(power_loss loss, bool deletions_may_be_lost,
+                                      std::mt19937_64& random) {
   for (auto& [name, here] : directories_) {
     const auto all = here.pending.size();
     here.flush(!deletions_may_be_lost ? all : loss == power_loss::drop ? 0 : random() % (all + 1));

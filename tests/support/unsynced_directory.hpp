@@ -11,8 +11,8 @@
 
 namespace holdfast::test {
 
-/// Names and files as a disk knows them: which names survive a power failure, and with which content. The changes of one directory reach
-/// the disk in their order.
+/// Names and files as a disk knows them: which names survive a power failure, and with which
+/// content. The changes of one directory reach the disk in their order.
 class unsynced_directories {
  public:
   using file = std::shared_ptr<unsynced_content>;
@@ -23,7 +23,8 @@ class unsynced_directories {
   [[nodiscard]] file create(const std::string& path);
   void remove(const std::string& path);
 
-  /// The content survives, and so does the name, with every earlier change of its directory, if the file is new.
+  /// The content survives, and so does the name, with every earlier change of its directory, if the
+  /// file is new.
   void sync_file(const std::string& path, unsynced_content& content);
   void sync_directory_of(const std::string& path);
 
@@ -42,7 +43,9 @@ class unsynced_directories {
     void flush(std::size_t count);
   };
 
-  [[nodiscard]] directory& directory_of(const std::string& path) { return directories_[std::filesystem::path(path).parent_path()]; }
+  [[nodiscard]] directory& directory_of(const std::string& path) {
+    return directories_[std::filesystem::path(path).parent_path()];
+  }
 
   std::map<std::string, directory> directories_{};
 };

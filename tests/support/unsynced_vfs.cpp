@@ -49,15 +49,18 @@ struct unsynced_vfs_calls {
     sqlite3_file base;
     state* owner;
     std::uint64_t generation;
-    std::string* path;                    // nullptr: a temporary file, which nobody misses after a crash
+    // nullptr: a temporary file, which nobody misses after a crash
+    std::string* path;
     unsynced_directories::file* content;  // nullptr likewise
   };
 
-  static constexpr std::size_t real_offset =
-      (sizeof(handle) + alignof(std::max_align_t) - 1) / alignof(std::max_align_t) * alignof(std::max_align_t);
+  static constexpr std::size_t real_offset = (sizeof(handle) + alignof(std::max_align_t) - 1) /
+                                             alignof(std::max_align_t) * alignof(std::max_align_t);
 
   static handle& of(sqlite3_file* file) { return *reinterpret_cast<handle*>(file); }
-  static sqlite3_file* real(sqlite3_file* file) { return reinterpret_cast<sqlite3_file*>(reinterpret_cast<char*>(file) + real_offset); }
+  static sqlite3_file* real(sqlite3_file* file) {
+    return reinterpret_cast<sqlite3_file*>(reinterpret_cast<char*>(file) + real_offset);
+  }
   static state& of(sqlite3_vfs* vfs) { return *static_cast<state*>(vfs->pAppData); }
 
   static bool dead(const handle& file) { return file.generation != file.owner->generation; }
@@ -87,7 +90,9 @@ struct unsynced_vfs_calls {
     const std::lock_guard lock(self.owner->mutex);
     if (dead(self)) return SQLITE_IOERR_WRITE;
     if (self.content != nullptr) {
-      (*self.content)->write(static_cast<std::size_t>(offset), {static_cast<const char*>(data), static_cast<std::size_t>(count)});
+      (*self.content)
+          ->write(static_cast<std::size_t>(offset),
+                  {static_cast<const char*>(data), static_cast<std::size_t>(count)});
       if (self.owner->last_change()) {
         self.owner->crash();
         return SQLITE_IOERR_WRITE;
@@ -140,7 +145,9 @@ struct unsynced_vfs_calls {
   }
 
   // Also on a dead handle: a process that is no more holds no locks.
-  static int unlock(sqlite3_file* file, int level) { return real(file)->pMethods->xUnlock(real(file), level); }
+  static int unlock(sqlite3_file* file, int level) {
+    return real(file)->pMethods->xUnlock(real(file), level);
+  }
 
   static int check_reserved_lock(sqlite3_file* file, int* result) {
     auto& self = of(file);
@@ -151,15 +158,20 @@ struct unsynced_vfs_calls {
 
   static int file_control(sqlite3_file* file, int operation, void* argument) {
     // These would change the file's size behind our back. They are hints; ignoring them is allowed.
-    if (operation == SQLITE_FCNTL_SIZE_HINT || operation == SQLITE_FCNTL_CHUNK_SIZE) return SQLITE_OK;
+    if (operation == SQLITE_FCNTL_SIZE_HINT || operation == SQLITE_FCNTL_CHUNK_SIZE)
+      return SQLITE_OK;
     return real(file)->pMethods->xFileControl(real(file), operation, argument);
   }
 
-  static int sector_size(sqlite3_file* file) { return real(file)->pMethods->xSectorSize(real(file)); }
+  static int sector_size(sqlite3_file* file) {
+    return real(file)->pMethods->xSectorSize(real(file));
+  }
 
-  // No promise that this disk does not keep: a write may be torn between sectors, but it never harms its neighbours.
+  // No promise that this disk does not keep: a write may be torn between sectors, but it never
+  // harms its neighbours.
   static int device_characteristics(sqlite3_file* file) {
-    return real(file)->pMethods->xDeviceCharacteristics(real(file)) & SQLITE_IOCAP_POWERSAFE_OVERWRITE;
+    return real(file)->pMethods->xDeviceCharacteristics(real(file)) &
+           SQLITE_IOCAP_POWERSAFE_OVERWRITE;
   }
 
   // ---- the index of the write-ahead log: memory
@@ -177,7 +189,9 @@ struct unsynced_vfs_calls {
     return real(file)->pMethods->xShmLock(real(file), offset, count, flags);
   }
   static void shm_barrier(sqlite3_file* file) { real(file)->pMethods->xShmBarrier(real(file)); }
-  static int shm_unmap(sqlite3_file* file, int remove) { return real(file)->pMethods->xShmUnmap(real(file), remove); }
+  static int shm_unmap(sqlite3_file* file, int remove) {
+    return real(file)->pMethods->xShmUnmap(real(file), remove);
+  }
 
   // Version 2: no memory-mapped files, which would be read past us.
   static constexpr sqlite3_io_methods methods{.iVersion = 2,
@@ -202,7 +216,8 @@ struct unsynced_vfs_calls {
 
   // ---- names
 
-  static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags, int* out_flags) {
+  static int open(sqlite3_vfs* vfs, const char* path, sqlite3_file* file, int flags,
+                  int* out_flags) {
     auto& owner = of(vfs);
     auto& self = of(file);
     self.base.pMethods = nullptr;  // SQLite closes a file that failed to open only when this is set
@@ -254,7 +269,8 @@ struct unsynced_vfs_calls {
 
 unsynced_vfs::unsynced_vfs(std::string name) : unsynced_vfs(std::move(name), options{}) {}
 
-unsynced_vfs::unsynced_vfs(std::string name, const options& how) : state_(std::make_unique<state>()) {
+unsynced_vfs::unsynced_vfs(std::string name, const options& how)
+    : state_(std::make_unique<state>()) {
   state_->name = std::move(name);
   state_->how = how;
   state_->random.seed(how.seed);

@@ -14,7 +14,9 @@ void add(std::atomic<Duration>& time, Duration difference) noexcept {
 }  // namespace
 
 void virtual_clock::advance(std::chrono::microseconds time) {
-  if (time.count() < 0) throw std::invalid_argument("virtual_clock::advance: time does not run backwards; jump() sets the wall clock");
+  if (time.count() < 0)
+    throw std::invalid_argument(
+        "virtual_clock::advance: time does not run backwards; jump() sets the wall clock");
   add(wall_, time);
   add(steady_, std::chrono::steady_clock::duration(time));
 }

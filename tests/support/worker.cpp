@@ -53,13 +53,16 @@ class worker_environment : public ::testing::Environment {
 }  // namespace
 
 bool register_worker(const std::string& name, worker_body body) {
-  [[maybe_unused]] static auto* const environment = ::testing::AddGlobalTestEnvironment(new worker_environment);  // GoogleTest owns it
+  // GoogleTest owns it
+  [[maybe_unused]] static auto* const environment =
+      ::testing::AddGlobalTestEnvironment(new worker_environment);
   return workers().emplace(name, std::move(body)).second;
 }
 
 child_options worker_options(const std::string& name, const std::vector<std::string>& arguments) {
   child_options options;
-  options.argv = {std::filesystem::read_symlink("/proc/self/exe").string(), std::string(flag) + name};
+  options.argv = {std::filesystem::read_symlink("/proc/self/exe").string(),
+                  std::string(flag) + name};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   // A filter that matches nothing would keep the worker from running, too.
   options.environment = {"GTEST_FILTER", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX",

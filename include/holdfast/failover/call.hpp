@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Typed calls: the part of a call that knows its value and its arguments. User code does not call this.
+/// Typed calls: the part of a call that knows its value and its arguments. Not for user code.
 
 #include <holdfast/codec.hpp>
 #include <holdfast/failover/core.hpp>
@@ -16,9 +16,9 @@
 #include <tuple>
 #include <utility>
 
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
-/// What a point knows about its values.
+/// Hooks and codec of a point with values of type T.
 template <class T>
 class typed_values {
  public:
@@ -32,10 +32,10 @@ class typed_values {
   std::shared_ptr<point_core> core{};
 
  protected:
-  explicit typed_values(point_hooks<T> given) : hooks(std::move(given)) {}
+  explicit typed_values(point_hooks<T> initial_hooks) : hooks(std::move(initial_hooks)) {}
 };
 
-/// A point, its callable included.
+/// A typed_values with its callable.
 template <class R, class... A>
 class typed_point : public typed_values<typename payload_of<R>::type> {
  public:
@@ -45,87 +45,106 @@ class typed_point : public typed_values<typename payload_of<R>::type> {
   using typed_values<typename payload_of<R>::type>::typed_values;
 };
 
+/// Implements encode and decode of `Base` with a codec.
+template <class T, class Codec, class Base = typed_values<T>>
+class coded_values : public Base {
+ public:
+  coded_values(Codec codec, point_hooks<T> initial_hooks)
+      : Base(std::move(initial_hooks)), codec_(std::move(codec)) {}
+  [[nodiscard]] std::string encode(const T& value) const override {
+    return encode_payload(value, codec_);
+  }
+  [[nodiscard]] T decode(std::string_view bytes) const override {
+    return decode_payload<T>(bytes, codec_);
+  }
+
+ private:
+  [[no_unique_address]] const Codec codec_;
+};
+
 template <class F, class Codec, class R, class... A>
-class bound_point final : public typed_point<R, A...> {
+class bound_point final
+    : public coded_values<typename payload_of<R>::type, Codec, typed_point<R, A...>> {
   using T = typename payload_of<R>::type;
 
  public:
-  bound_point(F callable, Codec how, point_hooks<T> told)
-      : typed_point<R, A...>(std::move(told)), callable_(std::move(callable)), codec_(std::move(how)) {}
+  bound_point(F callable, Codec codec, point_hooks<T> initial_hooks)
+      : coded_values<T, Codec, typed_point<R, A...>>(std::move(codec), std::move(initial_hooks)),
+        callable_(std::move(callable)) {}
 
   [[nodiscard]] R invoke(const call_context& context, A&&... args) const override {
     if constexpr (signature<F>::takes_context) return callable_(context, static_cast<A&&>(args)...);
     else return callable_(static_cast<A&&>(args)...);
   }
-  [[nodiscard]] std::string encode(const T& value) const override { return encode_payload(value, codec_); }
-  [[nodiscard]] T decode(std::string_view bytes) const override { return decode_payload<T>(bytes, codec_); }
 
  private:
   const F callable_;
-  [[no_unique_address]] const Codec codec_;
 };
 
-/// A call whose upstream is called by somebody else: the split phases, and what a caller gets of an owned call.
+/// A call without a callable: for the split phases, and for the result of a call on the executor.
 template <class T>
 class value_call : public call_base {
  public:
-  explicit value_call(const typed_values<T>& how) : how_(how) {}
+  explicit value_call(const typed_values<T>& values) : values_(values) {}
 
   std::optional<T> value{};
 
   void invoke(const call_context&) override {}
-  [[nodiscard]] encoded encode(timestamp at) override {
-    encoded made;
+  [[nodiscard]] encoded_value encode(timestamp start) override {
+    encoded_value result;
     if (!value) {
-      made.kind = result_kind::absent;
-      return made;
+      result.kind = result_kind::absent;
+      return result;
     }
-    if (how_.hooks.result) made.kind = how_.hooks.result(*value);
-    if (made.kind == result_kind::ignore) return made;
-    if (how_.hooks.expiry) made.expire_on = how_.hooks.expiry(*value, at);
-    if (made.kind == result_kind::store) made.payload = how_.encode(*value);
-    return made;
+    const auto& hooks = values_.hooks;
+    if (hooks.result) result.kind = hooks.result(*value);
+    if (result.kind == result_kind::ignore) return result;
+    if (hooks.expiry) result.expire_on = hooks.expiry(*value, start);
+    if (result.kind == result_kind::store) result.payload = values_.encode(*value);
+    return result;
   }
   void decode(std::string_view payload) override {
     value.reset();
-    value.emplace(how_.decode(payload));
+    value.emplace(values_.decode(payload));
   }
   void make_empty() noexcept override { value.reset(); }
   [[nodiscard]] bool has_value() const noexcept override { return value.has_value(); }
   void enrich() override {
-    if (value && how_.hooks.enrich) how_.hooks.enrich(*value, from);
+    if (value && values_.hooks.enrich) values_.hooks.enrich(*value, provenance);
   }
-  void recovered() override {
-    if (how_.hooks.recovered) how_.hooks.recovered(value, from);
+  void call_recovered_hook() override {
+    if (values_.hooks.recovered) values_.hooks.recovered(value, provenance);
   }
-  void default_value() override {
-    if (how_.hooks.default_value) value.emplace(how_.hooks.default_value(from));
+  void set_default_value() override {
+    if (values_.hooks.default_value) value.emplace(values_.hooks.default_value(provenance));
   }
-  bool unserved() override {
-    if (!how_.hooks.unserved) return false;
-    value = how_.hooks.unserved(from);
+  bool call_unserved_hook() override {
+    if (!values_.hooks.unserved) return false;
+    value = values_.hooks.unserved(provenance);
     return true;
   }
-  void take(call_base& finished) noexcept override {
+  void move_result(call_base& finished) noexcept override {
     value = std::move(static_cast<value_call&>(finished).value);
-    from = finished.from;
+    provenance = finished.provenance;
   }
-  [[nodiscard]] std::shared_ptr<call_base> own() override { return nullptr; }
+  [[nodiscard]] std::shared_ptr<call_base> copy_with_arguments() override { return nullptr; }
 
  protected:
-  const typed_values<T>& how_;
+  const typed_values<T>& values_;
 };
 
+/// A call that owns its callable and copies of its arguments.
 template <class R, class... A>
 class owned_call final : public value_call<typename payload_of<R>::type> {
   using base = value_call<typename payload_of<R>::type>;
 
  public:
-  owned_call(std::shared_ptr<const typed_point<R, A...>> point, const std::remove_reference_t<A>&... args)
+  owned_call(std::shared_ptr<const typed_point<R, A...>> point,
+             const std::remove_reference_t<A>&... args)
       : base(*point), point_(std::move(point)), args_(owned_copy<A>(args)...) {}
 
   void invoke(const call_context& context) override {
-    if (repeats(*point_->core)) {
+    if (has_retries(*point_->core)) {
       auto copy = args_;
       call(context, copy);
     } else {
@@ -135,14 +154,16 @@ class owned_call final : public value_call<typename payload_of<R>::type> {
 
  private:
   void call(const call_context& context, std::tuple<owned_t<A>...>& args) {
-    std::apply([&](auto&... each) { this->value = point_->invoke(context, given_back<A>(each)...); }, args);
+    std::apply(
+        [&](auto&... arg) { this->value = point_->invoke(context, as_parameter<A>(arg)...); },
+        args);
   }
 
-  const std::shared_ptr<const typed_point<R, A...>> point_;  // the call owns its callable, too
+  const std::shared_ptr<const typed_point<R, A...>> point_;
   std::tuple<owned_t<A>...> args_;
 };
 
-/// A call on its caller's thread: it only refers to the arguments.
+/// A call on the thread of its caller: it refers to the arguments.
 template <class R, class... A>
 class stack_call final : public value_call<typename payload_of<R>::type> {
   using base = value_call<typename payload_of<R>::type>;
@@ -153,18 +174,26 @@ class stack_call final : public value_call<typename payload_of<R>::type> {
 
   void invoke(const call_context& context) override {
     if constexpr (ownable<A...> && sizeof...(A) > 0) {
-      if (repeats(*point_->core)) {
-        auto copy = std::apply([](auto&... each) { return std::tuple<owned_t<A>...>(owned_copy<A>(each)...); }, args_);
-        std::apply([&](auto&... each) { this->value = point_->invoke(context, given_back<A>(each)...); }, copy);
+      if (has_retries(*point_->core)) {
+        auto copy = std::apply(
+            [](auto&... arg) { return std::tuple<owned_t<A>...>(owned_copy<A>(arg)...); }, args_);
+        std::apply(
+            [&](auto&... arg) { this->value = point_->invoke(context, as_parameter<A>(arg)...); },
+            copy);
         return;
       }
     }
-    std::apply([&](auto&... each) { this->value = point_->invoke(context, static_cast<A&&>(each)...); }, args_);
+    std::apply(
+        [&](auto&... arg) { this->value = point_->invoke(context, static_cast<A&&>(arg)...); },
+        args_);
   }
-  [[nodiscard]] std::shared_ptr<call_base> own() override {
+  [[nodiscard]] std::shared_ptr<call_base> copy_with_arguments() override {
     if constexpr (ownable<A...>) {
-      return std::apply([&](auto&... each) -> std::shared_ptr<call_base> { return std::make_shared<owned_call<R, A...>>(point_, each...); },
-                        args_);
+      return std::apply(
+          [&](auto&... arg) -> std::shared_ptr<call_base> {
+            return std::make_shared<owned_call<R, A...>>(point_, arg...);
+          },
+          args_);
     } else {
       return nullptr;
     }
@@ -175,4 +204,4 @@ class stack_call final : public value_call<typename payload_of<R>::type> {
   std::tuple<A&&...> args_;
 };
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What an upstream may know about the call it serves, and how it says that it gave up because it was told to.
+/// What a callable can learn about the call it serves, and how it reports that it was cancelled.
 
 #include <holdfast/version.hpp>
 
@@ -13,7 +13,8 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Thrown by an upstream that stopped because it was asked to. It is never recovered from: whoever cancels wants no answer.
+/// Thrown by a callable that stopped because its stop token was triggered. It is never answered
+/// from the store.
 class HOLDFAST_API cancelled : public std::exception {
  public:
   cancelled() noexcept;
@@ -21,15 +22,17 @@ class HOLDFAST_API cancelled : public std::exception {
   [[nodiscard]] const char* what() const noexcept override;
 };
 
-/// Given to a callable whose first parameter is `const holdfast::call_context&`.
+/// Passed to a callable whose first parameter is `const holdfast::call_context&`.
 struct call_context {
-  std::string_view point{};  ///< its name
-  /// When the caller stops waiting, a moment of std::chrono::steady_clock whatever clock the engine has. The answer is stored all the same.
+  std::string_view point{};  ///< name of the point
+  /// When the caller stops waiting, in terms of std::chrono::steady_clock even if the engine has
+  /// another clock. A later answer is still stored.
   std::optional<std::chrono::steady_clock::time_point> deadline{};
-  std::stop_token stop{};  ///< asked to stop: the engine closes, or the caller left and the point says late_call::cancel
-  unsigned attempt = 1;    ///< 2 for the first retry
+  /// Triggered when the engine closes, or at the deadline of a point with late_call::cancel.
+  std::stop_token stop{};
+  unsigned attempt = 1;  ///< 2 for the first retry
 
-  /// Throws `cancelled` when a stop was requested.
+  /// Throws `cancelled` if a stop was requested.
   void throw_if_stopped() const {
     if (stop.stop_requested()) throw cancelled();
   }

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Which failures are answered from the store, which leave as they are, and which say that the stored answer is no longer true.
+/// Rules that decide which exceptions are answered from the store, which reach the caller, and
+/// which invalidate the stored answer.
 
 #include <holdfast/version.hpp>
 
@@ -16,22 +17,23 @@ namespace HOLDFAST_NAMESPACE {
 
 /// What to do when an upstream throws.
 enum class on_failure : std::uint8_t {
-  recover,    ///< serve the last good answer if there is one
-  pass,       ///< let the exception leave; the stored answer stays
-  invalidate  ///< let the exception leave, and store that there is nothing: "not found", "gone"
+  recover,    ///< serve the last good answer, if the store has one
+  pass,       ///< rethrow to the caller; the stored answer stays
+  invalidate  ///< rethrow to the caller and store a tombstone; for "not found" and "gone"
 };
 
-/// Rules, tried in the order in which they were given; the first that fits decides.
+/// An ordered list of rules. The first rule that matches an exception decides.
 ///
 ///     holdfast::failure_rules{}.pass<auth_error>().invalidate<not_found>().otherwise(holdfast::on_failure::recover)
 ///
-/// `std::bad_alloc`, `holdfast::cancelled` and the unwinding of a cancelled thread always pass, whatever the rules say.
-/// Thread-safety: like a standard container; predicates may be called from several threads at once.
+/// `std::bad_alloc`, `holdfast::cancelled` and the unwinding of a cancelled thread always pass; no
+/// rule can change that.
+/// Thread-safety: like a standard container. Predicates are called from several threads at once.
 class HOLDFAST_API failure_rules {
  public:
   using predicate = std::function<bool(const std::exception_ptr&)>;
 
-  /// For exceptions that `catch (const E&)` would catch.
+  /// These three match exceptions that `catch (const E&)` would catch.
   template <class E>
   failure_rules& recover() {
     return add(on_failure::recover, &is<E>);
@@ -44,31 +46,32 @@ class HOLDFAST_API failure_rules {
   failure_rules& invalidate() {
     return add(on_failure::invalidate, &is<E>);
   }
-  /// For exceptions of a type that also fulfil a condition: `.when<http_error>(on_failure::invalidate, [](auto& e) { return e.status == 410; })`
+  /// Matches exceptions of a type that satisfy a condition:
+  /// `.when<http_error>(on_failure::invalidate, [](auto& e) { return e.status == 410; })`
   template <class E, class Condition>
-  failure_rules& when(on_failure what, Condition fits) {
-    return add(what, [fits = std::move(fits)](const std::exception_ptr& thrown) {
+  failure_rules& when(on_failure action, Condition condition) {
+    return add(action, [condition = std::move(condition)](const std::exception_ptr& thrown) {
       try {
         std::rethrow_exception(thrown);
       } catch (const E& caught) {
-        return static_cast<bool>(fits(caught));
+        return static_cast<bool>(condition(caught));
       } catch (...) {
         return false;
       }
     });
   }
-  /// Any other predicate. What it throws counts as "does not fit".
-  failure_rules& add(on_failure what, predicate fits);
-  /// When no rule fits; `recover` unless said.
-  failure_rules& otherwise(on_failure what) {
-    otherwise_ = what;
+  /// Adds a rule with any predicate. A predicate that throws does not match.
+  failure_rules& add(on_failure action, predicate matches);
+  /// Sets the action for exceptions that match no rule. The default is `recover`.
+  failure_rules& otherwise(on_failure action) {
+    otherwise_ = action;
     return *this;
   }
 
-  /// What to do about this exception. Never throws.
+  /// The action for this exception.
   [[nodiscard]] on_failure operator()(const std::exception_ptr& thrown) const noexcept;
 
-  /// Out of memory, or cancelled: nobody may recover from that.
+  /// True for std::bad_alloc and `cancelled`, which always pass.
   [[nodiscard]] static bool never_recovered(const std::exception_ptr& thrown) noexcept;
 
  private:
@@ -84,8 +87,8 @@ class HOLDFAST_API failure_rules {
   }
 
   struct rule {
-    on_failure what;
-    predicate fits;
+    on_failure action;
+    predicate matches;
   };
   std::vector<rule> rules_{};
   on_failure otherwise_ = on_failure::recover;

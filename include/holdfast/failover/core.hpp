@@ -1,8 +1,9 @@
 #pragma once
 
 /// \file
-/// Where the typed skin meets the compiled core. The core knows keys, bytes and exceptions, and decides; the skin knows types, and converts.
-/// User code does not call this.
+/// The interface between the typed front end and the compiled core. The core handles keys, bytes
+/// and exceptions and makes all decisions; the front end converts between types and bytes. Not for
+/// user code.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/failover/answer.hpp>
@@ -21,21 +22,21 @@
 #include <string_view>
 #include <typeindex>
 
-namespace HOLDFAST_NAMESPACE::detail {
+namespace HOLDFAST_NAMESPACE::detail::failover {
 
 class point_core;
 class engine_core;
 class gather_base;
-struct rendezvous;
+struct handover;
 
-/// A live value as it is stored.
-struct encoded {
+/// A live value in the form in which it is stored.
+struct encoded_value {
   result_kind kind = result_kind::store;
   std::string payload{};
-  std::optional<timestamp> expire_on{};  ///< when a hook said so
+  std::optional<timestamp> expire_on{};  ///< set by the expiry hook
 };
 
-/// One call, from its key to its answer. The value is the skin's; the core gets at it through these functions.
+/// One call, from its key to its answer. Subclasses own the typed value.
 class HOLDFAST_API call_base {
  public:
   call_base() = default;
@@ -43,102 +44,112 @@ class HOLDFAST_API call_base {
   call_base& operator=(const call_base&) = delete;
   virtual ~call_base();
 
-  /// Calls the upstream; what it throws passes.
+  /// Calls the upstream. Throws what the upstream throws.
   virtual void invoke(const call_context& context) = 0;
-  /// What is to be stored of the value. Throws what the codec throws.
-  [[nodiscard]] virtual encoded encode(timestamp now) = 0;
-  /// Makes the value of stored bytes; throws and leaves no value when they are not one.
+  /// Encodes the value. Throws what the codec throws.
+  [[nodiscard]] virtual encoded_value encode(timestamp now) = 0;
+  /// Decodes a stored payload into the value. Throws and leaves no value if it is invalid.
   virtual void decode(std::string_view payload) = 0;
   virtual void make_empty() noexcept = 0;
   [[nodiscard]] virtual bool has_value() const noexcept = 0;
-  /// Hooks; what they throw passes.
+
+  // These run the hooks of the point and throw what the hooks throw.
   virtual void enrich() = 0;
-  virtual void recovered() = 0;
-  virtual void default_value() = 0;
-  /// False when there is no such hook.
-  virtual bool unserved() = 0;
-  /// Moves the value and provenance of a finished call of the same type here.
-  virtual void take(call_base& finished) noexcept = 0;
-  /// The same call, owning its arguments; null where they cannot be copied.
-  [[nodiscard]] virtual std::shared_ptr<call_base> own() = 0;
-  /// Itself, when it consists of others.
+  virtual void call_recovered_hook() = 0;
+  virtual void set_default_value() = 0;
+  /// Returns false if there is no `unserved` hook.
+  virtual bool call_unserved_hook() = 0;
+
+  /// Moves value and provenance of a finished call of the same type into this call.
+  virtual void move_result(call_base& finished) noexcept = 0;
+  /// A copy of this call that owns its arguments; null if they cannot be copied.
+  [[nodiscard]] virtual std::shared_ptr<call_base> copy_with_arguments() = 0;
+  /// This call if it is a scattered call, else null.
   [[nodiscard]] virtual gather_base* gather() noexcept { return nullptr; }
 
-  std::string key{};    ///< of the row; empty: the call is not protected
-  std::string realm{};  ///< of the caller's tenant
-  provenance from{};
+  std::string key{};    ///< row key; empty if the call is not protected
+  std::string realm{};  ///< realm of the caller's tenant
+  holdfast::provenance provenance{};
 
-  // The core's own.
-  timestamp now{};                                        ///< the wall clock when it started
-  std::chrono::steady_clock::time_point started{};        ///< the same, for durations
-  std::shared_ptr<rendezvous> meeting{};                  ///< of a call that runs on another thread
-  std::shared_ptr<const std::string> bytes{};             ///< what was stored, for those who share the flight
-  std::chrono::steady_clock::time_point attempt_began{};  ///< of the upstream
+  // Used by the core only.
+  timestamp now{};                                  ///< start of the call, wall time
+  std::chrono::steady_clock::time_point started{};  ///< start of the call, steady time
+  std::chrono::steady_clock::time_point attempt_started{};
+  std::shared_ptr<failover::handover> handover{};     ///< set if the call runs on the executor
+  std::shared_ptr<const std::string> shared_bytes{};  ///< payload for callers that share this call
   unsigned attempt = 0;
-  std::uint32_t breaker_period = 0;  ///< of the breaker's permission
-  bool asked = false;                ///< the breaker waits to be told how it ended
-  bool admitted = false;             ///< holds a place of the concurrency limit
-  bool keeps_bytes = false;          ///< `bytes` is wanted
+  std::uint32_t breaker_period = 0;  ///< from the permission of the breaker
+  bool breaker_waits = false;        ///< the breaker still expects the result of this call
+  bool in_limit = false;             ///< counted by the concurrency limit
+  bool shares_bytes = false;         ///< other callers wait for `shared_bytes`
 };
 
-/// What the skin knows about a point's type when it is registered.
+/// What the front end knows about the types of a point.
 struct point_type {
   std::type_index type;
-  std::string registered_name{};    ///< of the payload registry; empty when it is not there
-  payload_allowlist allowed{};      ///< what may be decoded
-  std::string_view printed_name{};  ///< as the compiler prints it
+  std::string registered_name{};    ///< name in the payload registry; empty if not registered
+  payload_allowlist allowed{};      ///< payload classes that may be decoded
+  std::string_view printed_name{};  ///< as the compiler prints the type
   bool has_arguments = true;
-  bool ownable = true;        ///< arguments can be copied
-  bool may_be_empty = false;  ///< returns an optional, or has a result hook: a tombstone is an answer
-  bool has_default = false;
+  bool ownable = true;        ///< the arguments can be copied
+  bool may_be_empty = false;  ///< returns an optional or has a result hook: serves tombstones
   bool has_unserved = false;
   bool has_recovered = false;
   bool takes_context = false;
-  bool scattered = false;  ///< its answers are stored in slices
-  bool listed = false;     ///< and a manifest says which belong to one
+  bool scattered = false;  ///< answers are stored in slices
+  bool listed = false;     ///< a manifest names the slices of an answer
 };
 
-/// Registers a point; throws holdfast::error with all its problems.
-[[nodiscard]] HOLDFAST_API std::shared_ptr<point_core> make_point(const std::shared_ptr<engine_core>& engine, std::string_view name,
-                                                                  const point_options& options, point_type type);
-/// The same for ad hoc calls: the point of that name when it is there already and has the same type.
-[[nodiscard]] HOLDFAST_API std::shared_ptr<point_core> find_or_make_point(const std::shared_ptr<engine_core>& engine, std::string_view name,
-                                                                          const point_options& options, point_type type);
+/// Registers a point. Throws holdfast::error with all problems of its options.
+[[nodiscard]] HOLDFAST_API std::shared_ptr<point_core> make_point(
+    const std::shared_ptr<engine_core>& engine, std::string_view name, const point_options& options,
+    point_type type);
+/// Returns the point with this name, or registers it. Throws if its type differs.
+[[nodiscard]] HOLDFAST_API std::shared_ptr<point_core> find_or_make_point(
+    const std::shared_ptr<engine_core>& engine, std::string_view name, const point_options& options,
+    point_type type);
 [[nodiscard]] HOLDFAST_API const payload_registry& payloads_of(const engine_core& engine) noexcept;
 
-/// How a point's calls are run.
-enum class way : std::uint8_t {
-  bypass,  ///< disabled: straight to the upstream
-  plain,   ///< on the caller's thread
-  owned    ///< on the executor, with a deadline
+enum class call_mode : std::uint8_t {
+  bypass,      ///< the point is disabled: call the upstream only
+  on_caller,   ///< run on the thread of the caller
+  on_executor  ///< run on the executor, with a deadline
 };
-[[nodiscard]] HOLDFAST_API way way_of(const point_core& point) noexcept;
-/// Arguments must survive an attempt.
-[[nodiscard]] HOLDFAST_API bool repeats(const point_core& point) noexcept;
-[[nodiscard]] HOLDFAST_API const key::failover_keys& keys_of(const point_core& point) noexcept;
-/// The key of a point that varies, from the text of its arguments. Throws when a dimension has no value.
+[[nodiscard]] HOLDFAST_API call_mode mode_of(const point_core& point) noexcept;
+/// True if calls are retried: the arguments must survive an attempt.
+[[nodiscard]] HOLDFAST_API bool has_retries(const point_core& point) noexcept;
+[[nodiscard]] HOLDFAST_API const holdfast::key::failover_keys& keys_of(
+    const point_core& point) noexcept;
+/// True if keys depend on dimensions of the caller.
 [[nodiscard]] HOLDFAST_API bool varies(const point_core& point) noexcept;
+/// Appends the dimensions to the text of the arguments and makes the key. Throws if a dimension has
+/// no value.
 [[nodiscard]] HOLDFAST_API std::string varied_key(const point_core& point, std::string raw);
-/// The exception being handled kept a call from getting a key.
-HOLDFAST_API void unkeyed(const point_core& point, call_base& call) noexcept;
+/// Call in a catch clause: the exception prevented a key, so the call is not protected.
+HOLDFAST_API void record_missing_key(const point_core& point, call_base& call) noexcept;
 
-/// Starts a call: clocks, counters, the realm. Throws errc::unavailable when the engine is closed.
+/// Starts a call: realm, clocks, counters. Throws errc::unavailable if the engine is closed.
 HOLDFAST_API void start(const point_core& point, call_base& call);
-
-/// The whole of a started call, on this thread. Afterwards value and provenance are there, or the exception that must leave was thrown.
+/// Runs a started call on this thread. Returns with value and provenance set, or throws.
 HOLDFAST_API void run(const std::shared_ptr<point_core>& point, call_base& call);
-/// The same on the executor, with a deadline. `mine` is what the caller gets; `call` may outlive it.
-HOLDFAST_API void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<call_base>& call, call_base& mine);
-/// A call that is not protected.
+/// Runs a started call on the executor, with a deadline. The result goes to `caller_call`; `call`
+/// may outlive it.
+HOLDFAST_API void run_owned(const std::shared_ptr<point_core>& point,
+                            const std::shared_ptr<call_base>& call, call_base& caller_call);
+/// Calls the upstream without protection.
 HOLDFAST_API void run_bypassed(const point_core& point, call_base& call);
 
-/// The split phases of a started call. `ask` gives why the upstream must not be called, or null.
-[[nodiscard]] HOLDFAST_API std::exception_ptr ask(const std::shared_ptr<point_core>& point, call_base& call);
-/// The upstream answered: the value is in the call.
+// The split phases of a started call.
+
+/// Asks concurrency limit and breaker. Returns the reason for a refusal, or null.
+[[nodiscard]] HOLDFAST_API std::exception_ptr admit(const std::shared_ptr<point_core>& point,
+                                                    call_base& call);
+/// Finishes a call whose value was set by the upstream.
 HOLDFAST_API void finish_live(const std::shared_ptr<point_core>& point, call_base& call);
-/// It did not. Throws what must leave.
-HOLDFAST_API void finish_failed(const std::shared_ptr<point_core>& point, call_base& call, std::exception_ptr error, cause_code code);
-/// Nobody knows.
+/// Answers a failed call from the store, or throws.
+HOLDFAST_API void finish_failed(const std::shared_ptr<point_core>& point, call_base& call,
+                                std::exception_ptr error, cause_code code);
+/// Finishes a call without an outcome.
 HOLDFAST_API void abandon(const std::shared_ptr<point_core>& point, call_base& call) noexcept;
 
-}  // namespace HOLDFAST_NAMESPACE::detail
+}  // namespace HOLDFAST_NAMESPACE::detail::failover

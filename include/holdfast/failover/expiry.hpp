@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// How long an answer may be served: a duration, calendar months or years, or a policy by its name.
+/// How long an answer may be served: a duration, calendar months or years, or a named policy.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
@@ -15,47 +15,55 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What an expiry policy may look at.
+/// The input of an expiry policy.
 struct expiry_request {
-  std::string_view point;                     ///< its name
-  timestamp now;                              ///< when the call started
-  std::optional<std::string_view> payload{};  ///< the encoded value; nothing for a tombstone
+  std::string_view point;                     ///< name of the point
+  timestamp now;                              ///< start of the call
+  std::optional<std::string_view> payload{};  ///< encoded value; empty for a tombstone
 };
-/// Gives the last moment at which the answer may be served. What it throws, and a moment in the past, mean: do not store it.
+/// Returns the last moment at which the answer may be served. If it throws or returns a moment in
+/// the past, the answer is not stored.
 using expiry_policy = std::function<timestamp(const expiry_request&)>;
 using expiry_policies = std::map<std::string, expiry_policy, std::less<>>;
 
-/// When an answer expires. `24h` is a duration; `std::chrono::months(1)` and `years(1)` are counted on the calendar, in UTC, and end at the
-/// last day of a month that is too short: January 31st and a month is the end of February.
+/// When an answer expires. `24h` is a duration. `std::chrono::months(1)` and `years(1)` follow the
+/// calendar in UTC; a day that the month does not have becomes its last day: one month after
+/// January 31 is the end of February.
 /// Thread-safety: immutable.
 class HOLDFAST_API expiry {
  public:
-  /// An hour.
+  /// One hour.
   expiry() : expiry(std::chrono::hours(1)) {}
   template <class Rep, class Period>
-  expiry(std::chrono::duration<Rep, Period> time)  // NOLINT(google-explicit-constructor): `.expiry = 24h`
+  expiry(std::chrono::duration<Rep, Period>
+             time)  // NOLINT(google-explicit-constructor): `.expiry = 24h`
       : time_(saturated(std::chrono::duration<double, std::micro>(time).count(), time)) {}
-  expiry(std::chrono::months calendar) : months_(calendar), calendar_(true) {}              // NOLINT(google-explicit-constructor)
-  expiry(std::chrono::years calendar) : months_(calendar.count() * 12), calendar_(true) {}  // NOLINT(google-explicit-constructor)
-  /// A policy of engine_options::expiry_policies.
+  expiry(std::chrono::months calendar)
+      : months_(calendar), calendar_(true) {}  // NOLINT(google-explicit-constructor)
+  expiry(std::chrono::years calendar)
+      : months_(calendar.count() * 12), calendar_(true) {}  // NOLINT(google-explicit-constructor)
+  /// The policy of this name in engine_options::expiry_policies.
   [[nodiscard]] static expiry named(std::string policy);
 
-  /// Empty unless it was named.
+  /// Name of the policy; empty for durations and calendar expiries.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// The last moment at which an answer of `now` may be served; at the end of time when it lies beyond. Not for named ones.
+  /// Last moment at which an answer of `now` may be served, at most timestamp::max(). Not for named
+  /// policies.
   [[nodiscard]] timestamp after(timestamp now) const noexcept;
-  /// More than nothing.
-  [[nodiscard]] bool positive() const noexcept { return !name_.empty() || (calendar_ ? months_.count() > 0 : time_.count() > 0); }
-  /// `3600 s`, `1 month`, `policy 'nightly'`: for people.
+  /// True for named policies and for a time greater than zero.
+  [[nodiscard]] bool positive() const noexcept {
+    return !name_.empty() || (calendar_ ? months_.count() > 0 : time_.count() > 0);
+  }
+  /// For logs and messages: `3600 s`, `1 month`, `policy 'nightly'`.
   [[nodiscard]] std::string text() const;
   bool operator==(const expiry&) const = default;
 
  private:
   template <class Duration>
-  static std::chrono::microseconds saturated(double approximately, Duration exactly) {
-    if (approximately >= 9.2e18) return std::chrono::microseconds::max();
-    if (approximately <= -9.2e18) return std::chrono::microseconds::min();
-    return std::chrono::floor<std::chrono::microseconds>(exactly);
+  static std::chrono::microseconds saturated(double approximate, Duration exact) {
+    if (approximate >= 9.2e18) return std::chrono::microseconds::max();
+    if (approximate <= -9.2e18) return std::chrono::microseconds::min();
+    return std::chrono::floor<std::chrono::microseconds>(exact);
   }
 
   std::string name_{};

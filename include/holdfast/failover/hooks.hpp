@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What a point may be told about its answers. Every hook is optional; none of them can break a call: what a hook throws is logged,
-/// counted, and taken as if it had not been there. The one exception is `unserved`, whose exceptions leave.
+/// Hooks of a point. Every hook is optional. An exception from a hook is logged and counted, and
+/// the call continues without the hook. Only exceptions of `unserved` reach the caller.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/failover/answer.hpp>
@@ -14,27 +14,29 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What a result means.
+/// What to do with a live result.
 enum class result_kind : std::uint8_t {
-  store,   ///< a good answer: keep it
-  absent,  ///< it says that there is nothing: keep that, so that dead data does not come back
-  ignore   ///< do not keep it; what is stored stays
+  store,   ///< store it
+  absent,  ///< store a tombstone, so that deleted data is not served again
+  ignore   ///< do not store it; the stored answer stays
 };
 
-/// Called on the thread of the call, from several threads at once.
+/// Hooks run on the thread of the call, from several threads at the same time.
 template <class T>
 struct point_hooks {
-  /// Looks at a live value. With this hook, an answer that was stored as absent is served as an empty one.
+  /// Classifies a live value. A point with this hook serves a tombstone as an empty answer.
   std::function<result_kind(const T&)> result{};
-  /// The last moment at which this value may be served; instead of the point's expiry.
+  /// Last moment at which this value may be served. Replaces the expiry of the point.
   std::function<timestamp(const T&, timestamp now)> expiry{};
-  /// Writes provenance into types that carry it (up_to_date, as_of): of live values after they were encoded, and of stored ones.
+  /// Copies provenance into value types with fields for it. Runs for live values, after they were
+  /// encoded, and for stored values.
   std::function<void(T&, const provenance&)> enrich{};
-  /// Sees every recovery, also one that found nothing; may change the value, make one or take it away.
+  /// Runs after every recovery, including one without a result. May change, add or remove the
+  /// value.
   std::function<void(std::optional<T>&, const provenance&)> recovered{};
   /// For exception_policy::never_throw.
   std::function<T(const provenance&)> default_value{};
-  /// For exception_policy::custom: gives a value, or nothing for an empty answer, or throws.
+  /// For exception_policy::custom. Returns a value, returns nothing for an empty answer, or throws.
   std::function<std::optional<T>(const provenance&)> unserved{};
 };
 

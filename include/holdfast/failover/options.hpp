@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The options of an engine and of its points.
+/// Options of engines and points.
 
 #include <holdfast/breaker.hpp>
 #include <holdfast/clock.hpp>
@@ -29,98 +29,178 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What happens when an upstream failed and there is nothing to serve.
+/// What to do if the upstream failed and the store has nothing to serve.
 enum class exception_policy : std::uint8_t {
-  rethrow,      ///< the upstream's own exception leaves, the same object
-  never_throw,  ///< point_hooks::default_value, or an empty answer
-  custom        ///< point_hooks::unserved, else engine_options::unserved, decides
+  rethrow,      ///< rethrow the exception of the upstream, the same object
+  never_throw,  ///< return point_hooks::default_value, or an empty answer
+  custom        ///< call point_hooks::unserved, else engine_options::unserved
 };
 
-/// Who may be served what a call stored.
+/// Which callers share stored answers.
 enum class scope : std::uint8_t {
-  by_arguments,  ///< who asks the same gets the same
-  shared         ///< the same for everybody: what a point without arguments must say, unless it varies by something
+  by_arguments,  ///< callers with the same arguments
+  /// All callers. Required for a point without arguments, unless it varies by a dimension.
+  shared
 };
 
-/// What happens to a call whose caller left at the deadline.
+/// What to do with a call that missed its deadline.
 enum class late_call : std::uint8_t {
-  keep,   ///< it goes on, and its answer is stored with the as_of of its start
-  cancel  ///< its stop token is told; an answer that comes all the same is stored
+  keep,   ///< let it run and store its answer, with the as_of of its start
+  cancel  ///< trigger its stop token; if it still answers, store the answer
 };
 
-/// Tries again what failed and may be recovered from. Only for calls that may be repeated.
+/// Retries of calls that failed with an exception that may be recovered from. Use it only for calls
+/// that are safe to repeat.
 struct retry_options {
-  unsigned attempts = 3;                                              ///< calls in all
-  std::chrono::microseconds backoff = std::chrono::milliseconds(50);  ///< before the second; doubles from there, with full jitter
-  std::chrono::microseconds max_backoff = std::chrono::seconds(1);    ///< no pause is longer
-  double budget = 0.1;                                                ///< retries for each call, in the long run
-  double reserve = 10;                                                ///< retries that may be saved up
+  /// Maximum number of attempts, including the first.
+  unsigned attempts = 3;
+  /// Maximum pause before the second attempt. Doubles with each attempt; the pause is random
+  /// between zero and this limit (full jitter).
+  std::chrono::microseconds backoff = std::chrono::milliseconds(50);
+  /// Upper bound of all pauses.
+  std::chrono::microseconds max_backoff = std::chrono::seconds(1);
+  /// Retries per call, on average. Limits the extra load during an outage.
+  double budget = 0.1;
+  /// Maximum number of retries that calls without failures can save up.
+  double reserve = 10;
 };
 
-/// One protected call.
+/// Options of one point.
 struct point_options {
-  std::string domain{};                                    ///< shared namespace of keys and rows; blank means the name
-  holdfast::expiry expiry{};                               ///< how long an answer may be served; an hour
-  std::optional<std::chrono::microseconds> soft_expiry{};  ///< younger answers are served without a call; older ones are refreshed behind
-  bool enabled = true;                                     ///< false: the call as if it were not protected
-  std::optional<key::style> key_style{};                   ///< instead of the engine's
-  std::string key_generator{};                             ///< the name of a generator; replaces the default rules
-  std::vector<std::string> vary{};                         ///< dimensions of the caller that belong into the key: "user", "locale"
-  holdfast::scope scope = scope::by_arguments;             ///< see there
-  failure_rules classify{};                                ///< which failures are recovered from
-  std::optional<holdfast::exception_policy> exception_policy{};  ///< instead of the engine's
-  std::optional<std::chrono::microseconds> deadline{};           ///< the caller waits no longer; the call runs on the executor then
-  late_call late = late_call::keep;                              ///< what happens to a call that misses it
-  std::optional<retry_options> retry{};                          ///< none unless given
-  std::optional<breaker_options> breaker{};                      ///< none unless given
-  std::size_t concurrency_limit = 0;         ///< calls at the same time; one more is answered from the store. 0: no limit
-  bool single_flight = false;                ///< callers with the same key share one call
-  std::optional<bool> write_behind{};        ///< false: the answer is stored before the caller gets it; not on a store with a queue
-  std::size_t max_payload = 0;               ///< bytes; a larger answer is not stored, and counted. 0: the engine's
-  std::string payload_class{};               ///< what is written as PAYLOAD_CLASS; else the registry's name, else the type's
-  std::optional<scatter_options> scatter{};  ///< of calls for many things at once; instead of the engine's
+  /// Namespace of keys and rows, shared by all points of the domain. Blank: the name of the point.
+  std::string domain{};
+  /// How long an answer may be served.
+  holdfast::expiry expiry{};
+  /// Answers younger than this are served without a call. Older answers are served and refreshed in
+  /// the background.
+  std::optional<std::chrono::microseconds> soft_expiry{};
+  /// False: calls go straight to the upstream, without protection.
+  bool enabled = true;
+  /// Overrides engine_keys::style.
+  std::optional<key::style> key_style{};
+  /// Name of a generator in engine_keys::generators. Replaces the default key rules.
+  std::string key_generator{};
+  /// Properties of the caller that are part of the key, for example "user" or "locale". The engine
+  /// gets their values from engine_caller::vary.
+  std::vector<std::string> vary{};
+  holdfast::scope scope = scope::by_arguments;
+  /// Decides which exceptions are answered from the store.
+  failure_rules classify{};
+  /// Overrides engine_options::exception_policy.
+  std::optional<holdfast::exception_policy> exception_policy{};
+  /// Maximum time a caller waits. Calls of a point with a deadline run on the executor.
+  std::optional<std::chrono::microseconds> deadline{};
+  /// What to do with calls that miss the deadline.
+  late_call late = late_call::keep;
+  std::optional<retry_options> retry{};      ///< no retries by default
+  std::optional<breaker_options> breaker{};  ///< no breaker by default
+  /// Maximum number of concurrent calls. Further calls are answered from the store. 0: no limit.
+  std::size_t concurrency_limit = 0;
+  /// Callers with the same key share one call of the upstream.
+  bool single_flight = false;
+  /// False: an answer is stored before the caller gets it. Not possible if the store of the engine
+  /// already has a write-behind queue.
+  std::optional<bool> write_behind{};
+  /// Maximum size of a payload in bytes. Larger answers are not stored. 0: the limit of the engine.
+  std::size_t max_payload = 0;
+  /// PAYLOAD_CLASS of stored entries. Default: the registered name of the type, else a name derived
+  /// from the type.
+  std::string payload_class{};
+  /// Overrides engine_options::scatter.
+  std::optional<scatter_options> scatter{};
 };
 
-/// Carries a caller's context to another thread: called on the caller's thread, it gives a function that runs work within that context.
+/// Transfers context of the calling thread (for example a trace id) to another thread. The engine
+/// calls it on the thread of the caller; the function that it returns runs work in that context.
 using context_propagator = std::function<std::function<void(const std::function<void()>& work)>()>;
 
-struct engine_options {
-  std::shared_ptr<const holdfast::clock> clock{};       ///< the machine's unless given
-  std::shared_ptr<holdfast::executor> executor{};       ///< for calls with a deadline and refreshes; a pool of its own unless given
-  std::shared_ptr<holdfast::executor> read_executor{};  ///< for reads of the store; `executor` if that was given, else a pool of its own
-  std::size_t threads = 16;                             ///< of its own pools, each; started when needed
-  std::size_t queue = 256;                              ///< calls that wait for one of them; one more is answered from the store
-  log_sink log{};                                       ///< nobody is told unless given
-  std::shared_ptr<metrics_sink> metrics{};              ///< nothing is counted for others unless given
-  key::style key_style = key::style::escaped;           ///< a store with a Java peer makes it `exact`
-  key::row_hash hash = key::row_hash::md5;              ///< of the row's key
-  std::string secret{};                                 ///< of row_hash::blake2b
-  key::generators generators{};                         ///< that points may name
-  holdfast::expiry_policies expiry_policies{};          ///< that points may name
-  holdfast::exception_policy exception_policy = exception_policy::rethrow;  ///< of points that do not say
-  /// For exception_policy::custom: told what was not served. What it throws leaves; when it returns, the answer is empty.
-  std::function<void(std::string_view point, const provenance& from)> unserved{};
-  bool write_behind = true;  ///< write in the background where a store may wait, unless the store does so by itself
-  /// How writes wait; a caller never does unless it is told to. Not looked at when the store writes behind by itself: then its own options
-  /// hold, by default a caller who finds the queue full waits 100 ms. Its clock, log, metrics, max_skew and linger are the engine's.
-  write_behind_options queue_of_writes{.full = when_full::drop_oldest};
-  std::chrono::microseconds read_deadline = std::chrono::seconds(1);  ///< of a read of the store; then there is nothing to serve
-  payload_registry payloads{};                                        ///< the names of payload types, and what else may be decoded
-  std::size_t max_payload = std::size_t{16} << 20;                    ///< bytes of an answer
-  std::size_t recents = 16384;                                        ///< keys for which no answer older than one already served is served
-  std::size_t max_points = 1000;                                      ///< so that ad hoc names cannot grow without bound
-  std::vector<context_propagator> propagate{};                        ///< the first is the outermost
-  /// The realm of the caller, asked on the caller's thread, once per call. What it throws makes the call an unprotected one.
+/// The threads of an engine. A pool of the engine starts when it is first needed.
+struct engine_threads {
+  /// Runs calls with a deadline, and refreshes. Default: a thread pool of the engine.
+  std::shared_ptr<holdfast::executor> executor{};
+  /// Runs reads of a store that may block. Default: `executor` if set, else a second thread pool.
+  std::shared_ptr<holdfast::executor> read_executor{};
+  /// Threads of each pool of the engine.
+  std::size_t count = 16;
+  /// Tasks that may wait for a thread of a pool. Further calls are answered from the store.
+  std::size_t queue = 256;
+  /// Context propagators; the first is the outermost.
+  std::vector<context_propagator> propagate{};
+};
+
+/// How arguments become keys.
+struct engine_keys {
+  /// A store with a Java peer sets it to `exact`.
+  key::style style = key::style::escaped;
+  key::row_hash hash = key::row_hash::md5;  ///< hash function of row keys
+  std::string secret{};                     ///< key of row_hash::blake2b
+  key::generators generators{};             ///< key generators that points can name
+};
+
+/// How answers are stored and read.
+struct engine_storage {
+  /// Write-behind queue in front of a store that may block. It drops the oldest write when it is
+  /// full, so a caller never waits. The engine sets its clock, log, metrics, max_skew and linger.
+  /// Empty: no queue. Not used if the store has a queue of its own: by default a caller waits up to
+  /// 100 ms when that one is full.
+  std::optional<write_behind_options> write_behind =
+      write_behind_options{.full = when_full::drop_oldest};
+  /// Time limit for reading the store during a recovery. After it, there is nothing to serve.
+  std::chrono::microseconds read_deadline = std::chrono::seconds(1);
+  /// Names of payload types, and further payload classes that may be decoded.
+  payload_registry payloads{};
+  /// Maximum size of a payload in bytes. Larger answers are not stored.
+  std::size_t max_payload = std::size_t{16} << 20;
+  /// Number of keys for which the engine remembers the newest answer it served, so that it never
+  /// serves an older one afterwards.
+  std::size_t remembered = 16384;
+  /// If the clock is set back by more than this, the engine follows it; see docs/failover.md.
+  std::chrono::microseconds max_skew = std::chrono::minutes(5);
+};
+
+/// What the engine asks about a caller, on the caller's thread, once per call.
+struct engine_caller {
+  /// Returns the realm of the caller. If it throws, the call is not protected.
   std::function<std::string()> tenant{};
-  /// The caller's value of a dimension that a point varies by, asked on the caller's thread. Nothing makes the call an unprotected one.
+  /// Returns the caller's value of a dimension in point_options::vary. If it returns nothing, the
+  /// call is not protected.
   std::function<std::optional<std::string>(std::string_view dimension)> vary{};
-  std::chrono::microseconds max_skew = std::chrono::minutes(5);  ///< a clock set back by more is followed; see docs/failover.md
-  std::chrono::milliseconds report_every{0};                     ///< one line per point for the log, and fresh gauges; 0: never
-  std::string report_cron{};                                     ///< the same at these moments (six fields, UTC), instead of `report_every`
-  std::chrono::milliseconds linger = std::chrono::seconds(1);    ///< how long the destructor waits for calls and writes
-  scatter_options scatter{};                                     ///< of calls for many things at once, of points that do not say
-  bool count_entries = false;  ///< a report also counts the entries of a store that has to be asked: a query for each effective name
-  /// Has the last word on the options of a point before it is registered: configuration by name. What it throws leaves `protect`.
+};
+
+/// Reports: one log line per point, and updated gauges.
+struct engine_reports {
+  /// Interval of reports. 0: no reports.
+  std::chrono::milliseconds every{0};
+  /// Cron expression for reports (six fields, UTC). Replaces `every`.
+  std::string cron{};
+  /// Also counts the entries of a store that may block: one query per effective name.
+  bool count_entries = false;
+};
+
+/// Options of an engine.
+struct engine_options {
+  std::shared_ptr<const holdfast::clock> clock{};  ///< default: the system clock
+  log_sink log{};                                  ///< no log by default
+  std::shared_ptr<metrics_sink> metrics{};         ///< no metrics by default
+  engine_threads threads{};
+  engine_keys keys{};
+  engine_storage storage{};
+  engine_caller caller{};
+  engine_reports reports{};
+  holdfast::expiry_policies expiry_policies{};  ///< expiry policies that points can name
+  /// Default policy of points.
+  holdfast::exception_policy exception_policy = exception_policy::rethrow;
+  /// For exception_policy::custom: called if there is nothing to serve. If it returns, the answer
+  /// is empty; if it throws, the exception reaches the caller.
+  std::function<void(std::string_view point, const provenance& provenance)> unserved{};
+  /// Default options of scattered calls.
+  scatter_options scatter{};
+  /// Maximum number of points. Bounds the memory that engine::call can use with new names.
+  std::size_t max_points = 1000;
+  /// How long the destructor waits for calls and writes.
+  std::chrono::milliseconds linger = std::chrono::seconds(1);
+  /// Changes the options of a point before it is registered, for configuration by name. Exceptions
+  /// leave `protect`.
   std::function<void(std::string_view point, point_options& options)> configure{};
 };
 

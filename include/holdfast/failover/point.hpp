@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// A point: a call that is protected. It is called like the function it protects, and gives an answer.
+/// A point: a protected call. It has the parameters of its callable and returns an answer.
 
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/call.hpp>
@@ -16,12 +16,12 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// A call in two phases, for callbacks and coroutines: it has begun, and somebody will say how it ended. Dropped without that, it counts as
-/// abandoned, and nothing is stored.
+/// A call in two phases, for callbacks and coroutines: the caller calls the upstream and reports
+/// the outcome. A call that is destroyed without an outcome counts as abandoned and stores nothing.
 ///
-/// Deadlines, retries, soft expiry and single flight belong to who calls the upstream, here: the caller. Breaker and concurrency limit are
-/// asked by `allowed()`.
-/// Thread-safety: one thread at a time; it may be another one than that which began it. May be moved.
+/// Deadline, retries, soft expiry and single flight of the point do not apply. `allowed()` reports
+/// the decision of breaker and concurrency limit.
+/// Thread-safety: one thread at a time; different phases may run on different threads.
 template <class T>
 class pending {
  public:
@@ -35,105 +35,105 @@ class pending {
   }
   ~pending() { drop(); }
 
-  /// False: do not call the upstream (the breaker is open, or too many calls run); call `fail()` to be answered from the store.
+  /// False if the breaker is open or the concurrency limit is reached. Then do not call the
+  /// upstream; call `fail()` to get an answer from the store.
   [[nodiscard]] bool allowed() const noexcept { return !refusal_; }
-  /// The moment at which it began: the version of its answer.
-  [[nodiscard]] timestamp as_of() const { return call().from.as_of; }
+  /// Start of the call, which is the version of its answer.
+  [[nodiscard]] timestamp as_of() const { return call().provenance.as_of; }
 
-  /// The upstream answered; an empty optional says that there is nothing. Stores it and gives it back.
-  /// Throws errc::invalid_argument when the call has an outcome already.
+  /// Reports the result of the upstream; an empty optional means that there is nothing. Stores it
+  /// and returns it. Throws errc::invalid_argument if the call already has an outcome.
   answer<T> succeed(std::optional<T> value) {
-    const auto mine = finish();
-    mine->value = std::move(value);
-    detail::finish_live(values_->core, *mine);
-    return {std::move(mine->value), std::move(mine->from)};
+    const auto call = take_call();
+    call->value = std::move(value);
+    detail::failover::finish_live(values_->core, *call);
+    return {std::move(call->value), std::move(call->provenance)};
   }
-  /// The upstream failed. Gives the last good answer or throws what the point's policy says, by default this very exception.
+  /// Reports a failure. Returns the last good answer, or throws according to the policy of the
+  /// point: by default this exception. Throws errc::invalid_argument as `succeed`.
   answer<T> fail(std::exception_ptr error = nullptr) {
-    const auto mine = finish();
-    auto code = cause_code::failed;
-    if (refusal_) {
-      error = refusal_;
-      code = cause_code::refused;
-    }
-    if (!error) error = std::make_exception_ptr(holdfast::error(errc::unavailable, "the upstream failed and did not say why"));
-    detail::finish_failed(values_->core, *mine, std::move(error), code);
-    return {std::move(mine->value), std::move(mine->from)};
+    if (refusal_) return finish_failed(refusal_, cause_code::refused);
+    if (!error)
+      error = std::make_exception_ptr(
+          holdfast::error(errc::unavailable, "the upstream failed without an exception"));
+    return finish_failed(std::move(error), cause_code::failed);
   }
-  /// The same for a caller that gave up waiting.
+  /// As `fail`, for a caller that stopped waiting for the upstream.
   answer<T> fail_late() {
-    const auto mine = finish();
-    detail::finish_failed(
-        values_->core, *mine,
-        std::make_exception_ptr(holdfast::error(errc::timeout, "the upstream did not answer in time", {.transient = true})),
+    return finish_failed(
+        std::make_exception_ptr(holdfast::error(
+            errc::timeout, "the upstream did not answer in time", {.transient = true})),
         cause_code::late);
-    return {std::move(mine->value), std::move(mine->from)};
   }
 
  private:
   template <class>
   friend class point;
-  pending(std::shared_ptr<const detail::typed_values<T>> values, std::unique_ptr<detail::value_call<T>> call, std::exception_ptr refusal)
+  using value_call = detail::failover::value_call<T>;
+  using typed_values = detail::failover::typed_values<T>;
+  pending(std::shared_ptr<const typed_values> values, std::unique_ptr<value_call> call,
+          std::exception_ptr refusal)
       : values_(std::move(values)), call_(std::move(call)), refusal_(std::move(refusal)) {}
 
-  detail::value_call<T>& call() const {
-    if (!call_) throw error(errc::invalid_argument, "this call has an outcome already");
+  value_call& call() const {
+    if (!call_) throw error(errc::invalid_argument, "this call already has an outcome");
     return *call_;
   }
-  std::unique_ptr<detail::value_call<T>> finish() {
+  std::unique_ptr<value_call> take_call() {
     (void)call();
     return std::move(call_);
   }
+  answer<T> finish_failed(std::exception_ptr error, cause_code code) {
+    const auto call = take_call();
+    detail::failover::finish_failed(values_->core, *call, std::move(error), code);
+    return {std::move(call->value), std::move(call->provenance)};
+  }
   void drop() noexcept {
-    if (call_) detail::abandon(values_->core, *std::exchange(call_, nullptr));
+    if (call_) detail::failover::abandon(values_->core, *std::exchange(call_, nullptr));
   }
 
-  std::shared_ptr<const detail::typed_values<T>> values_;
-  std::unique_ptr<detail::value_call<T>> call_;
+  std::shared_ptr<const typed_values> values_;
+  std::unique_ptr<value_call> call_;
   std::exception_ptr refusal_;
 };
 
 template <class Signature>
 class point;
 
-/// Made by engine::protect. A handle: copies share the same point, which lives as long as one of them does; calling it after the engine
-/// was closed is an error.
+/// Made by engine::protect. Copies share the same point, which lives as long as its last copy.
+/// After the engine was closed, calls throw errc::unavailable.
 ///
-/// Thread-safety: every function may be called from any thread; the callable is called from several at once.
-/// Exception safety: what leaves is what the point's rules and policy let leave: by default the upstream's own exception.
+/// Thread-safety: every function may be called from any thread. The callable is called from several
+/// threads at once.
+/// Exceptions: what the failure rules and the exception policy of the point let through; by default
+/// the exception of the upstream.
 template <class R, class... A>
 class point<R(A...)> {
  public:
-  using value_type = typename detail::payload_of<R>::type;
+  using value_type = typename detail::failover::payload_of<R>::type;
   using answer_type = answer<value_type>;
 
-  /// Calls the upstream, or answers for it.
+  /// Calls the upstream. If that fails, answers from the store.
   answer_type operator()(A... args) const {
-    using detail::way;
+    using detail::failover::call_mode;
     const auto& core = state_->core;
-    switch (detail::way_of(*core)) {
-      case way::plain:
-        break;
-      case way::owned:
-        if constexpr (detail::ownable<A...>) {
-          return call_owned(args...);
-        } else {
-          break;  // refused when the point was registered
-        }
-      case way::bypass: {
-        detail::stack_call<R, A...> call(state_, static_cast<A&&>(args)...);
-        detail::run_bypassed(*core, call);
-        return {std::move(call.value), std::move(call.from)};
-      }
+    const auto mode = detail::failover::mode_of(*core);
+    // A point with a deadline is refused at registration if its arguments cannot be copied.
+    if constexpr (detail::failover::ownable<A...>) {
+      if (mode == call_mode::on_executor) return call_owned(args...);
     }
-    detail::stack_call<R, A...> call(state_, static_cast<A&&>(args)...);
-    make_key(call, args...);
-    detail::start(*core, call);
-    detail::run(core, call);
-    return {std::move(call.value), std::move(call.from)};
+    detail::failover::stack_call<R, A...> call(state_, static_cast<A&&>(args)...);
+    if (mode == call_mode::bypass) {
+      detail::failover::run_bypassed(*core, call);
+    } else {
+      make_key(call, args...);
+      detail::failover::start(*core, call);
+      detail::failover::run(core, call);
+    }
+    return {std::move(call.value), std::move(call.provenance)};
   }
 
-  /// The same without exceptions: the result holds the answer, or the exception that would have left.
+  /// As operator(), but returns an exception instead of throwing it.
   result<answer_type> try_call(A... args) const noexcept {
     try {
       return (*this)(static_cast<A&&>(args)...);
@@ -142,41 +142,44 @@ class point<R(A...)> {
     }
   }
 
-  /// Begins a call whose upstream the caller calls. Throws errc::unavailable when the engine is closed.
+  /// Begins a call in two phases. Throws errc::unavailable if the engine is closed.
   [[nodiscard]] pending<value_type> begin(A... args) const {
-    auto call = std::make_unique<detail::value_call<value_type>>(*state_);
+    auto call = std::make_unique<detail::failover::value_call<value_type>>(*state_);
     make_key(*call, args...);
-    detail::start(*state_->core, *call);
-    auto refusal = detail::ask(state_->core, *call);
+    detail::failover::start(*state_->core, *call);
+    auto refusal = detail::failover::admit(state_->core, *call);
     return {state_, std::move(call), std::move(refusal)};
   }
 
  private:
   friend class engine;
-  explicit point(std::shared_ptr<const detail::typed_point<R, A...>> state) : state_(std::move(state)) {}
+  using state = detail::failover::typed_point<R, A...>;
+  explicit point(std::shared_ptr<const state> point_state) : state_(std::move(point_state)) {}
 
-  /// Once, before the call: an upstream that changes its arguments does not change the key.
-  void make_key(detail::call_base& call, const std::remove_reference_t<A>&... args) const {
+  /// Runs once, before the upstream is called: the upstream may change its arguments.
+  void make_key(detail::failover::call_base& call,
+                const std::remove_reference_t<A>&... args) const {
     const auto& core = *state_->core;
     try {
-      const auto& keys = detail::keys_of(core);
-      if (detail::varies(core)) call.key = detail::varied_key(core, keys.raw(args...));
+      const auto& keys = detail::failover::keys_of(core);
+      if (detail::failover::varies(core))
+        call.key = detail::failover::varied_key(core, keys.raw(args...));
       else call.key = keys(args...);
     } catch (...) {
-      detail::unkeyed(core, call);
+      detail::failover::record_missing_key(core, call);
     }
   }
 
   answer_type call_owned(const std::remove_reference_t<A>&... args) const {
-    auto call = std::make_shared<detail::owned_call<R, A...>>(state_, args...);
+    auto call = std::make_shared<detail::failover::owned_call<R, A...>>(state_, args...);
     make_key(*call, args...);
-    detail::start(*state_->core, *call);
-    detail::value_call<value_type> mine(*state_);
-    detail::run_owned(state_->core, call, mine);
-    return {std::move(mine.value), std::move(mine.from)};
+    detail::failover::start(*state_->core, *call);
+    detail::failover::value_call<value_type> result(*state_);
+    detail::failover::run_owned(state_->core, call, result);
+    return {std::move(result.value), std::move(result.provenance)};
   }
 
-  std::shared_ptr<const detail::typed_point<R, A...>> state_;
+  std::shared_ptr<const state> state_;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

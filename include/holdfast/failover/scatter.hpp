@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// How calls for many things at once are stored and recovered, slice by slice.
+/// Options of scattered calls: calls whose answers are stored and recovered slice by slice.
 
 #include <holdfast/version.hpp>
 
@@ -11,48 +11,55 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// What becomes of an answer of which some slices are missing. One of which all are missing is never served.
+/// Policy for a recovered answer with missing slices. An answer without any slice is never served.
 class partial {
  public:
   enum class rule : std::uint8_t { keep, drop, fail, at_least };
 
-  static const partial keep;  ///< it is served; what is missing has its place, and says that it is missing
-  static const partial drop;  ///< it is served without what is missing
-  static const partial fail;  ///< it is not served, as if there were nothing
-  /// Served, as `keep` does it, when so many slices are there; else not.
-  [[nodiscard]] static constexpr partial at_least(std::size_t slices) noexcept { return {rule::at_least, slices}; }
+  static const partial keep;  ///< serve it; missing slices are marked as missing
+  static const partial drop;  ///< serve it without the missing slices
+  static const partial fail;  ///< do not serve it
+  /// As `keep` if at least this number of slices was recovered, else as `fail`.
+  [[nodiscard]] static constexpr partial at_least(std::size_t slices) noexcept {
+    return {rule::at_least, slices};
+  }
 
-  [[nodiscard]] constexpr rule what() const noexcept { return what_; }
-  /// Whether an answer with so many slices, and so many missing, may be served.
-  [[nodiscard]] constexpr bool allows(std::size_t there, std::size_t missing) const noexcept {
+  [[nodiscard]] constexpr rule policy() const noexcept { return rule_; }
+  /// Whether an answer with this number of present and missing slices may be served.
+  [[nodiscard]] constexpr bool allows(std::size_t present, std::size_t missing) const noexcept {
     if (missing == 0) return true;
-    if (there == 0 || what_ == rule::fail) return false;
-    return what_ != rule::at_least || there >= least_;
+    if (present == 0 || rule_ == rule::fail) return false;
+    return rule_ != rule::at_least || present >= minimum_;
   }
   bool operator==(const partial&) const = default;
 
  private:
-  constexpr partial(rule what, std::size_t least) noexcept : least_(least), what_(what) {}
-  std::size_t least_;
-  rule what_;
+  constexpr partial(rule policy, std::size_t minimum) noexcept : minimum_(minimum), rule_(policy) {}
+  std::size_t minimum_;
+  rule rule_;
 };
 inline constexpr partial partial::keep{rule::keep, 0};
 inline constexpr partial partial::drop{rule::drop, 0};
 inline constexpr partial partial::fail{rule::fail, 0};
 
-/// What happens to a list when nobody wrote down what belongs to it: its manifest was never stored, has expired or cannot be read.
+/// What to do with a list whose manifest was never stored, has expired or cannot be read.
 enum class unlisted : std::uint8_t {
-  refuse,  ///< there is nothing to serve
-  serve    ///< every row of the domain is served, whatever was asked for; its completeness is `unknown`
+  refuse,  ///< do not serve the list
+  serve    ///< serve every row of the domain, for all arguments, with completeness `unknown`
 };
 
-/// Calls for many things at once.
+/// Options of protect_each, protect_list and protect_split.
 struct scatter_options {
-  std::chrono::microseconds timeout = std::chrono::seconds(10);  ///< of storing, and of recovering, all slices together
-  std::size_t parallel = 16;                                     ///< slices of one call that are read at the same time
-  holdfast::partial partial = partial::keep;                     ///< what becomes of an answer that is not whole
-  std::size_t max_slices = 10'000;  ///< a call with more is not protected, and a list with more is not stored; both are counted
-  holdfast::unlisted unlisted = unlisted::refuse;  ///< what becomes of a list without a manifest
+  /// Time limit for storing all slices of a call, and for recovering them.
+  std::chrono::microseconds timeout = std::chrono::seconds(10);
+  /// Number of slices of one call that are read at the same time.
+  std::size_t parallel = 16;
+  /// Policy for an answer with missing slices.
+  holdfast::partial partial = partial::keep;
+  /// A call with more slices is not protected; a list with more is not stored. Both are counted.
+  std::size_t max_slices = 10'000;
+  /// Policy for a list without a manifest.
+  holdfast::unlisted unlisted = unlisted::refuse;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,14 +1,17 @@
 #pragma once
 
 /// \file
-/// Joining the caller's own transaction. The library says what is to be done, as `{statement, parameters}`; the header-only adaptors beside
-/// this file (libpq.hpp, sqlite3.hpp, mariadb.hpp) do it, in the caller's translation unit and with the caller's client library, on the
-/// connection that has the transaction open. No handle of a client library ever enters the library.
+/// Runs Holdfast's statements inside a transaction of the application.
+///
+/// Holdfast renders a statement and its parameters. An adaptor (libpq.hpp, sqlite3.hpp,
+/// mariadb.hpp) runs it on the connection that has the transaction open. The adaptors are
+/// header-only: they are compiled in the application, with its client library, and no handle of a
+/// client library enters Holdfast.
 ///
 ///     PQexec(connection, "BEGIN");
-///     // ... the caller's own statements ...
-///     holdfast::join::libpq here{connection};
-///     ids.next_in_transaction(here);              // what hangs on a database takes a join::transaction&
+///     // ... the application's own statements ...
+///     holdfast::join::libpq transaction{connection};
+///     auto id = ids.next_in_transaction(transaction);
 ///     PQexec(connection, "COMMIT");
 
 #include <holdfast/error.hpp>
@@ -20,21 +23,27 @@
 
 namespace HOLDFAST_NAMESPACE::join {
 
-/// A transaction that somebody else began, and will end. What runs on it is there when they commit, and was never there when they roll back.
-/// Nothing is sent but the statement itself: no BEGIN, no COMMIT, no SET, no savepoint, and nothing prepared that stays behind.
-/// Thread-safety: none, as the handle's. It must not outlive the handle. It owns nothing.
+/// A transaction that the application began and will end. Statements that run on it take effect
+/// when the application commits.
+///
+/// Only the statement itself is sent: no BEGIN, COMMIT, SET or savepoint, and no prepared statement
+/// remains. A transaction refers to the handle and must not outlive it. Thread-safety: that of the
+/// handle.
 class HOLDFAST_API transaction {
  public:
   virtual ~transaction();
 
-  /// Which dialect the other end speaks.
+  /// The dialect of the server.
   [[nodiscard]] virtual sql::dialect_id dialect() const = 0;
 
-  /// Runs one statement. Parameters are those of sql.hpp, and so is the outcome.
-  /// Throws errc::invalid_argument when no transaction is open: the statement would commit by itself, and be there whatever the caller
-  /// decides. Else throws what the database says, with the meaning of sql.hpp; never in doubt, since nothing is committed here. After a
-  /// failure PostgreSQL accepts nothing but a rollback; the others go on, unless they ended the transaction (`transient`).
-  virtual sql::outcome execute(const sql::statement& s, std::span<const sql::parameter> parameters) = 0;
+  /// Runs one statement. sql.hpp describes the parameters, the result and the errors.
+  ///
+  /// Throws errc::invalid_argument if no transaction is open, because the statement would commit
+  /// immediately. An error is never in doubt, because nothing is committed here. After an error
+  /// PostgreSQL accepts only ROLLBACK; the other databases continue the transaction, unless they
+  /// rolled it back themselves (such errors are `transient`).
+  virtual sql::outcome execute(const sql::statement& s,
+                               std::span<const sql::parameter> parameters) = 0;
 
  protected:
   transaction() = default;
@@ -42,14 +51,19 @@ class HOLDFAST_API transaction {
   transaction& operator=(const transaction&) = default;
 };
 
-/// For the adaptors: what a failure means to a caller.
+/// For adaptors: convert a failure of the client library to an error.
 /// \{
 [[nodiscard]] HOLDFAST_API error postgres_failure(std::string_view sqlstate, std::string_view text);
-[[nodiscard]] HOLDFAST_API error mysql_failure(unsigned number, std::string_view sqlstate, std::string_view text);
+[[nodiscard]] HOLDFAST_API error mysql_failure(unsigned number, std::string_view sqlstate,
+                                               std::string_view text);
 [[nodiscard]] HOLDFAST_API error sqlite_failure(int extended_code, std::string_view text);
-/// Throws errc::invalid_argument unless so many values are given as the statement declares, each NULL or of the declared type.
-HOLDFAST_API void check_parameters(const sql::statement& s, std::span<const sql::parameter> parameters);
+/// The error for a handle without an open transaction.
 [[nodiscard]] HOLDFAST_API error no_transaction();
 /// \}
+
+/// For adaptors: throws errc::invalid_argument unless there are as many values as the statement
+/// declares parameters, each NULL or of the declared type.
+HOLDFAST_API void check_parameters(const sql::statement& s,
+                                   std::span<const sql::parameter> parameters);
 
 }  // namespace HOLDFAST_NAMESPACE::join

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Keys in bulk: one JSON case in, one JSON line out. It is what `holdfast key batch` runs, and how another implementation of the
-/// formats can be checked against this one.
+/// Makes many keys: one case as a line of JSON in, one line of JSON out. `holdfast key batch` uses
+/// it. Other implementations of the formats can be compared with this one through it.
 
 #include <holdfast/key/cachekit.hpp>
 #include <holdfast/key/failover.hpp>
@@ -18,13 +18,16 @@ namespace HOLDFAST_NAMESPACE::key {
 
 struct batch_options {
   key::scheme scheme = key::scheme::interop;
-  key::dialect dialect = key::dialect::current;  ///< cachekit_auto only
-  key::style style = key::style::escaped;        ///< failover only
-  /// As in failover_options.
+  /// Used by scheme::cachekit_auto only.
+  key::dialect dialect = key::dialect::current;
+  /// Used by scheme::failover only.
+  key::style style = key::style::escaped;
+  /// See failover_options::on_unstable.
   std::function<void(std::string_view point_name, std::string_view type)> on_unstable{};
 };
 
-/// Thread-safety: none; one batch per thread.
+/// Answers cases one by one. It keeps its buffers between cases.
+/// Thread-safety: none; use one batch per thread.
 class HOLDFAST_API batch {
  public:
   explicit batch(batch_options options);
@@ -32,8 +35,9 @@ class HOLDFAST_API batch {
   batch& operator=(batch&&) noexcept;
   ~batch();
 
-  /// Appends exactly one line, with its newline, to `out`: the key, or `{"id":..,"error":{"code","path","message"}}`.
-  /// A bad case is an answer, never an exception.
+  /// Appends exactly one line to `out`, with its newline: the key, or
+  /// `{"id":..,"error":{"code","path","message"}}`. Does not throw for a bad case; the line
+  /// describes the error.
   void run(std::string_view line, std::string& out);
 
  private:

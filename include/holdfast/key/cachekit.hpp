@@ -2,8 +2,9 @@
 
 /// \file
 /// CacheKit's auto mode: `ns:{namespace}:func:{module}.{qualname}:args:{blake2b}:{ic}{code}`.
-/// These keys name a function of one program and are meant for sharing a cache with CacheKit for Python. Services in
-/// several languages share a cache through interop keys: see interop.hpp.
+///
+/// An auto-mode key names a function of one program. Use it to share a cache with CacheKit for
+/// Python. Services in several languages share a cache through interop keys: see interop.hpp.
 
 #include <holdfast/key/function_name.hpp>
 #include <holdfast/key/keyable.hpp>
@@ -20,75 +21,96 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-/// Which edition of the format. They differ in the function's name and the serializer's code, not in how arguments are hashed.
+/// Version of the key format. The versions differ in the function's name and the serializer's code;
+/// they hash arguments alike.
 enum class dialect : std::uint8_t {
-  current,  ///< the protocol of 2026-10: any serializer has a code, derived if need be
-  py_0_17,  ///< cachekit-py 0.17: five codes, anything else is `s`
-  seed      ///< the published document, protocol 1.0: the name verbatim, four codes, anything else is `s`
+  /// The protocol of 2026-10. Every serializer has a code; for unknown names it is derived.
+  current = 0,
+  /// cachekit-py 0.17. Five serializers have a code; all others get `s`.
+  py_0_17 = 1,
+  /// Protocol 1.0, the published document. The name is verbatim; four serializers have a code; all
+  /// others get `s`.
+  v1_0 = 2,
+  seed = v1_0  // former name
 };
 
 struct cachekit_options {
-  std::string_view ns{};                    ///< the namespace; empty means none
-  std::string_view module{};                ///< `myapp.services`
-  std::string_view qualname{};              ///< `get_user`
-  bool integrity = true;                    ///< values are kept in a ByteStorage envelope (see envelope.hpp), not as raw MessagePack
-  std::string_view serializer = "std";      ///< what values are encoded with
-  key::dialect dialect = dialect::current;  ///< see above
+  /// The cache's namespace; empty means none.
+  std::string_view ns{};
+  /// For example `myapp.services`.
+  std::string_view module{};
+  /// For example `get_user`.
+  std::string_view qualname{};
+  /// Whether values are stored in a ByteStorage envelope (see cachekit/envelope.hpp) rather than as
+  /// plain MessagePack.
+  bool integrity = true;
+  /// The name of the serializer that encodes the values.
+  std::string_view serializer = "std";
+  key::dialect dialect = dialect::current;
 };
 
-/// A key with what it was made from.
+/// A key and what it was made from.
 struct hashed_key {
   std::string key;
-  std::string args_hash;     ///< 64 hexadecimal digits
-  std::string message_pack;  ///< the bytes that were hashed
+  /// The hash of the arguments: 64 hexadecimal digits.
+  std::string args_hash;
+  /// The bytes that were hashed.
+  std::string message_pack;
 };
 
-/// Makes the keys of one function: the fixed parts are prepared once.
-/// Thread-safety: const after construction; share it freely.
+/// Makes the keys of one function. The constant parts of the key are prepared once.
+/// Thread-safety: const after construction; can be shared by threads.
 class HOLDFAST_API cachekit_keys {
  public:
-  /// Throws errc::invalid_argument (empty serializer in the current dialect) and errc::ill_formed_text.
+  /// Throws errc::invalid_argument for an empty serializer in the current dialect,
+  /// errc::ill_formed_text if a text is not UTF-8.
   explicit cachekit_keys(const cachekit_options& options);
 
-  /// The key of a call; keyword arguments are `kw("name", value)`. One heap allocation, the returned string's, for arguments of any size
-  /// (maps of more than 16 entries allocate an index).
+  /// The key of a call. Keyword arguments are `kw("name", value)`. Allocates only the returned
+  /// string, for arguments of any size, except that a map of more than 16 entries also allocates an
+  /// index.
   template <class... A>
   [[nodiscard]] std::string operator()(const A&... args) const {
     if constexpr (sizeof...(A) < 16 && (detail::is_plain<A> && ...)) {
       detail::small_call call;
-      call.add_byte(0x92);  // [args, kwargs]
+      call.add_byte(0x92);  // an array of two: [args, kwargs]
       if (call.write(args...)) {
-        call.add_byte(0x80);
-        return of_bytes(call.bytes());
+        call.add_byte(0x80);  // no keyword arguments
+        return from_bytes(call.bytes());
       }
     }
-    return make([&](writer& w) { detail::write_call<detail::cachekit_rules>(w, args...); });
+    return from_call([&](writer& w) { detail::write_call<detail::cachekit_rules>(w, args...); });
   }
   /// The same for arguments that are only known at run time.
-  [[nodiscard]] std::string of(std::span<const value> args, std::span<const std::pair<std::string, value>> keywords = {}) const;
-  [[nodiscard]] hashed_key explain(std::span<const value> args, std::span<const std::pair<std::string, value>> keywords = {}) const;
+  [[nodiscard]] std::string of(std::span<const value> args,
+                               std::span<const std::pair<std::string, value>> keywords = {}) const;
+  [[nodiscard]] hashed_key explain(
+      std::span<const value> args,
+      std::span<const std::pair<std::string, value>> keywords = {}) const;
 
  private:
-  [[nodiscard]] std::string make(detail::argument_writer write) const;
-  [[nodiscard]] std::string of_bytes(std::string_view message_pack) const;
-  [[nodiscard]] std::string finish(const unsigned char* digest) const;
+  [[nodiscard]] std::string from_call(detail::argument_writer write) const;
+  [[nodiscard]] std::string from_bytes(std::string_view message_pack) const;
+  [[nodiscard]] std::string from_digest(const unsigned char* digest) const;
 
-  std::string pattern_;  // the key with zeros where the hash goes: one copy makes a new one
-  std::size_t hash_at_;  // where that is
-  bool shortened_;       // the whole is longer than 250 code points
+  std::string pattern_;      // the key with zeros in place of the hash
+  std::size_t hash_offset_;  // of the hash in pattern_
+  bool shortened_;           // pattern_ is longer than 250 code points
 };
 
-/// One call, ad hoc.
+/// The key of one call. To make several keys of one function, use cachekit_keys.
 template <class... A>
 [[nodiscard]] std::string cachekit(const cachekit_options& options, const A&... args) {
   return cachekit_keys(options)(args...);
 }
 
-/// The key of a call of a C++ function, named as it is in the source: `of<&app::get_user>(42)`.
-/// `app::get_user` becomes module `app`, qualname `get_user`. Overloads, lambdas and functions in anonymous namespaces do not compile.
+/// The key of a call of a C++ function: `of<&app::get_user>(42)`. The names come from the source:
+/// `app::get_user` has the module `app` and the qualname `get_user`. Overloaded functions, lambdas
+/// and functions in anonymous namespaces do not compile.
 template <auto Function, class... A>
 [[nodiscard]] std::string of(const A&... args) {
-  static const cachekit_keys keys({.module = function_name<Function>.module, .qualname = function_name<Function>.qualname});
+  static const cachekit_keys keys(
+      {.module = function_name<Function>.module, .qualname = function_name<Function>.qualname});
   return keys(args...);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Redis Cluster: which slot a key lands in, and prefixes whose hash tag keeps keys together.
+/// Redis Cluster slots, and key prefixes with a hash tag that keeps their keys in one slot.
 
 #include <holdfast/version.hpp>
 
@@ -11,19 +11,20 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-/// CRC16/XMODEM of the key mod 16384, or of its hash tag: what stands between the first `{` and the first `}` after it, unless that is nothing.
+/// The slot of a key: CRC16/XMODEM mod 16384 of its hash tag, or of the whole key if it has none.
+/// The hash tag is the text between the first `{` and the first `}` after it, if not empty.
 [[nodiscard]] HOLDFAST_API std::uint16_t redis_slot(std::string_view key) noexcept;
 
-/// A validated prefix: exactly one hash tag, not empty; no other brace, no control character or space; at most 200 bytes of UTF-8.
-/// Every key that begins with it lands in one slot.
+/// A valid prefix: at most 200 bytes of UTF-8, exactly one hash tag, which is not empty, and no
+/// other brace, control character or space. All keys that begin with it are in one slot.
 /// Thread-safety: immutable.
 class HOLDFAST_API redis_prefix {
  public:
-  /// Throws errc::invalid_argument and says what to change.
+  /// Throws errc::invalid_argument; the message says what to change.
   explicit redis_prefix(std::string_view text = "{identity:outbox}");
 
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
-  /// What stands between the braces.
+  /// The text between the braces.
   [[nodiscard]] std::string_view tag() const noexcept;
   [[nodiscard]] std::uint16_t slot() const noexcept { return slot_; }
 
@@ -32,16 +33,20 @@ class HOLDFAST_API redis_prefix {
   std::uint16_t slot_;
 };
 
-/// The four keys of an outbox, all in one slot, so that one script may touch them all.
+/// The four keys of an outbox. They are in one slot, so that one script can use all of them.
 /// Thread-safety: immutable.
 class HOLDFAST_API outbox_keys {
  public:
   explicit outbox_keys(const redis_prefix& prefix = redis_prefix());
 
-  [[nodiscard]] const std::string& entries() const noexcept { return entries_; }        ///< hash: event id -> entry
-  [[nodiscard]] const std::string& pending() const noexcept { return pending_; }        ///< sorted set: event id by next attempt
-  [[nodiscard]] const std::string& expiry_due() const noexcept { return expiry_due_; }  ///< sorted set: ticket id by expiry
-  [[nodiscard]] const std::string& lock() const noexcept { return lock_; }              ///< string: the poller's owner token
+  /// Hash: event id to entry.
+  [[nodiscard]] const std::string& entries() const noexcept { return entries_; }
+  /// Sorted set: event ids by time of the next attempt.
+  [[nodiscard]] const std::string& pending() const noexcept { return pending_; }
+  /// Sorted set: ticket ids by time of expiry.
+  [[nodiscard]] const std::string& expiry_due() const noexcept { return expiry_due_; }
+  /// String: the token of the poller that owns the lane.
+  [[nodiscard]] const std::string& lock() const noexcept { return lock_; }
   [[nodiscard]] std::uint16_t slot() const noexcept { return slot_; }
 
  private:

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Typed JSON: how a value is written where only text can travel: `{"t":"int","v":"42"}`. The forms are listed in docs/typed-json.md.
+/// Typed JSON: values as text, for example `{"t":"int","v":"42"}`. docs/typed-json.md lists all
+/// forms.
 
 #include <holdfast/key/value.hpp>
 #include <holdfast/version.hpp>
@@ -13,19 +14,21 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-/// The scheme a value is meant for; a few forms exist only in some.
+/// The scheme that a value is read for. Some forms exist only in some schemes.
 enum class scheme : std::uint8_t { failover, cachekit_auto, interop, interop_value };
 
-/// Reads one typed value. Throws errc::malformed (not JSON), errc::invalid_argument (not typed JSON), or what the value itself breaks,
-/// with the path to it.
-/// Thread-safety: none; one reader per thread. It keeps its buffers, so reuse it.
+/// Reads typed values. It keeps its buffers between calls, so reuse it.
+/// Thread-safety: none; use one reader per thread.
 class HOLDFAST_API typed_json_reader {
  public:
-  explicit typed_json_reader(key::scheme meant_for);
+  explicit typed_json_reader(key::scheme scheme);
   typed_json_reader(typed_json_reader&&) noexcept;
   typed_json_reader& operator=(typed_json_reader&&) noexcept;
   ~typed_json_reader();
 
+  /// Reads one typed value. Throws holdfast::error with the path to the value: errc::malformed (not
+  /// JSON), errc::invalid_argument (not typed JSON), or the rule that the value breaks, for example
+  /// errc::out_of_range.
   [[nodiscard]] value read(std::string_view json);
 
  private:

@@ -1,10 +1,11 @@
 #pragma once
 
 /// \file
-/// The closed value model of keys: everything that an argument of a call can
-/// be once it left the type system. C++ arguments reach a key without passing
-/// through here (see keyable.hpp); values are for what is only known at run
-/// time: typed JSON, decoded MessagePack, and custom key generators.
+/// The value model of keys: every type that an argument of a call can have at run time. The set of
+/// types is closed.
+///
+/// Values are used for typed JSON, decoded MessagePack and custom key generators. C++ arguments
+/// become keys without being converted to values: see keyable.hpp.
 
 #include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
@@ -23,21 +24,23 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-/// How high a value may be: a scalar or an empty container is 1 high, a container one more than its highest child.
-/// One limit for every scheme, so that no input can exhaust the stack. (CacheKit's auto mode ends at 510, where its reference does.)
+/// Largest height of a value. A scalar or an empty container has the height 1, a container one more
+/// than its highest child. The limit is the same in all schemes, except that CacheKit's auto mode
+/// ends at 510 like its reference implementation.
 inline constexpr std::size_t max_height = 1024;
 
 class value;
 
 using byte_string = std::vector<std::byte>;
 
-/// An integer outside [-2^63, 2^64-1]: decimal digits with an optional sign. Only the failover scheme can carry it.
+/// An integer outside [-2^63, 2^64-1]: decimal digits with an optional sign. Only the failover
+/// scheme supports it.
 struct big_integer {
   std::string digits;
   bool operator==(const big_integer&) const = default;
 };
 
-/// A decimal number as text, scale kept: `1.0` and `1.00` are two values.
+/// A decimal number as text. The scale is significant: `1.0` and `1.00` are different values.
 struct decimal {
   std::string text;
   bool operator==(const decimal&) const = default;
@@ -59,7 +62,8 @@ struct uuid {
   bool operator==(const uuid&) const = default;
 };
 
-/// A moment in time. The offset is how the moment was written, not part of it; CacheKit's auto mode keeps it, the other schemes do not.
+/// A moment in time, and the UTC offset that it was written with. The offset is part of the key in
+/// CacheKit's auto mode only.
 struct instant {
   std::chrono::sys_seconds seconds{};
   std::uint32_t nanoseconds = 0;
@@ -67,13 +71,13 @@ struct instant {
   bool operator==(const instant&) const = default;
 };
 
-/// A calendar date without time or zone. Only interop values can carry it.
+/// A calendar date without time or zone. Only interop values support it.
 struct date {
   std::chrono::year_month_day day{};
   bool operator==(const date&) const = default;
 };
 
-/// A time of day without date or zone. Only interop values can carry it.
+/// A time of day without date or zone. Only interop values support it.
 struct time_of_day {
   std::chrono::microseconds since_midnight{0};
   bool operator==(const time_of_day&) const = default;
@@ -94,21 +98,22 @@ struct array_value {
   bool operator==(const array_value&) const = default;
 };
 
-/// A MessagePack extension: it can be read, but no scheme makes a key of it.
+/// A MessagePack extension. decode_value can return it; no scheme accepts it in a key.
 struct extension {
   std::int8_t type = 0;
   byte_string bytes;
   bool operator==(const extension&) const = default;
 };
 
-/// A Java object by its `toString()`; failover scheme only.
+/// A Java object, represented by its `toString()`. Failover scheme only.
 struct object {
   std::string class_name;
   std::string text;
   bool operator==(const object&) const = default;
 };
 
-/// A Java object without a text of its own, by its hash code; failover scheme, style `exact`, only.
+/// A Java object without a `toString()`, represented by its hash code. Failover scheme with style
+/// `exact` only.
 struct object_identity {
   std::string class_name;
   std::int32_t hash = 0;
@@ -120,19 +125,20 @@ struct list {
   bool operator==(const list&) const;
 };
 
-/// Items in the order in which they were given: interop sorts them, the failover scheme does not.
+/// Items in insertion order. Interop keys sort them; the failover scheme does not.
 struct set {
   std::vector<value> items;
   bool operator==(const set&) const;
 };
 
-/// Entries in the order in which they were given; each scheme sorts as it must.
+/// Entries in insertion order. Each scheme sorts them by its own rules.
 struct map {
   std::vector<std::pair<value, value>> items;
   bool operator==(const map&) const;
 };
 
-/// An enumerator: its value (CacheKit), or the text it prints as (failover). A float mixin is told apart because the reference refuses it.
+/// An enumerator. CacheKit keys use its value, failover keys its text. `float_mixin` marks a Python
+/// enumeration that derives from float, which CacheKit's reference implementation refuses.
 struct enumeration {
   std::shared_ptr<const value> underlying;
   std::optional<std::string> text{};
@@ -140,7 +146,7 @@ struct enumeration {
   bool operator==(const enumeration&) const;
 };
 
-/// A Java `Optional`; failover scheme only. (An empty `std::optional` is null.)
+/// A Java `Optional`. Failover scheme only. (An empty C++ `std::optional` is null.)
 struct boxed_optional {
   std::shared_ptr<const value> item;
   bool operator==(const boxed_optional&) const;
@@ -150,11 +156,12 @@ struct boxed_optional {
 /// Thread-safety: like a standard container. Exception safety: strong.
 class HOLDFAST_API value {
  public:
-  using variant = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, big_integer, float, double, character, std::string,
-                               byte_string, list, set, map, uuid, decimal, instant, date, time_of_day, path, enumeration, array_value,
-                               boxed_optional, object, object_identity, extension>;
+  using variant = std::variant<std::monostate, bool, std::int64_t, std::uint64_t, big_integer,
+                               float, double, character, std::string, byte_string, list, set, map,
+                               uuid, decimal, instant, date, time_of_day, path, enumeration,
+                               array_value, boxed_optional, object, object_identity, extension>;
 
-  /// Null.
+  /// Constructs null.
   value() noexcept = default;
   value(const value&) = default;
   value(value&&) noexcept = default;
@@ -164,8 +171,9 @@ class HOLDFAST_API value {
     if (height_ > 64) dismantle();
   }
 
-  /// Any alternative of the variant. Containers are measured: more than max_height throws errc::too_deep.
-  /// Non-negative integers are always held as std::uint64_t, negative ones as std::int64_t.
+  /// Constructs any alternative of the variant. Throws errc::too_deep if a container is higher than
+  /// max_height. Non-negative integers are always held as std::uint64_t, negative ones as
+  /// std::int64_t.
   value(bool v) : held_(v) {}
   value(int v) : value(std::int64_t{v}) {}
   value(std::int64_t v) {
@@ -185,9 +193,11 @@ class HOLDFAST_API value {
   value(enumeration v);
   value(boxed_optional v);
   template <class T>
-    requires(std::same_as<T, big_integer> || std::same_as<T, character> || std::same_as<T, uuid> || std::same_as<T, decimal> ||
-             std::same_as<T, instant> || std::same_as<T, date> || std::same_as<T, time_of_day> || std::same_as<T, path> ||
-             std::same_as<T, array_value> || std::same_as<T, object> || std::same_as<T, object_identity> || std::same_as<T, extension>)
+    requires(std::same_as<T, big_integer> || std::same_as<T, character> || std::same_as<T, uuid> ||
+             std::same_as<T, decimal> || std::same_as<T, instant> || std::same_as<T, date> ||
+             std::same_as<T, time_of_day> || std::same_as<T, path> ||
+             std::same_as<T, array_value> || std::same_as<T, object> ||
+             std::same_as<T, object_identity> || std::same_as<T, extension>)
   value(T v) : held_(std::move(v)) {}
 
   [[nodiscard]] const variant& get() const noexcept { return held_; }
@@ -196,9 +206,9 @@ class HOLDFAST_API value {
     return std::get_if<T>(&held_);
   }
   [[nodiscard]] bool is_null() const noexcept { return held_.index() == 0; }
-  /// See max_height.
+  /// The height, as defined at max_height.
   [[nodiscard]] std::size_t height() const noexcept { return height_; }
-  /// What it is, for messages: `integer`, `list` and so on.
+  /// The name of the type for messages: `integer`, `list` and so on.
   [[nodiscard]] std::string_view type_name() const noexcept;
 
   bool operator==(const value& other) const;

@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// The seam between values and formats. Whatever is keyed, C++ arguments or
-/// run-time values, is told to a `writer` piece by piece; each scheme is one
-/// writer. User code does not call this: see keyable.hpp and the schemes.
+/// The interface between values and formats. C++ arguments and run-time values are both written
+/// through a `writer`; each scheme implements one. User code does not need it: see keyable.hpp and
+/// the headers of the schemes.
 
 #include <holdfast/error.hpp>
 #include <holdfast/key/value.hpp>
@@ -19,9 +19,20 @@
 
 namespace HOLDFAST_NAMESPACE::key {
 
-/// A map's key, held without owning it. `other` is a type that only some schemes print: `text` is what they print, `type_name` what it is.
+/// The key of a map entry. Does not own its text. The kind `other` is a type that only some schemes
+/// can print: `text` is the printed form, or has no data if there is none.
 struct map_key {
-  enum class kind : std::uint8_t { null, boolean, integer, unsigned_integer, float32, float64, text, bytes, other };
+  enum class kind : std::uint8_t {
+    null,
+    boolean,
+    integer,
+    unsigned_integer,
+    float32,
+    float64,
+    text,
+    bytes,
+    other
+  };
 
   kind type = kind::null;
   union {
@@ -32,25 +43,29 @@ struct map_key {
     double number = 0;
   };
   std::string_view text{};
+  /// The type of the key for messages. Set for run-time values only.
   std::string_view type_name{};
 };
 
-/// One entry of a map on its way to a writer, which may reorder entries by their keys; `item` is the caller's own pointer to the value.
+/// One entry of a map. A writer may reorder the entries by their keys.
 struct map_slot {
   map_key key{};
+  /// The caller's pointer to the entry's value. Writers do not use it.
   const void* item = nullptr;
 };
 
-/// Receives the arguments of one call. Every function throws holdfast::error, with the path to the value, when its format cannot carry it.
-/// Thread-safety: none; one writer lives for one key.
+/// Receives the arguments of one call. Every function throws holdfast::error, with the path to the
+/// value, if the format does not support the value.
+/// Thread-safety: none; a writer is used for one key.
 class HOLDFAST_API writer {
  public:
   writer(const writer&) = delete;
   writer& operator=(const writer&) = delete;
 
-  /// The call: how many positional arguments follow.
+  /// Begins the call. `count` positional arguments follow.
   virtual void begin_arguments(std::size_t count) = 0;
-  /// Its keyword arguments, if it has any, sorted in place; then `entry` and a value for each. Called after the positional ones.
+  /// Called after the positional arguments if the call has keyword arguments. Sorts the slots in
+  /// place. For each slot, `entry` and a value follow.
   virtual void begin_keywords(std::span<map_slot> slots) = 0;
   virtual void end_arguments() = 0;
 
@@ -76,66 +91,74 @@ class HOLDFAST_API writer {
   virtual void end_list() = 0;
   virtual void begin_set(std::size_t count) = 0;
   virtual void end_set() = 0;
-  /// Reorders the slots as the format wants them; then `entry` and a value for each, in that order.
+  /// Reorders the slots as the format requires. For each slot in the new order, `entry` and a value
+  /// follow.
   virtual void begin_map(std::span<map_slot> slots) = 0;
   virtual void entry(const map_slot& slot) = 0;
   virtual void end_map() = 0;
 
-  /// Run-time values only: what C++ arguments cannot be.
+  // Only run-time values have these types; C++ arguments do not.
+
   virtual void object(const key::object& v) = 0;
   virtual void object_identity(const key::object_identity& v) = 0;
   virtual void begin_optional(bool has_item) = 0;
   virtual void end_optional() = 0;
-  /// Whether this enumerator is told next by its text (true) or by its value; throws if it may not be told at all.
+  /// Returns whether the enumerator is written as its text (true) or as its value (false). Throws
+  /// if the format does not support it.
   [[nodiscard]] virtual bool enumerator_by_text(const key::enumeration& v) = 0;
 
   /// Throws with the path to the value that is being written.
   [[noreturn]] void fail(errc code, const std::string& message) const;
-  /// Throws errc::unsupported_type for a type that this format does not have.
+  /// Throws errc::unsupported_type with the path to the value that is being written.
   [[noreturn]] void unsupported(std::string_view type_name) const;
 
  protected:
   writer() = default;
   virtual ~writer();
 
-  /// What the format is called in messages.
+  /// The name of the format for messages, with its article: `an interop key`.
   [[nodiscard]] virtual std::string_view format_name() const noexcept = 0;
 
   enum class frame_kind : std::uint8_t { arguments, keywords, list, set, map, optional };
 
-  /// Goes one level down or up. Going down too far throws errc::too_deep.
+  // The writer keeps a stack of frames, one for each open container, to report the path to a value.
+
+  /// Opens a container. Throws errc::too_deep beyond max_height.
   void push(frame_kind kind) {
-    if (depth_ == room_) make_room();
+    if (depth_ == capacity_) grow();
     frames_[depth_++] = frame{nullptr, 0, kind};
   }
   void pop() noexcept { --depth_; }
-  /// Called as each value begins, so that the path to it is known if it is refused.
-  void next() noexcept {
+  /// Counts a value in the innermost open container. Called before the value is checked, so that an
+  /// error reports its position.
+  void count_value() noexcept {
     if (depth_ != 0) ++frames_[depth_ - 1].index;
   }
-  void at_key(const map_key& k) noexcept { frames_[depth_ - 1].key = &k; }
-  [[nodiscard]] frame_kind inside() const noexcept { return frames_[depth_ - 1].kind; }
-  /// How many values have begun on this level, the current one included.
-  [[nodiscard]] std::size_t position() const noexcept { return frames_[depth_ - 1].index; }
+  void set_entry_key(const map_key& k) noexcept { frames_[depth_ - 1].key = &k; }
+  /// The kind of the innermost open container.
+  [[nodiscard]] frame_kind current_frame() const noexcept { return frames_[depth_ - 1].kind; }
+  /// The number of values counted in the innermost open container.
+  [[nodiscard]] std::size_t value_count() const noexcept { return frames_[depth_ - 1].index; }
   [[nodiscard]] std::size_t depth() const noexcept { return depth_; }
   [[nodiscard]] std::string path_to_value() const;
 
  private:
   struct frame {
     const map_key* key;
-    std::uint32_t index;  // counts from 1: it is raised before the value is looked at
+    std::uint32_t index;  // of the current value, counted from 1; 0 before the first
     frame_kind kind;
   };
-  void make_room();
+  /// Moves the frames to the heap. Throws errc::too_deep if they are there already.
+  void grow();
 
-  // The call itself is one level, an argument of max_height opens max_height more. Few calls are deep: most stay in the small array,
-  // and the stack stays small enough to be in the cache.
+  // One frame for the call itself, and max_height for the highest argument. Most calls need few
+  // frames; a small array keeps the writer small and in the cache.
   static constexpr std::size_t max_frames = max_height + 1;
   std::size_t depth_ = 0;
-  std::size_t room_ = std::size(few_);
-  frame* frames_ = few_;
-  std::unique_ptr<frame[]> many_{};
-  frame few_[24];  // NOLINT(*-avoid-c-arrays): deliberately not initialised, it is on the hot path
+  std::size_t capacity_ = std::size(inline_frames_);
+  frame* frames_ = inline_frames_;
+  std::unique_ptr<frame[]> heap_frames_{};
+  frame inline_frames_[24];  // NOLINT(*-avoid-c-arrays): not initialised, it is on the hot path
 };
 
 /// Writes a run-time value, without recursion.
@@ -143,11 +166,14 @@ HOLDFAST_API void write(writer& w, const value& v);
 
 namespace detail {
 
-/// A callable that is handed to compiled code without owning or copying it.
+/// A reference to a callable that writes arguments. Passes it to compiled code without a copy or an
+/// allocation.
 class argument_writer {
  public:
   template <class F>
-  argument_writer(const F& f) noexcept : object_(&f), call_([](const void* object, writer& w) { (*static_cast<const F*>(object))(w); }) {}
+  argument_writer(const F& f) noexcept
+      : object_(&f),
+        call_([](const void* object, writer& w) { (*static_cast<const F*>(object))(w); }) {}
   void operator()(writer& w) const { call_(object_, w); }
 
  private:
@@ -155,8 +181,9 @@ class argument_writer {
   void (*call_)(const void*, writer&);
 };
 
-/// Writes a call whose arguments are run-time values.
-HOLDFAST_API void write_call(writer& w, std::span<const value> args, std::span<const std::pair<std::string, value>> keywords = {});
+/// Writes a call with run-time values as arguments.
+HOLDFAST_API void write_call(writer& w, std::span<const value> args,
+                             std::span<const std::pair<std::string, value>> keywords = {});
 
 }  // namespace detail
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What an outbox stands on. Write one for a database that Holdfast does not know, and run the contract suite
-/// (tests/contract/outbox_contract.hpp) on it.
+/// The interface between an outbox and the store below it. To support another database, implement
+/// it and run the contract suite (tests/contract/outbox_contract.hpp).
 
 #include <holdfast/error.hpp>
 #include <holdfast/outbox/commit.hpp>
@@ -19,73 +19,121 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Every operation is one atomic step on one lane. The class `outbox` has checked what it hands down: ids are there and well-formed, events
-/// are in their lane, limits hold.
+/// The lock of each lane: at most one owner at a time, with an expiry.
+class HOLDFAST_API outbox_lane_locks {
+ public:
+  /// Acquires the lock if it is free. If this owner holds it, renews it with the same fence.
+  [[nodiscard]] virtual lock_grant lock(std::size_t lane, std::string_view owner,
+                                        std::chrono::milliseconds ttl) = 0;
+  /// Renews the lock only if this owner holds it.
+  [[nodiscard]] virtual lock_grant renew(std::size_t lane, std::string_view owner,
+                                         std::chrono::milliseconds ttl) = 0;
+  /// Returns false if this owner did not hold the lock.
+  virtual bool unlock(std::size_t lane, std::string_view owner) = 0;
+
+ protected:
+  ~outbox_lane_locks() = default;
+};
+
+/// Wakes workers when there may be something to claim.
+class HOLDFAST_API outbox_lane_signals {
+ public:
+  /// Waits until there may be something to claim in the lane, at most for `longest`. Returns true
+  /// if it was signalled. May return early; never misses a signal.
+  virtual bool wait(std::size_t lane, std::chrono::milliseconds longest) = 0;
+  /// Wakes one waiting thread. A worker that stops uses it to wake its own.
+  virtual void wake(std::size_t lane) = 0;
+
+ protected:
+  ~outbox_lane_signals() = default;
+};
+
+/// Stores the events of an outbox. Every operation is one atomic step on one lane. Class `outbox`
+/// validates all arguments first: ids are present and well-formed, events belong to their lane,
+/// limits hold.
 ///
 /// Thread-safety: every function may be called from any thread.
-/// Errors: holdfast::error. One that is not in doubt changed nothing; after one in doubt: publish, settle, extend, schedule, cancel and the
-/// lock may be repeated; what a claim took comes back when its lease ends.
-class HOLDFAST_API outbox_backend {
+/// Errors: holdfast::error. An error that is not in doubt has changed nothing. After an error in
+/// doubt, publish, settle, extend, schedule, cancel and the lock functions may be repeated. Events
+/// of a claim in doubt become due again when the lease ends.
+class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane_signals {
  public:
   virtual ~outbox_backend();
 
   [[nodiscard]] virtual std::size_t lanes() const noexcept = 0;
-  /// With which a key must begin to be written by `commit` in that lane; empty where commit is not known.
-  [[nodiscard]] virtual std::string key_prefix(std::size_t lane) const = 0;
-  /// Throws errc::invalid_argument when what is below cannot keep what was asked, and says what to change.
-  virtual void require(const durability& how) = 0;
+  /// Throws errc::invalid_argument if the store cannot provide this durability. The message says
+  /// what to change.
+  virtual void require(const durability& durability) = 0;
+  /// Returns the last error of the connection to the store, or nothing if it is available.
+  [[nodiscard]] virtual std::optional<error> health() noexcept { return std::nullopt; }
 
-  /// One receipt for each event; the events of the lane are all kept or all refused. In doubt and refused are receipts, not exceptions.
-  [[nodiscard]] virtual std::vector<receipt> publish(std::size_t lane, std::span<const event> events, const publish_terms& terms) = 0;
+  // ---- publish ----
+
+  /// Returns one receipt per event. The events are all kept or all refused. `in_doubt` and
+  /// `refused` are receipts, not exceptions.
+  [[nodiscard]] virtual std::vector<receipt> publish(std::size_t lane,
+                                                     std::span<const event> events,
+                                                     const publish_terms& terms) = 0;
+
+  // ---- deliver ----
 
   [[nodiscard]] virtual claimed claim(const claim_request& request) = 0;
-  /// The leases of these events (of runs: any of them) end so much later from now. For each: false when it was lost.
-  [[nodiscard]] virtual std::vector<bool> extend(std::size_t lane, fence token, std::span<const settlement> events,
+  /// Extends the leases of these events to `lease` from now. The lease of a run can be extended
+  /// through any of its events. Returns for each event whether its lease is still held.
+  [[nodiscard]] virtual std::vector<bool> extend(std::size_t lane, fence token,
+                                                 std::span<const settlement> events,
                                                  std::chrono::milliseconds lease) = 0;
-  /// Settles in this order; within a key the order must be that of the run. `next`: then claims the next run of each key whose run was
-  /// acknowledged whole. `terms` for the dedup window.
-  [[nodiscard]] virtual settled settle(std::size_t lane, fence token, std::span<const settlement> what,
-                                       const std::optional<run_request>& next, const publish_terms& terms) = 0;
-  /// Parks up to so many events that wait behind a blocking one; when none is left, the key is free. Gives how many are left (at least).
+  /// Applies the settlements in this order. Within a key it must be the order of the run. With
+  /// `next`, also claims the next run of each key whose run was acknowledged completely.
+  [[nodiscard]] virtual settled settle(std::size_t lane, fence token,
+                                       std::span<const settlement> settlements,
+                                       const std::optional<run_request>& next,
+                                       const publish_terms& terms) = 0;
+  /// Parks up to `most` events that wait behind a parked event. When none remains, the key
+  /// continues. Returns how many remain (a lower bound).
   virtual std::size_t park_followers(std::size_t lane, std::string_view key, std::size_t most) = 0;
 
-  /// Parked events are to be delivered again (a blocking one in its place, others behind what their key has now), or forgotten. For each id:
-  /// whether it was parked.
-  [[nodiscard]] virtual std::vector<bool> replay(std::size_t lane, std::span<const std::string> ids) = 0;
-  [[nodiscard]] virtual std::vector<bool> discard(std::size_t lane, std::span<const std::string> ids) = 0;
-  /// A paused lane gives out nothing; publishing goes on.
-  virtual void pause(std::size_t lane, bool paused) = 0;
+  // ---- tickets ----
 
-  /// `at`, or `delay` from now by the store's clock.
-  [[nodiscard]] virtual scheduled schedule(std::size_t lane, std::string_view ticket, std::optional<timestamp> at,
-                                           std::chrono::milliseconds delay, const event& becomes, const publish_terms& terms) = 0;
+  /// The ticket expires at `due`, or after `delay` by the clock of the store.
+  [[nodiscard]] virtual scheduled schedule(std::size_t lane, std::string_view ticket,
+                                           std::optional<timestamp> due,
+                                           std::chrono::milliseconds delay, const event& becomes,
+                                           const publish_terms& terms) = 0;
   [[nodiscard]] virtual cancel_status cancel(std::size_t lane, std::string_view ticket) = 0;
-  /// Turns up to so many expired tickets into their events.
-  [[nodiscard]] virtual drained drain(std::size_t lane, std::size_t most, const publish_terms& terms) = 0;
+  /// Turns up to `most` expired tickets into events.
+  [[nodiscard]] virtual drained drain(std::size_t lane, std::size_t most,
+                                      const publish_terms& terms) = 0;
 
-  /// Takes the lock if it is free or held by this owner (then it is renewed, with the same fence).
-  [[nodiscard]] virtual lock_grant lock(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) = 0;
-  /// Only if this owner holds it.
-  [[nodiscard]] virtual lock_grant renew(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) = 0;
-  /// False: this owner did not hold it.
-  virtual bool unlock(std::size_t lane, std::string_view owner) = 0;
+  // ---- commit; only for stores that keep data of the caller ----
 
-  /// Throws errc::unsupported_type where the data of the caller does not live beside the outbox (SQL: publish in your transaction instead).
-  [[nodiscard]] virtual committed commit(std::size_t lane, const commit_request& request, const publish_terms& terms) = 0;
+  /// Returns the prefix of the keys that `commit` may write in this lane. Empty: `commit` is not
+  /// supported.
+  [[nodiscard]] virtual std::string key_prefix(std::size_t lane) const;
+  /// Throws errc::unsupported_type if it is not supported.
+  [[nodiscard]] virtual committed commit(std::size_t lane, const commit_request& request,
+                                         const publish_terms& terms);
 
+  // ---- administration ----
+
+  /// Makes parked events due again. A blocking event keeps its position; others go behind the
+  /// events that their key has now. Returns for each id whether it was parked.
+  [[nodiscard]] virtual std::vector<bool> replay(std::size_t lane,
+                                                 std::span<const std::string> ids) = 0;
+  /// Deletes parked events. Returns for each id whether it was parked.
+  [[nodiscard]] virtual std::vector<bool> discard(std::size_t lane,
+                                                  std::span<const std::string> ids) = 0;
+  /// While a lane is paused, `claim` returns no events. Publishing continues.
+  virtual void pause(std::size_t lane, bool paused) = 0;
   [[nodiscard]] virtual outbox_stats stats(std::size_t lane) = 0;
-  [[nodiscard]] virtual std::optional<outbox_record> find(std::size_t lane, std::string_view id) = 0;
-  /// `after`: from the page before; empty: from the beginning. What is there all the time is seen at least once.
-  [[nodiscard]] virtual scan_page scan(std::size_t lane, scan_what what, std::string_view after, std::size_t most) = 0;
+  [[nodiscard]] virtual std::optional<outbox_record> find(std::size_t lane,
+                                                          std::string_view id) = 0;
+  /// Returns a page of records. `after` comes from the previous page; empty: the first page. A
+  /// record that exists during the whole scan is returned at least once.
+  [[nodiscard]] virtual scan_page scan(std::size_t lane, scan_what selection,
+                                       std::string_view after, std::size_t most) = 0;
+  /// Compares the data structures of the lane with each other, and repairs them if requested.
   [[nodiscard]] virtual check_report check(std::size_t lane, bool repair) = 0;
-
-  /// Waits until something may be there to be claimed, at most so long. True: look; false: nobody said so. Never wakes late, may wake early.
-  virtual bool wait(std::size_t lane, std::chrono::milliseconds longest) = 0;
-  /// Lets one of those who wait look (the one in this process, if it is the only one): for the end of a worker.
-  virtual void wake(std::size_t lane) = 0;
-
-  /// Nothing when it answers; otherwise why not.
-  [[nodiscard]] virtual std::optional<error> health() noexcept = 0;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,67 +1,74 @@
 #pragma once
 
 /// \file
-/// Redis keys and events that change together or not at all.
+/// A small transaction on Redis: writes to keys of the application and new events, all or nothing.
 
 #include <holdfast/outbox/operations.hpp>
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Has to hold, or nothing is done. Keys must begin with the prefix of the lane (`outbox::key_of`), so that they are in its slot.
+/// A condition of a commit. If one does not hold, the commit changes nothing. Keys come from
+/// `outbox::key_of`, so that they are in the hash slot of the lane.
 struct commit_condition {
   enum class kind : std::uint8_t {
     exists,   ///< the key exists
-    absent,   ///< it does not
-    equals,   ///< the string there is `value`; with a `field`, the field of the hash there
-    missing,  ///< the hash there (or nothing) has no such `field`
+    absent,   ///< the key does not exist
+    equals,   ///< the string, or `field` of the hash, equals `value`
+    missing,  ///< the hash does not have `field`, or does not exist
   };
-  kind what = kind::exists;
+  kind test = kind::exists;
   std::string key{};
   std::string field{};
   std::string value{};
 };
 
-/// What is written when all conditions hold. A key that holds something else is refused before anything is written.
+/// A write of a commit. If a key holds a value of another type, the whole commit is refused.
 struct commit_write {
   enum class kind : std::uint8_t {
-    set,        ///< a string becomes `value`
-    erase,      ///< the key is gone
-    set_field,  ///< the field of a hash becomes `value`
-    erase_field,
-    add,          ///< a string that is a whole number grows by `number`
-    add_to_field  ///< the same for the field of a hash
+    set,          ///< sets a string to `value`
+    erase,        ///< deletes the key
+    set_field,    ///< sets `field` of a hash to `value`
+    erase_field,  ///< deletes `field` of a hash
+    add,          ///< adds `number` to a string that is an integer
+    add_to_field  ///< adds `number` to `field` of a hash
   };
-  kind what = kind::set;
+  kind action = kind::set;
   std::string key{};
   std::string field{};
   std::string value{};
   std::int64_t number = 0;
 };
 
-/// One atomic step: if this effect was not applied before, and all conditions hold, and the claim is still held, then write and publish.
+/// One atomic step. It writes and publishes if the effect `once` was not applied before, all
+/// conditions hold, and the claim of `fence` is still held.
 struct commit_request {
   std::vector<commit_condition> conditions{};
   std::vector<commit_write> writes{};
-  std::vector<event> events{};  ///< their keys must belong to the lane
-  /// Not empty: the effect of this event (its id) is applied at most once within the dedup window, whoever tries.
+  /// Events to publish. Their keys must belong to the same lane.
+  std::vector<event> events{};
+  /// Id of the event whose effect this is. If set, the effect is applied at most once within the
+  /// dedup window.
   std::string once{};
-  /// Not 0: `once` has to be claimed with this fence, now.
+  /// If not 0, the event `once` must be claimed with this fence at this moment.
   holdfast::fence fence = 0;
-  std::string once_key{};  ///< the key of that event
+  /// Ordering key of the event `once`.
+  std::string once_key{};
 };
 
 enum class commit_status : std::uint8_t {
-  done,
-  applied,           ///< `once` was applied before: nothing is done, and nothing needs to be
-  condition_failed,  ///< `failed` says which; nothing is done
-  stale              ///< the claim was lost; nothing is done
+  done,              ///< everything was written
+  applied,           ///< `once` was applied before; nothing was changed
+  condition_failed,  ///< condition number `failed` does not hold; nothing was changed
+  stale              ///< the claim was lost; nothing was changed
 };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(commit_status status) noexcept;
 
 struct committed {
   commit_status status = commit_status::done;
-  std::size_t failed = 0;           ///< the index of the condition that did not hold
-  std::vector<receipt> receipts{};  ///< of the events
+  /// Index of the condition that does not hold.
+  std::size_t failed = 0;
+  /// One for each event of the request.
+  std::vector<receipt> receipts{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE

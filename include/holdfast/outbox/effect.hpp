@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The effect of an event, applied once, though the event may come twice.
+/// Applies the effect of an event once, even if the event is delivered twice.
 
 #include <holdfast/outbox/commit.hpp>
 #include <holdfast/outbox/outcome.hpp>
@@ -12,15 +12,21 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// For what lives on the Redis of the outbox: writes on keys of `outbox::key_of` and further events, in one step with a note that this event
-/// was applied. A second delivery within the dedup window finds the note and changes nothing: done. A worker whose lease was lost is refused
-/// by its fence, and nothing is written: the event is with another one.
+/// For handlers whose effect is on the Redis of the outbox: performs the writes, publishes the
+/// events, and marks this event as applied, all in one step.
+///
+/// - A second delivery within the dedup window finds the mark, changes nothing, and is `done`.
+/// - A worker that lost its lease is refused by its fence, changes nothing, and gets `retry`.
 ///
 ///     worker.on("order.paid", [](const delivery& d) {
-///       return effect_once(d, {{.what = commit_write::kind::add, .key = d.from().key_of(d.event().key, "balance"), .number = 5}});
+///       const auto balance = d.outbox().key_of(d.event().key, "balance");
+///       return effect_once(d, {{.action = commit_write::kind::add, .key = balance, .number = 5}});
 ///     });
 ///
-/// Throws what the outbox throws, errc::unsupported_type on SQL: there the note is a row in the handler's own transaction.
-[[nodiscard]] HOLDFAST_API outcome effect_once(const delivery& what, std::vector<commit_write> writes, std::vector<event> events = {});
+/// Throws what outbox::commit throws: errc::unsupported_type on SQL. There, use
+/// outbox::effect_once in the transaction of the handler.
+[[nodiscard]] HOLDFAST_API outcome effect_once(const delivery& delivery,
+                                               std::vector<commit_write> writes,
+                                               std::vector<event> events = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// An outbox in this process, gone with it: for tests, and the model that all others are compared with.
+/// An outbox in the memory of this process, for tests. Its content ends with the process. The other
+/// backends are tested against it.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/outbox/backend.hpp>
@@ -13,11 +14,14 @@
 namespace HOLDFAST_NAMESPACE {
 
 struct memory_outbox_options {
+  /// A power of two up to 256
   std::size_t lanes = 1;
-  std::shared_ptr<const holdfast::clock> clock{};  ///< the machine's unless given
+  /// Null: the clock of the machine
+  std::shared_ptr<const holdfast::clock> clock{};
 };
 
-/// Throws errc::invalid_argument (lanes).
-[[nodiscard]] HOLDFAST_API std::shared_ptr<outbox_backend> make_memory_outbox(memory_outbox_options options = {});
+/// Throws errc::invalid_argument if the number of lanes is invalid.
+[[nodiscard]] HOLDFAST_API std::shared_ptr<outbox_backend> make_memory_outbox(
+    memory_outbox_options options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// How an outbox is opened.
+/// Options of an outbox.
 
 #include <holdfast/log.hpp>
 #include <holdfast/metrics.hpp>
@@ -19,35 +19,55 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Where payloads go that are too big to travel inside (a claim check). Yours: a bucket, a table, a directory.
-/// Thread-safety: every function may be called from any thread. What `put` throws leaves `publish`. What `get` throws is the failure of that
-/// event: it is tried again after 5 seconds, while the others go on; a payload that was changed is parked.
+/// Keeps payloads that are too large for the outbox (a claim check). Implement it on a bucket, a
+/// table or a directory.
+///
+/// Errors: an exception of `put` leaves `publish`. An exception of `get` is a failure of that event
+/// only, which is retried after 5 seconds. An event whose payload was changed is parked.
+/// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API payload_store {
  public:
   virtual ~payload_store();
-  /// Keeps it, and gives the reference to it. Called again for the same id when publishing is repeated.
+  /// Stores the payload and returns a reference to it. Called again with the same id when
+  /// publishing is repeated.
   [[nodiscard]] virtual std::string put(std::string_view event_id, std::string_view payload) = 0;
   [[nodiscard]] virtual std::string get(std::string_view reference) = 0;
-  /// The event was delivered or discarded: nobody will ask again. May be missed when a process dies.
+  /// Called when the event was delivered or discarded: the payload is not needed any more. The
+  /// call is lost if the process ends first.
   virtual void drop(std::string_view reference) = 0;
 };
 
 struct outbox_options {
-  /// Redis: of all keys, with a hash tag. SQL: what stands in braces names the outbox, without characters that a name cannot have.
+  /// Name of the outbox, with a hash tag. On Redis it is the prefix of all keys. On SQL the text
+  /// inside the braces becomes part of the table names.
   std::string prefix = "{identity:outbox}";
-  std::size_t lanes = 1;  ///< a power of two up to 256; fixed when the outbox is made, refused when it differs later
-  durability safe{};      ///< unless a call says otherwise; a server that cannot keep it is refused
+  /// A power of two, at most 256. Fixed when the outbox is created; opening it with another number
+  /// is refused.
+  std::size_t lanes = 1;
+  /// Durability of calls that do not specify one. A server that cannot provide it is refused.
+  durability safe{};
   outbox_quota quota{};
-  /// Bytes of a payload. A larger one needs a claim check. Without one `publish` refuses it, and a worker parks it.
+  /// Maximum size of a payload inside the outbox, in bytes. Without a claim check, a larger payload
+  /// is refused when it is published, and parked when it is claimed.
   std::size_t inline_limit = std::size_t{256} << 10U;
-  std::shared_ptr<payload_store> claim_check{};                      ///< for larger ones; null: they are refused (errc::too_large)
-  std::chrono::milliseconds dedup_window = std::chrono::minutes(5);  ///< how long delivered ids are remembered; 0: not
-  std::size_t dedup_limit = 100'000;                                 ///< and how many in each lane; the oldest is forgotten first
-  std::uint32_t max_deliveries = 10;                                 ///< handed out so often without a word: parked, it kills its handlers
-  park_policy poison = park_policy::skip;                            ///< for those, and for events that are too late
-  bool allow_eviction = false;                                       ///< Redis: work on a server that may throw events away when it is full
-  std::uint64_t lane_alarm = 100'000;  ///< events in a lane; more are warned about: moving such a lane stalls a Cluster
-  bool create_schema = false;          ///< SQL: make the tables if they are not there
+  /// Keeps larger payloads. If null, they are refused (errc::too_large).
+  std::shared_ptr<payload_store> claim_check{};
+  /// How long the ids of delivered events are remembered. 0: not at all.
+  std::chrono::milliseconds dedup_window = std::chrono::minutes(5);
+  /// How many of them are remembered in each lane. The oldest is forgotten first.
+  std::size_t dedup_limit = 100'000;
+  /// An event that was claimed this often without being settled is parked: it probably kills its
+  /// handlers.
+  std::uint32_t max_deliveries = 10;
+  /// What the key does when such an event, or one that is too old, is parked.
+  park_policy poison = park_policy::skip;
+  /// Redis: accept a server that may evict events when its memory is full.
+  bool allow_eviction = false;
+  /// Logs a warning when a lane has more events: moving such a lane stalls a Redis Cluster. 0:
+  /// never.
+  std::uint64_t lane_alarm = 100'000;
+  /// SQL: create the tables if they do not exist.
+  bool create_schema = false;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

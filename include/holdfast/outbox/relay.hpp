@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Handlers for a worker that pass events on: to a file or pipe, to a Redis stream; and what one needs to post them over HTTP. Each is a page
-/// over the public API: take them as they are, or as a beginning.
+/// Handlers that pass events on: to a file or pipe, or to a Redis stream. Also helpers to post
+/// events over HTTP with a client of your choice.
 
 #include <holdfast/outbox/outcome.hpp>
 #include <holdfast/redis.hpp>
@@ -16,46 +16,63 @@
 
 namespace HOLDFAST_NAMESPACE::relay {
 
-/// The event in one line of JSON: its entry (docs/outbox.md), with `attempts`, `deliveries` and `fence`.
-[[nodiscard]] HOLDFAST_API std::string to_json(const delivery& what);
+/// Returns the event as one line of JSON: its entry (see docs/outbox.md) with `attempts`,
+/// `deliveries` and `fence`.
+[[nodiscard]] HOLDFAST_API std::string to_json(const delivery& delivery);
 
 struct json_lines_options {
-  bool sync = false;  ///< every line is on the disk before its event is acknowledged (fdatasync)
+  /// Sync each line to the disk (fdatasync) before its event is acknowledged.
+  bool sync = false;
 };
-/// Appends events to a file or a pipe, one line each, in one write: lines of several processes do not mix in a file. An event that is
-/// delivered again is written again; its `id` says so. When the reader of a pipe went away the outcome is throttled, tried again after a
-/// second and counted by nobody; SIGPIPE is yours to ignore. Throws errc::unavailable when the file cannot be opened.
-[[nodiscard]] HOLDFAST_API event_handler json_lines(const std::string& file, json_lines_options how = {});
+/// Appends each event to a file or pipe as one line of JSON. `-` is standard output.
+///
+/// Each line is one write, so lines of several processes do not mix in a file. An event that is
+/// delivered again is written again, with the same `id`. If the reader of a pipe is gone, the
+/// outcome is `throttled` for a second, which does not count as an attempt; ignoring SIGPIPE is up
+/// to the application. Throws errc::unavailable if the file cannot be opened.
+[[nodiscard]] HOLDFAST_API event_handler json_lines(const std::string& file,
+                                                    json_lines_options options = {});
 
-/// Appends events to a Redis stream: fields `id`, `type`, `key` and `event` (as to_json). Of a stream with a limit the oldest entries go, about
-/// (MAXLEN ~). An event that is delivered again is appended again.
-[[nodiscard]] HOLDFAST_API event_handler redis_stream(redis::client to, std::string stream, std::size_t limit = 0);
+/// Appends each event to a Redis stream, with the fields `id`, `type`, `key` and `event` (see
+/// to_json). `limit` is the approximate length of the stream (MAXLEN ~); 0: no limit. An event that
+/// is delivered again is appended again.
+[[nodiscard]] HOLDFAST_API event_handler redis_stream(redis::client client, std::string stream,
+                                                      std::size_t limit = 0);
 
 struct cloud_event_options {
-  /// Whether the event's own credentials are passed on: Authorization, Proxy-Authorization, Cookie, Cookie2, Set-Cookie, Set-Cookie2, X-Api-Key
-  /// and X-Auth-Token. For relays whose publishers and receiver trust each other: a publisher chooses the credentials of the request, and the
-  /// receiver gets those of the publisher.
+  /// Pass on the credentials of the event: the headers Authorization, Proxy-Authorization, Cookie,
+  /// Cookie2, Set-Cookie, Set-Cookie2, X-Api-Key and X-Auth-Token. Enable it only if publishers and
+  /// receiver trust each other: the publisher chooses the credentials of the request, and the
+  /// receiver sees the credentials of the publisher.
   bool credentials = false;
 };
-/// The headers of a CloudEvent 1.0 in binary mode, whose body is the payload: `ce-id`, `ce-type`, `ce-source`, `ce-time`..., the event's own
-/// (`traceparent`), the fence as `ce-fence`, and `Idempotency-Key`, the event's id: a receiver that keeps it applies an event once. Values of
-/// `ce-` headers are percent-encoded, as the HTTP binding of CloudEvents says.
+/// Returns the HTTP headers of a CloudEvent 1.0 in binary mode. The body is the payload.
 ///
-/// Not taken from the event, in whatever case and with `_` for `-`: what describes the event or its body (`ce-`..., Content-Type,
-/// Content-Encoding, Idempotency-Key); what belongs to the connection (Host, Connection, Content-Length, Transfer-Encoding, TE, Trailer,
-/// Upgrade, Expect, Keep-Alive, Proxy-...); what proxies say (Forwarded, X-Forwarded-..., X-Real-IP, Via, Proxy, X-HTTP-Method-Override and
-/// its kin, X-Original-URL, X-Rewrite-URL); and credentials.
-[[nodiscard]] HOLDFAST_API std::map<std::string, std::string> cloud_event_headers(const delivery& what, std::string_view source,
-                                                                                  cloud_event_options options = {});
+/// They are `ce-id`, `ce-type`, `ce-source`, `ce-time` and so on, the headers of the event (for
+/// example `traceparent`), the fence as `ce-fence`, and the id of the event as `Idempotency-Key`. A
+/// receiver that remembers the key applies an event once. The values of `ce-` headers are
+/// percent-encoded, as the HTTP binding of CloudEvents requires.
+///
+/// Some headers of the event are dropped. Names are compared without regard to case, and `_` counts
+/// as `-`:
+///
+/// - about the event or its body: `ce-`..., Content-Type, Content-Encoding, Idempotency-Key
+/// - about the connection: Host, Connection, Content-Length, Transfer-Encoding, TE, Trailer,
+///   Trailers, Upgrade, Expect, Keep-Alive, HTTP2-Settings, Proxy-...
+/// - set by proxies: Forwarded, X-Forwarded-..., X-Real-IP, Via, Proxy, X-HTTP-Method,
+///   X-HTTP-Method-Override, X-Method-Override, X-Original-URL, X-Rewrite-URL
+/// - credentials; see cloud_event_options
+[[nodiscard]] HOLDFAST_API std::map<std::string, std::string> cloud_event_headers(
+    const delivery& delivery, std::string_view source, cloud_event_options options = {});
 
-/// What an HTTP status means for an event:
+/// Returns what an HTTP status means for an event:
 ///
 /// | status | outcome |
 /// | --- | --- |
 /// | 2xx | done |
-/// | 429, and 503 with Retry-After | throttled, for that long (a minute unless said, at most an hour) |
-/// | 400, 405, 410, 411, 413, 414, 415, 422, 431 | permanent: the same request will never do |
-/// | any other | retry: also 401, 403 and 404, which somebody can put right |
+/// | 429, and 503 with Retry-After | throttled for that time, at most an hour; without a time, a minute |
+/// | 400, 405, 410, 411, 413, 414, 415, 422, 431 | permanent: the same request will always fail |
+/// | any other | retry; this includes 401, 403 and 404, which an operator can fix |
 [[nodiscard]] HOLDFAST_API outcome outcome_of_status(int status, std::string_view retry_after = {});
 
 }  // namespace HOLDFAST_NAMESPACE::relay

@@ -1,11 +1,13 @@
 #pragma once
 
 /// \file
-/// Where the counters of sequences are kept. A block store grants blocks and remembers, for ever, the last number it granted. Bring your own by
-/// deriving from `block_store` and running the contract suite (tests/contract/sequence_contract.hpp) on it.
+/// A block store keeps the counters of sequences. It grants blocks, and never forgets the last
+/// number that it granted. To write your own, derive from `block_store` and run the contract suite
+/// (tests/contract/sequence_contract.hpp) on it.
 ///
-/// A store counts in ordinals: 1, 2, 3, ... up to 2^63 - 1, whatever the ids look like. The sequence makes the ids out of them
-/// (start + (ordinal - 1) * increment), so that steps, limits and negative numbers are the same on every store.
+/// A store counts in ordinals: 1, 2, 3, ... up to 2^63 - 1. The sequence makes ids of them
+/// (start + (ordinal - 1) * increment), so steps, limits and negative ids are the same on every
+/// store.
 
 #include <holdfast/error.hpp>
 #include <holdfast/sequence/block.hpp>
@@ -29,29 +31,40 @@ class transaction;
 
 /// The largest ordinal.
 inline constexpr std::int64_t last_ordinal = std::numeric_limits<std::int64_t>::max();
-/// The largest block.
+/// The size of the largest block.
 inline constexpr std::int64_t largest_block = std::int64_t{1} << 31U;
 
-/// Asks for a block. The name refers to the caller's memory, which must outlive the call.
+/// Asks for a block.
 struct block_request {
-  std::string_view name{};            ///< as `check_sequence_name` allows it; bytes, compared as bytes
-  std::int64_t count = 1;             ///< how many; 1 to `largest_block`
-  std::int64_t limit = last_ordinal;  ///< no ordinal above this is granted: the last block is as short as it must be
-  bool cycle = false;                 ///< beyond the limit begin again at 1, with the next epoch
+  /// As `check_sequence_name` allows it, compared byte by byte. Refers to memory of the caller that
+  /// must outlive the call.
+  std::string_view name{};
+  /// Ordinals in the block: 1 to `largest_block`.
+  std::int64_t count = 1;
+  /// No ordinal above this is granted; the last block before the limit may be shorter.
+  std::int64_t limit = last_ordinal;
+  /// Start again at 1 after the limit, in the next epoch.
+  bool cycle = false;
 };
 
-/// What came of a request.
+/// The answer to a block_request.
 struct block_grant {
-  sequence_block block{};  ///< of ordinals, step 1; nothing in it: the sequence is exhausted
-  std::int64_t epoch = 0;  ///< of the counter: grows when it is reset or begins again; 0 where the store does not say it with a block
-  /// What went wrong with this request alone, where a store serves the others all the same: they may lie on different machines.
+  /// Ordinals, with step 1. Empty when the sequence is exhausted.
+  sequence_block block{};
+  /// Of the counter. Grows when the counter is reset or starts again; 0 if the store does not know
+  /// it when it grants.
+  std::int64_t epoch = 0;
+  /// Why this request failed while others of the same call were granted: counters may be on
+  /// different machines.
   std::optional<error> problem{};
 };
 
 /// A counter as the store has it.
 struct counter_state {
-  std::int64_t last = 0;   ///< the last ordinal granted to anybody; 0 when none was
-  std::int64_t epoch = 1;  ///< grows when the counter is reset or begins again
+  /// The last ordinal granted to any process; 0 before the first grant.
+  std::int64_t last = 0;
+  /// Grows when the counter is reset or starts again.
+  std::int64_t epoch = 1;
   bool operator==(const counter_state&) const = default;
 };
 
@@ -62,11 +75,14 @@ struct named_counter {
   bool operator==(const named_counter&) const = default;
 };
 
-/// Grants blocks. No ordinal is granted twice in one epoch: not to two threads, processes or machines, not after a crash of either side.
+/// Grants blocks. No ordinal is granted twice in one epoch: not to two threads, processes or
+/// machines, not after a crash of the client or of the server.
 ///
-/// Thread-safety: every function may be called from any thread. Calls take as long as the store's own timeouts let them.
-/// Exception safety: a failed operation throws holdfast::error. After one that is in doubt the blocks may have been granted; the caller
-/// abandons them and asks again, which is always safe.
+/// Thread-safety: every function may be called from any thread. Calls take as long as the store's
+/// own timeouts allow. After fork the child must not use it: open the database again.
+///
+/// Exception safety: a failed operation throws holdfast::error. If the error is in doubt, the
+/// blocks may have been granted; the caller abandons them and asks again, which is always safe.
 class HOLDFAST_API block_store {
  public:
   block_store() = default;
@@ -74,48 +90,55 @@ class HOLDFAST_API block_store {
   block_store& operator=(const block_store&) = delete;
   virtual ~block_store();
 
-  /// Grants a block for each request, in the order of the requests, all of them in one round trip where the store can. A counter that is not there is made. No name
-  /// comes twice in one call. When this returns, the grants are durable: only then may a number be used.
-  [[nodiscard]] virtual std::vector<block_grant> allocate(std::span<const block_request> requests) = 0;
+  /// Grants a block for each request, in the order of the requests, in one round trip where the
+  /// store can. Creates missing counters. A name must not occur twice in one call. The grants are
+  /// durable when this returns; only then may their ordinals be used.
+  [[nodiscard]] virtual std::vector<block_grant> allocate(
+      std::span<const block_request> requests) = 0;
 
-  /// Grants a block inside a transaction of the caller's: it is granted when they commit, and was never granted when they roll back. Until then nobody else
-  /// is granted anything of this counter. Throws errc::invalid_argument where the store cannot; only SQL can.
-  [[nodiscard]] virtual block_grant allocate_in(join::transaction& joined, const block_request& request);
+  /// Grants a block inside a transaction of the caller. The grant takes effect when that
+  /// transaction commits; a rollback undoes it. Until then other requests for this counter wait.
+  /// Throws errc::invalid_argument unless the store is an SQL database.
+  [[nodiscard]] virtual block_grant allocate_in(join::transaction& transaction,
+                                                const block_request& request);
 
-  /// The last ordinal granted to anybody, and the epoch. Nothing: there is no such counter.
+  /// The last ordinal granted, and the epoch. Nothing if the counter does not exist.
   [[nodiscard]] virtual std::optional<counter_state> peek(std::string_view name) = 0;
 
-  /// Raises the counter to `ordinal` if it is lower, makes it if it is not there, and returns how it is then. Never lowers it.
+  /// Raises the counter to `ordinal` if it is lower, and creates it if it does not exist. Never
+  /// lowers it. Returns the new state.
   virtual counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) = 0;
 
-  /// Sets the counter to `ordinal`, and adds 1 to its epoch, if it is exactly as `expected`. False: it is not, and nothing was changed.
-  /// Numbers granted before can be granted again.
-  [[nodiscard]] virtual bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) = 0;
+  /// Sets the counter to `ordinal` and adds 1 to its epoch, if its state is `expected`. Returns
+  /// false, and changes nothing, if it is not. Ordinals that were granted before can be granted
+  /// again.
+  [[nodiscard]] virtual bool reset(std::string_view name, std::int64_t ordinal,
+                                   counter_state expected) = 0;
 
-  /// Gives back the ordinals after `last_used`, if the counter is exactly as `granted`: nobody was granted anything since.
-  /// False: somebody was; nothing was changed.
-  [[nodiscard]] virtual bool give_back(std::string_view name, std::int64_t last_used, counter_state granted) = 0;
+  /// Gives back the ordinals after `last_used`, if the state of the counter is `granted`: no block
+  /// was granted since. Returns false, and changes nothing, if it is not.
+  [[nodiscard]] virtual bool give_back(std::string_view name, std::int64_t last_used,
+                                       counter_state granted) = 0;
 
-  /// Some counters, in the byte order of their names, those after `after`, at most `limit`.
-  [[nodiscard]] virtual std::vector<named_counter> list(std::size_t limit, std::string_view after = {}) = 0;
+  /// At most `limit` counters whose names come after `after`, in the byte order of their names.
+  [[nodiscard]] virtual std::vector<named_counter> list(std::size_t limit,
+                                                        std::string_view after = {}) = 0;
 
-  /// Looks at the settings of the store: each line is a reason why it could forget a block that it granted, and what to do about it. None: it
-  /// keeps what it grants. A sequence that is opened on a store with such reasons is refused, unless `allow_unsafe` says otherwise.
+  /// Checks the settings of the server. Each line is a reason why it could forget a block that it
+  /// granted, and what to do about it. A store with such reasons is refused when a sequence is
+  /// opened, unless `allow_unsafe` is set.
   [[nodiscard]] virtual std::vector<std::string> unsafe_settings() = 0;
-
-  /// The same store for a child process, with connections of its own; called in the child after fork. Locks that other threads of the parent held stay
-  /// locked for ever in the child, so this may use nothing but what never changes after construction. Throws errc::invalid_argument where
-  /// a child cannot share the counters of its parent.
-  [[nodiscard]] virtual std::shared_ptr<block_store> for_child() const = 0;
 };
 
-/// Names are 1 to 128 of `A-Z a-z 0-9 _ . : / -`. Throws errc::invalid_argument.
+/// Throws errc::invalid_argument unless the name is 1 to 128 of the characters
+/// `A-Z a-z 0-9 _ . : / -`.
 HOLDFAST_API void check_sequence_name(std::string_view name);
 
-/// Throws errc::invalid_argument for a count or a limit that cannot be granted, and for a bad name. For implementations of `allocate`.
+/// Throws errc::invalid_argument if the name, the count or the limit is invalid. For
+/// implementations of `allocate`.
 HOLDFAST_API void check_block_request(const block_request& request);
 
-/// Counters in this process, gone with it; for tests, and for `memory:`. A child process cannot use those of its parent.
+/// Counters in the memory of this process, lost when it ends; for tests and for `memory:`.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<block_store> make_memory_block_store();
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -1,10 +1,11 @@
 #pragma once
 
 /// \file
-/// Looks at a store's table and at its server, and says what is wrong and what to type. The command line calls it `holdfast store doctor`.
+/// Examines a store's table and server. Each finding says what is wrong and which statements repair
+/// it. On the command line: `holdfast store doctor`.
 
-#include <holdfast/database.hpp>
 #include <holdfast/sql.hpp>
+#include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -16,41 +17,63 @@
 
 namespace HOLDFAST_NAMESPACE {
 
-/// How bad a finding is; each is worse than the one before.
+class database;
+
+/// The severity of a finding, in ascending order.
 enum class severity : std::uint8_t {
-  note,     ///< it works; good to know
-  warning,  ///< it works, but slowly, or a power failure may lose what was acknowledged
-  failing,  ///< something fails now and can be cured while everything runs: no table, no privilege, read-only, a wrong clock
-  wrong     ///< the table itself is not one: entries would be lost, mixed up or refused. A store refuses to start on it
+  /// For information.
+  note,
+  /// The store works, but slowly, or a power failure may lose acknowledged writes.
+  warning,
+  /// Operations fail now: no table, no privilege, a read-only server, a wrong clock. This can be
+  /// repaired while the store runs.
+  failing,
+  /// The table would lose, confuse or refuse entries. A store refuses to start on it.
+  wrong
 };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(severity s) noexcept;
 
-/// One thing that is not as it should be.
+/// A problem that the probe found.
 struct probe_finding {
-  std::string code;  ///< a stable name: `expire_index`, `collation`
+  /// A stable name, for example `expire_index` or `collation`.
+  std::string code;
   holdfast::severity severity = holdfast::severity::warning;
-  std::string problem;             ///< what is wrong, in one line
-  std::vector<std::string> sql{};  ///< the statements that cure it, to be run in this order by one who may; none when SQL cannot
-  std::string advice{};            ///< what to do where SQL cannot
+  /// What is wrong, in one line.
+  std::string problem;
+  /// The statements that repair it, in order. Empty if SQL cannot repair it.
+  std::vector<std::string> sql{};
+  /// What to do if SQL cannot repair it.
+  std::string advice{};
 };
 
-/// What the probe saw.
+/// The result of a probe.
 struct probe_report {
   sql::dialect_id dialect = sql::dialect_id::unknown;
-  std::string server{};                             ///< its version, as it says it
-  std::vector<std::string> tables{};                ///< what was looked at: one table for each realm
-  std::optional<std::chrono::microseconds> skew{};  ///< how far the server's clock is ahead of ours; nothing where there is one clock
-  std::chrono::microseconds skew_within{};          ///< half of the round trip: how far `skew` may be off
-  std::vector<probe_finding> findings{};            ///< the worst first
+  /// The product and version of the server.
+  std::string server{};
+  /// The tables that were examined, one for each realm.
+  std::vector<std::string> tables{};
+  /// How far the server's clock is ahead of ours. Empty if the database has no clock of its own.
+  std::optional<std::chrono::microseconds> skew{};
+  /// The possible error of `skew`: half of the round-trip time.
+  std::chrono::microseconds skew_within{};
+  /// The worst first.
+  std::vector<probe_finding> findings{};
 
-  /// Nothing that fails or is wrong; there may be warnings.
-  [[nodiscard]] bool usable() const noexcept { return findings.empty() || findings.front().severity < severity::failing; }
+  /// Returns whether nothing is `failing` or `wrong`. There may be warnings.
+  [[nodiscard]] bool usable() const noexcept {
+    return findings.empty() || findings.front().severity < severity::failing;
+  }
 };
 
-/// Looks at everything: the table, its columns, keys and indexes; the settings that decide whether an acknowledged write survives a power
-/// failure; the clocks; and whether the store's own statements may be run, in a transaction that is rolled back. Changes nothing.
-/// Throws holdfast::error when the database cannot be reached, or errc::invalid_argument for options that no store would take.
-/// Thread-safety: may be called from any thread, beside a store in use.
-[[nodiscard]] HOLDFAST_API probe_report probe(const database& on, const store_options& options = {});
+/// Examines the table with its columns, keys and indexes, the server settings that decide whether
+/// an acknowledged write survives a power failure, the clocks, and whether the store's statements
+/// run (in a transaction that is rolled back). Changes nothing.
+///
+/// Throws holdfast::error if the database cannot be reached, and errc::invalid_argument for options
+/// that no store accepts.
+/// Thread-safety: may be called from any thread, also while a store is in use.
+[[nodiscard]] HOLDFAST_API probe_report probe(const database& db,
+                                              const store_options& options = {});
 
 }  // namespace HOLDFAST_NAMESPACE

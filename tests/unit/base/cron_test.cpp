@@ -23,14 +23,15 @@ std::string text_of(sys_seconds when) {
   const year_month_day date(day);
   const hh_mm_ss time(when - day);
   char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%04d-%02u-%02u %02d:%02d:%02d", static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
-                static_cast<int>(time.seconds().count()));
+  std::snprintf(buffer, sizeof buffer, "%04d-%02u-%02u %02d:%02d:%02d",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+                static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()));
   return buffer;
 }
 
 std::string next_of(std::string_view expression, sys_seconds after = friday + 10h + 30min + 15s) {
-  const auto found = cron::parse(expression).next(after);
+  const auto found = detail::cron::parse(expression).next(after);
   return found ? text_of(*found) : "never";
 }
 
@@ -66,7 +67,8 @@ TEST(Cron, ReadsNamesInAnyCase) {
 }
 
 TEST(Cron, SundayIsZeroAndSeven) {
-  for (const char* sunday : {"0", "7", "SUN", "7-7", "0,7"}) EXPECT_EQ(next_of("0 0 0 * * " + std::string(sunday)), "2026-01-04 00:00:00");
+  for (const char* sunday : {"0", "7", "SUN", "7-7", "0,7"})
+    EXPECT_EQ(next_of("0 0 0 * * " + std::string(sunday)), "2026-01-04 00:00:00");
   EXPECT_EQ(next_of("0 0 0 * * 5-7"), "2026-01-03 00:00:00");
   EXPECT_EQ(next_of("0 0 0 * * 7-1"), "2026-01-04 00:00:00");
   EXPECT_EQ(next_of("0 0 0 * * 7/4"), "2026-01-04 00:00:00") << "Sunday and Thursday";
@@ -97,51 +99,53 @@ TEST(Cron, KnowsMacros) {
 TEST(Cron, FindsRareDates) {
   EXPECT_EQ(next_of("0 0 0 29 2 *"), "2028-02-29 00:00:00");
   EXPECT_EQ(next_of("0 0 0 29 2 MON"), "2044-02-29 00:00:00");
-  EXPECT_EQ(next_of("0 0 0 29 2 *", sys_days(2096y / 3 / 1)), "2104-02-29 00:00:00") << "2100 is no leap year";
+  EXPECT_EQ(next_of("0 0 0 29 2 *", sys_days(2096y / 3 / 1)), "2104-02-29 00:00:00")
+      << "2100 is no leap year";
 }
 
 TEST(Cron, SaysWhatIsWrongAndWhere) {
   const auto problem = [](std::string_view expression) -> std::string {
     try {
-      (void)cron::parse(expression);
+      (void)detail::cron::parse(expression);
     } catch (const error& e) {
       EXPECT_EQ(e.code(), errc::invalid_argument);
       return e.what();
     }
     return "accepted";
   };
-  const std::vector<std::pair<std::string, std::string>> cases{{"", "has 0 fields"},
-                                                               {"* * * * *", "has 5 fields"},
-                                                               {"* * * * * * *", "has 7 fields"},
-                                                               {"60 * * * * *", "'second' cannot be '60': 60 is not between 0 and 59"},
-                                                               {"* 60 * * * *", "'minute'"},
-                                                               {"* * 24 * * *", "'hour'"},
-                                                               {"* * * 0 * *", "'day of month'"},
-                                                               {"* * * 32 * *", "'day of month'"},
-                                                               {"* * * * 13 *", "'month'"},
-                                                               {"* * * * JANUARY *", "'month' cannot be 'JANUARY'"},
-                                                               {"* * * * * 8", "'day of week'"},
-                                                               {"* * * * * FUN", "is no number and no name"},
-                                                               {"-1 * * * * *", "'second'"},
-                                                               {"1- * * * * *", "'second'"},
-                                                               {"5-1 * * * * *", "ends before it begins"},
-                                                               {"* * * * * SAT-MON", "ends before it begins"},
-                                                               {"*/0 * * * * *", "the step after '/'"},
-                                                               {"*/ * * * * *", "the step after '/'"},
-                                                               {"1//2 * * * * *", "the step after '/'"},
-                                                               {"1,,2 * * * * *", "'second'"},
-                                                               {"? * * * * *", "'?' is for the fields of days"},
-                                                               {"+1 * * * * *", "is no number"},
-                                                               {"99999999999999999999 * * * * *", "is no number"},
-                                                               {"* * * L-31 * *", "'day of month' cannot be 'L-31'"},
-                                                               {"* * * LW * *", "'day of month' cannot be 'LW'"},
-                                                               {"* * * * * MON#2", "'day of week'"},
-                                                               {"* * * 15W * *", "'day of month'"},
-                                                               {"@never", "is no macro"},
-                                                               {"0 0 0 30 2 *", "never run"},
-                                                               {"0 0 0 31 2,4,6,9,11 *", "never run"},
-                                                               {"0 0 0 L-29 2 *", "never run"},
-                                                               {std::string(300, '*'), "longer than 256"}};
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "has 0 fields"},
+      {"* * * * *", "has 5 fields"},
+      {"* * * * * * *", "has 7 fields"},
+      {"60 * * * * *", "'second' cannot be '60': 60 is not between 0 and 59"},
+      {"* 60 * * * *", "'minute'"},
+      {"* * 24 * * *", "'hour'"},
+      {"* * * 0 * *", "'day of month'"},
+      {"* * * 32 * *", "'day of month'"},
+      {"* * * * 13 *", "'month'"},
+      {"* * * * JANUARY *", "'month' cannot be 'JANUARY'"},
+      {"* * * * * 8", "'day of week'"},
+      {"* * * * * FUN", "is not a number or a name"},
+      {"-1 * * * * *", "'second'"},
+      {"1- * * * * *", "'second'"},
+      {"5-1 * * * * *", "ends before it begins"},
+      {"* * * * * SAT-MON", "ends before it begins"},
+      {"*/0 * * * * *", "the step after '/'"},
+      {"*/ * * * * *", "the step after '/'"},
+      {"1//2 * * * * *", "the step after '/'"},
+      {"1,,2 * * * * *", "'second'"},
+      {"? * * * * *", "'?' is for the fields of days"},
+      {"+1 * * * * *", "is not a number"},
+      {"99999999999999999999 * * * * *", "is not a number"},
+      {"* * * L-31 * *", "'day of month' cannot be 'L-31'"},
+      {"* * * LW * *", "'day of month' cannot be 'LW'"},
+      {"* * * * * MON#2", "'day of week'"},
+      {"* * * 15W * *", "'day of month'"},
+      {"@never", "is not a macro"},
+      {"0 0 0 30 2 *", "never run"},
+      {"0 0 0 31 2,4,6,9,11 *", "never run"},
+      {"0 0 0 L-29 2 *", "never run"},
+      {std::string(300, '*'), "longer than 256"}};
   for (const auto& [expression, expected] : cases) {
     const auto what = problem(expression);
     EXPECT_NE(what.find(expected), std::string::npos) << "'" << expression << "': " << what;

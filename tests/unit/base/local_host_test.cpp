@@ -6,16 +6,18 @@
 
 namespace {
 
-using holdfast::is_local_host;
+using holdfast::detail::is_local_host;
 
 TEST(LocalHost, IsThisMachine) {
-  for (const auto* host : {"", "/run/postgresql", "@abstract", "localhost", "LocalHost", "127.0.0.1", "127.255.0.9", "::1",
-                           "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"})
+  for (const auto* host :
+       {"", "/run/postgresql", "@abstract", "localhost", "LocalHost", "127.0.0.1", "127.255.0.9",
+        "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"})
     EXPECT_TRUE(is_local_host(host)) << host;
 }
 
 TEST(LocalHost, IsNothingElse) {
-  // Names may lead anywhere. Addresses that resolvers complete or convert are not worth a rule of their own: they get TLS.
+  // Names may lead anywhere. Addresses that resolvers complete or convert are not worth a rule of
+  // their own: they get TLS.
   for (const auto* host : {"db.example.org",
                            "localhost.example.org",
                            "localhost.",
@@ -38,7 +40,8 @@ TEST(LocalHost, IsNothingElse) {
                            "localhost,db.example.org"})
     EXPECT_FALSE(is_local_host(host)) << host;
   EXPECT_FALSE(is_local_host(std::string(10'000, '1')));
-  EXPECT_FALSE(is_local_host(std::string("127.0.0.1\0.example.org", 22))) << "a NUL does not end it";
+  EXPECT_FALSE(is_local_host(std::string("127.0.0.1\0.example.org", 22)))
+      << "a NUL does not end it";
 }
 
 }  // namespace

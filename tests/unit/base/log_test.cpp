@@ -18,7 +18,8 @@ struct Logger : ::testing::Test {
   log_sink keep() {
     return [this](const log_record& record) {
       std::string line = std::string(to_string(record.level)) + " " + std::string(record.message);
-      for (const auto& [name, value] : record.fields) line.append(" ").append(name).append("=").append(value);
+      for (const auto& [name, value] : record.fields)
+        line.append(" ").append(name).append("=").append(value);
       lines.push_back(line);
     };
   }

@@ -15,7 +15,8 @@ namespace {
 using namespace holdfast;
 
 const std::string nothing_refused =
-    "# HELP holdfast_metrics_series_refused_total Series that were not kept, because a limit was reached\n"
+    "# HELP holdfast_metrics_series_refused_total Series that were not kept, because a limit was "
+    "reached\n"
     "# TYPE holdfast_metrics_series_refused_total counter\n"
     "holdfast_metrics_series_refused_total 0\n";
 
@@ -36,17 +37,20 @@ TEST(Prometheus, WritesHistogramsCumulatively) {
   const std::vector<double> bounds{0.1, 1, 10};
   const auto h = registry->histogram("a_seconds", {{"op", "find"}}, "", bounds);
   for (const double value : {0.05, 0.1, 0.5, 3.0, 100.0}) h->observe(value);
-  EXPECT_EQ(registry->text(),
-            "# TYPE a_seconds histogram\n"
-            "a_seconds_bucket{op=\"find\",le=\"0.1\"} 2\na_seconds_bucket{op=\"find\",le=\"1\"} 3\n"
-            "a_seconds_bucket{op=\"find\",le=\"10\"} 4\na_seconds_bucket{op=\"find\",le=\"+Inf\"} 5\n"
-            "a_seconds_sum{op=\"find\"} 103.65\na_seconds_count{op=\"find\"} 5\n" +
-                nothing_refused);
+  EXPECT_EQ(
+      registry->text(),
+      "# TYPE a_seconds histogram\n"
+      "a_seconds_bucket{op=\"find\",le=\"0.1\"} 2\na_seconds_bucket{op=\"find\",le=\"1\"} 3\n"
+      "a_seconds_bucket{op=\"find\",le=\"10\"} 4\na_seconds_bucket{op=\"find\",le=\"+Inf\"} 5\n"
+      "a_seconds_sum{op=\"find\"} 103.65\na_seconds_count{op=\"find\"} 5\n" +
+          nothing_refused);
 }
 
 TEST(Prometheus, EscapesAndRepairsText) {
   const auto registry = make_prometheus_registry();
-  registry->counter("a_total", {{"p", "back\\slash \"quoted\"\nline \xff end"}}, "one\\two\n\"three\"")->add();
+  registry
+      ->counter("a_total", {{"p", "back\\slash \"quoted\"\nline \xff end"}}, "one\\two\n\"three\"")
+      ->add();
   EXPECT_EQ(registry->text(),
             "# HELP a_total one\\\\two\\n\"three\"\n# TYPE a_total counter\n"
             "a_total{p=\"back\\\\slash \\\"quoted\\\"\\nline \xEF\xBF\xBD end\"} 1\n" +
@@ -94,15 +98,24 @@ TEST(Prometheus, RefusesNamesThatCannotBeWritten) {
     return errc::internal;
   };
   for (const char* name : {"", "1a", "a-b", "a b", "a\n", "\xC3\xA4"})
-    EXPECT_EQ(code_of([&] { (void)registry->counter(name, {}, ""); }), errc::invalid_argument) << name;
+    EXPECT_EQ(code_of([&] { (void)registry->counter(name, {}, ""); }), errc::invalid_argument)
+        << name;
   for (const char* name : {"", "1a", "a:b", "__a", "a\""})
-    EXPECT_EQ(code_of([&] { (void)registry->counter("a", {{name, ""}}, ""); }), errc::invalid_argument) << name;
-  EXPECT_EQ(code_of([&] { (void)registry->counter("a", {{"x", ""}, {"x", ""}}, ""); }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { (void)registry->histogram("h", {{"le", ""}}, ""); }), errc::invalid_argument);
-  EXPECT_EQ(code_of([&] { (void)registry->histogram("h", {}, "", std::vector<double>{2, 1}); }), errc::invalid_argument);
+    EXPECT_EQ(code_of([&] { (void)registry->counter("a", {{name, ""}}, ""); }),
+              errc::invalid_argument)
+        << name;
+  EXPECT_EQ(code_of([&] { (void)registry->counter("a", {{"x", ""}, {"x", ""}}, ""); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { (void)registry->histogram("h", {{"le", ""}}, ""); }),
+            errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { (void)registry->histogram("h", {}, "", std::vector<double>{2, 1}); }),
+            errc::invalid_argument);
   (void)registry->gauge("g", {}, "");
-  EXPECT_EQ(code_of([&] { (void)registry->counter("g", {}, ""); }), errc::invalid_argument) << "a gauge already";
-  EXPECT_EQ(code_of([&] { (void)registry->counter("holdfast_metrics_series_refused_total", {}, ""); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] { (void)registry->counter("g", {}, ""); }), errc::invalid_argument)
+      << "a gauge already";
+  EXPECT_EQ(
+      code_of([&] { (void)registry->counter("holdfast_metrics_series_refused_total", {}, ""); }),
+      errc::invalid_argument);
 }
 
 TEST(Prometheus, ThreadsLoseNoAddition) {
@@ -147,15 +160,18 @@ struct broken_sink final : metrics_sink {
     void set(double) override { throw std::runtime_error("no"); }
     void add(double) override { throw std::runtime_error("no"); }
   };
-  std::shared_ptr<metrics::counter> make_counter(std::string_view, metrics::labels, std::string_view) override {
+  std::shared_ptr<metrics::counter> make_counter(std::string_view, metrics::labels,
+                                                 std::string_view) override {
     if (!handles_too) throw std::runtime_error("no");
     return std::make_shared<broken_counter>();
   }
-  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels, std::string_view) override {
+  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels,
+                                             std::string_view) override {
     if (!handles_too) throw 7;
     return std::make_shared<broken_gauge>();
   }
-  std::shared_ptr<metrics::histogram> make_histogram(std::string_view, metrics::labels, std::string_view,
+  std::shared_ptr<metrics::histogram> make_histogram(std::string_view, metrics::labels,
+                                                     std::string_view,
                                                      std::span<const double>) override {
     return nullptr;
   }
@@ -166,7 +182,8 @@ TEST(IsolatedMetrics, AThrowingSinkCostsACount) {
   const auto sink = isolate(broken);
   sink->counter("a", {}, "")->add();
   sink->gauge("b", {}, "")->set(1);
-  EXPECT_EQ(sink->failures(), 2U) << "once when asked for; the handle that is there instead does nothing";
+  EXPECT_EQ(sink->failures(), 2U)
+      << "once when asked for; the handle that is there instead does nothing";
   broken->handles_too = true;
   sink->counter("a", {}, "")->add();
   sink->gauge("b", {}, "")->add(1);

@@ -23,7 +23,9 @@ using namespace holdfast;
 using namespace std::chrono_literals;
 using test::eventually;
 
-std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
 
 /// Holds the threads of a pool until it is opened.
 struct gate {
@@ -45,7 +47,7 @@ TEST(ThreadPool, RunsWhatItIsGiven) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(pool->post([&] { ++ran; }));
   const auto report = pool->close(in(20s));
   EXPECT_EQ(ran, 100);
-  EXPECT_EQ(report.left, 0U);
+  EXPECT_EQ(report.dropped, 0U);
   EXPECT_EQ(report.still_running, 0U);
   EXPECT_EQ(pool->count().ran, 100U);
   EXPECT_EQ(pool->count().threads, 0U) << "closed: they are gone";
@@ -60,7 +62,7 @@ TEST(ThreadPool, StartsNoMoreThreadsThanItMay) {
   EXPECT_EQ(pool->count().running, 3U);
   EXPECT_EQ(pool->count().queued, 7U);
   hold.open();
-  EXPECT_EQ(pool->close(in(20s)).left, 0U);
+  EXPECT_EQ(pool->close(in(20s)).dropped, 0U);
   EXPECT_EQ(hold.inside, 10);
 }
 
@@ -213,7 +215,8 @@ TEST(ThreadPool, ReportsWhatAHungTaskLeaves) {
   ASSERT_TRUE(eventually([&] { return hold->inside == 1; }));
   const auto witness = std::make_shared<int>(0);
   ASSERT_TRUE(pool->post([witness] {}));
-  EXPECT_EQ(pool->close(in(20ms)), (executor_close_report{.ran = 0, .left = 1, .timers = 0, .still_running = 1}));
+  EXPECT_EQ(pool->close(in(20ms)),
+            (executor_close_report{.ran = 0, .dropped = 1, .timers = 0, .still_running = 1}));
   EXPECT_EQ(witness.use_count(), 1) << "what will never run is destroyed";
   hold->open();
   EXPECT_EQ(pool->close(in(20s)).still_running, 0U) << "a second call waits for what was running";
@@ -223,14 +226,16 @@ TEST(ThreadPool, AHungTaskDoesNotHangTheDestructorAndIsTold) {
   auto hold = std::make_shared<gate>();
   std::string said;
   auto pool = make_thread_pool({.threads = 1, .linger = 10ms, .log = [&](const log_record& record) {
-                                  for (const auto& [name, value] : record.fields) said.append(name).append("=").append(value).append(" ");
+                                  for (const auto& [name, value] : record.fields)
+                                    said.append(name).append("=").append(value).append(" ");
                                 }});
   ASSERT_TRUE(pool->post([hold] { hold->task()(); }));
   ASSERT_TRUE(eventually([&] { return hold->inside == 1; }));
   pool.reset();
-  EXPECT_EQ(said, "left=0 still_running=1 ");
+  EXPECT_EQ(said, "dropped=0 still_running=1 ");
   hold->open();
-  EXPECT_TRUE(eventually([&] { return hold.use_count() == 1; })) << "the thread that was let go ends";
+  EXPECT_TRUE(eventually([&] { return hold.use_count() == 1; }))
+      << "the thread that was let go ends";
 }
 
 TEST(ThreadPool, ADestructorThatLeavesOnlyTimersSaysNothing) {
@@ -281,7 +286,7 @@ TEST(ThreadPool, ManyThreadsPostAndNothingIsLost) {
     }
   }
   const auto report = pool->close(in(30s));
-  EXPECT_EQ(report.left, 0U);
+  EXPECT_EQ(report.dropped, 0U);
   EXPECT_EQ(ran, taken);
   EXPECT_EQ(pool->count().rejected, refused);
   EXPECT_EQ(taken + refused, 8000U);
@@ -297,7 +302,8 @@ TEST(ThreadPool, ItsThreadsTakeNoSignalsAndHaveItsName) {
     pthread_getname_np(pthread_self(), name, sizeof name);
   }));
   pool->close(in(20s));
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGALRM, SIGCHLD, SIGUSR1}) EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGALRM, SIGCHLD, SIGUSR1})
+    EXPECT_EQ(sigismember(&mask, signal), 1) << signal;
   EXPECT_EQ(sigismember(&mask, SIGSEGV), 0) << "a fault of the thread itself is not hidden";
   EXPECT_STREQ(name, "a-name-that-is-");
   sigset_t mine;

@@ -12,18 +12,20 @@
 namespace holdfast::test {
 namespace {
 
+using detail::failover::retry_plan;
+
 class FailoverBreaker : public failover_test {
  protected:
-  using ending = call_result;
-  bool call(breaker& b, ending how, std::chrono::microseconds took = 1ms) {
+  using ending = detail::call_result;
+  bool call(detail::breaker& b, ending result, std::chrono::microseconds took = 1ms) {
     const auto ticket = b.ask(clock->steady());
-    if (ticket.allowed) b.ended(ticket, clock->steady(), how, took);
+    if (ticket.allowed) b.ended(ticket, clock->steady(), result, took);
     return ticket.allowed;
   }
 };
 
 TEST_F(FailoverBreaker, OpensWhenTooManyOfTheWindowFail) {
-  breaker b({.window = 4, .minimum = 4, .failure_rate = 0.5});
+  detail::breaker b({.window = 4, .minimum = 4, .failure_rate = 0.5});
   call(b, ending::failure);
   call(b, ending::success);
   call(b, ending::success);
@@ -40,7 +42,7 @@ TEST_F(FailoverBreaker, OpensWhenTooManyOfTheWindowFail) {
 }
 
 TEST_F(FailoverBreaker, LetsProbesThroughAndClosesWhenAllSucceed) {
-  breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 2});
+  detail::breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 2});
   call(b, ending::failure);
   EXPECT_FALSE(b.ask(clock->steady()).allowed);
   clock->advance(10s);
@@ -57,7 +59,7 @@ TEST_F(FailoverBreaker, LetsProbesThroughAndClosesWhenAllSucceed) {
 }
 
 TEST_F(FailoverBreaker, OpensAgainWhenAProbeFails) {
-  breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 2});
+  detail::breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 2});
   call(b, ending::failure);
   clock->advance(10s);
   EXPECT_TRUE(call(b, ending::failure));
@@ -66,7 +68,7 @@ TEST_F(FailoverBreaker, OpensAgainWhenAProbeFails) {
 }
 
 TEST_F(FailoverBreaker, AProbeThatNeverEndsOrSaysNothingDoesNotHoldItForEver) {
-  breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 1});
+  detail::breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 1});
   call(b, ending::failure);
   clock->advance(10s);
   EXPECT_TRUE(b.ask(clock->steady()).allowed);  // hangs
@@ -78,11 +80,11 @@ TEST_F(FailoverBreaker, AProbeThatNeverEndsOrSaysNothingDoesNotHoldItForEver) {
 }
 
 TEST_F(FailoverBreaker, SlowCallsOpenItToo) {
-  breaker b({.window = 4, .minimum = 2, .slow = 100ms, .slow_rate = 1.0});
+  detail::breaker b({.window = 4, .minimum = 2, .slow = 100ms, .slow_rate = 1.0});
   call(b, ending::success, 100ms);
   call(b, ending::success, 101ms);
   EXPECT_EQ(b.state(clock->steady()), breaker_state::closed);
-  breaker c({.window = 2, .minimum = 2, .slow = 100ms, .slow_rate = 1.0});
+  detail::breaker c({.window = 2, .minimum = 2, .slow = 100ms, .slow_rate = 1.0});
   call(c, ending::success, 200ms);
   call(c, ending::success, 200ms);
   EXPECT_EQ(c.state(clock->steady()), breaker_state::open);
@@ -90,7 +92,7 @@ TEST_F(FailoverBreaker, SlowCallsOpenItToo) {
 
 TEST_F(FailoverBreaker, TheLongestTimesThereAreAreLong) {
   constexpr auto forever = std::chrono::microseconds::max();
-  breaker b({.window = 2, .minimum = 1, .slow = forever, .open_for = forever});
+  detail::breaker b({.window = 2, .minimum = 1, .slow = forever, .open_for = forever});
   call(b, ending::success);
   EXPECT_EQ(b.state(clock->steady()), breaker_state::closed);
   call(b, ending::failure);
@@ -99,7 +101,7 @@ TEST_F(FailoverBreaker, TheLongestTimesThereAreAreLong) {
 }
 
 TEST_F(FailoverBreaker, ACallOfBeforeItOpenedIsNotCountedAfter) {
-  breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 1});
+  detail::breaker b({.window = 2, .minimum = 1, .open_for = 10s, .probes = 1});
   const auto early = b.ask(clock->steady());
   call(b, ending::failure);
   clock->advance(10s);
@@ -109,7 +111,9 @@ TEST_F(FailoverBreaker, ACallOfBeforeItOpenedIsNotCountedAfter) {
 }
 
 TEST_F(FailoverBreaker, AnOpenBreakerAnswersFromTheStoreWithoutACall) {
-  const auto point = protect("country-by-code", {.breaker = breaker_options{.window = 2, .minimum = 2, .open_for = 10s, .probes = 1}});
+  const auto point = protect(
+      "country-by-code",
+      {.breaker = breaker_options{.window = 2, .minimum = 2, .open_for = 10s, .probes = 1}});
   (void)point("FR");
   down = true;
   (void)point("FR");
@@ -135,7 +139,8 @@ TEST_F(FailoverBreaker, AnOpenBreakerAnswersFromTheStoreWithoutACall) {
 
 TEST_F(FailoverBreaker, NothingIsTriedAgainWhileItIsOpen) {
   for (const bool timed : {false, true}) {
-    point_options options{.retry = retry_options{.attempts = 3, .backoff = 0ms}, .breaker = breaker_options{.window = 1, .minimum = 1}};
+    point_options options{.retry = retry_options{.attempts = 3, .backoff = 0ms},
+                          .breaker = breaker_options{.window = 1, .minimum = 1}};
     if (timed) options.deadline = 20s;
     const auto point = protect(timed ? "timed" : "plain", options);
     script = [&](const std::string&) -> country {
@@ -152,7 +157,9 @@ TEST_F(FailoverBreaker, NothingIsTriedAgainWhileItIsOpen) {
 }
 
 TEST_F(FailoverBreaker, TheStoreIsNoPartOfWhatItSees) {
-  const auto point = protect("country-by-code", {.breaker = breaker_options{.window = 1, .minimum = 1, .slow = 1s, .slow_rate = 1}});
+  const auto point =
+      protect("country-by-code",
+              {.breaker = breaker_options{.window = 1, .minimum = 1, .slow = 1s, .slow_rate = 1}});
   shaky->before = [this](faulty_store::operation, std::span<const entry>) {
     clock->advance(5s);  // a slow store
     throw error(errc::unavailable, "and a failing one");
@@ -163,7 +170,8 @@ TEST_F(FailoverBreaker, TheStoreIsNoPartOfWhatItSees) {
 
 TEST_F(FailoverBreaker, AnUpstreamThatRefusesACallerIsWell) {
   const auto point =
-      protect("country-by-code", {.classify = failure_rules{}.pass<gone>(), .breaker = breaker_options{.window = 1, .minimum = 1}});
+      protect("country-by-code", {.classify = failure_rules{}.pass<gone>(),
+                                  .breaker = breaker_options{.window = 1, .minimum = 1}});
   script = [](const std::string&) -> country { throw gone(); };
   EXPECT_THROW((void)point("FR"), gone);
   EXPECT_EQ(status().breaker, breaker_state::closed);
@@ -172,15 +180,16 @@ TEST_F(FailoverBreaker, AnUpstreamThatRefusesACallerIsWell) {
 class FailoverRetry : public failover_test {};
 
 TEST_F(FailoverRetry, PausesGrowAreJitteredAndBounded) {
-  retry_plan plan({.attempts = 10, .backoff = 100ms, .max_backoff = 350ms, .budget = 1, .reserve = 1000}, 7);
+  retry_plan plan(
+      {.attempts = 10, .backoff = 100ms, .max_backoff = 350ms, .budget = 1, .reserve = 1000}, 7);
   std::chrono::microseconds longest[4]{};
   bool differs = false;
   std::chrono::microseconds last{-1};
   for (int i = 0; i < 200; ++i) {
-    for (unsigned made = 1; made <= 3; ++made) {
-      const auto next = plan.again(made);
-      ASSERT_EQ(next.why, retry_plan::refusal::none);
-      longest[made] = std::max(longest[made], next.pause);
+    for (unsigned attempt = 1; attempt <= 3; ++attempt) {
+      const auto next = plan.next(attempt);
+      ASSERT_EQ(next.refused_by, retry_plan::refusal::none);
+      longest[attempt] = std::max(longest[attempt], next.pause);
       differs = differs || (last.count() >= 0 && next.pause != last);
       last = next.pause;
     }
@@ -194,18 +203,22 @@ TEST_F(FailoverRetry, PausesGrowAreJitteredAndBounded) {
 }
 
 TEST_F(FailoverRetry, TheBudgetBoundsWhatAnOutageCosts) {
-  retry_plan plan({.attempts = 5, .backoff = 0ms, .max_backoff = 0ms, .budget = 0.1, .reserve = 10}, 7);
+  retry_plan plan({.attempts = 5, .backoff = 0ms, .max_backoff = 0ms, .budget = 0.1, .reserve = 10},
+                  7);
   int retries = 0;
   for (int call = 0; call < 1000; ++call) {
-    plan.called();
-    for (unsigned made = 1; plan.again(made).why == retry_plan::refusal::none; ++made) ++retries;
+    plan.record_call();
+    for (unsigned attempt = 1; plan.next(attempt).refused_by == retry_plan::refusal::none;
+         ++attempt)
+      ++retries;
   }
   EXPECT_GE(retries, 100);
   EXPECT_LE(retries, 111) << "a tenth of the calls, and what was saved up";
 }
 
 TEST_F(FailoverRetry, ACallIsTriedAgainBeforeTheStoreIsAsked) {
-  const auto point = protect("country-by-code", {.retry = retry_options{.attempts = 3, .backoff = 0ms}});
+  const auto point =
+      protect("country-by-code", {.retry = retry_options{.attempts = 3, .backoff = 0ms}});
   script = [this](const std::string& code) -> country {
     if (calls < 3) throw outage("flaky");
     return {code, "third time"};
@@ -218,7 +231,8 @@ TEST_F(FailoverRetry, ACallIsTriedAgainBeforeTheStoreIsAsked) {
 }
 
 TEST_F(FailoverRetry, OnlyWhatMayBeRecoveredFromIsTriedAgain) {
-  const auto point = protect("country-by-code", {.classify = failure_rules{}.pass<gone>(), .retry = retry_options{.backoff = 0ms}});
+  const auto point = protect("country-by-code", {.classify = failure_rules{}.pass<gone>(),
+                                                 .retry = retry_options{.backoff = 0ms}});
   script = [](const std::string&) -> country { throw gone(); };
   EXPECT_THROW((void)point("FR"), gone);
   EXPECT_EQ(calls, 1);
@@ -226,19 +240,22 @@ TEST_F(FailoverRetry, OnlyWhatMayBeRecoveredFromIsTriedAgain) {
 
 TEST_F(FailoverRetry, EveryAttemptGetsTheArgumentsWhole) {
   std::vector<std::string> seen;
-  auto point = with().protect("taking", {.retry = retry_options{.backoff = 0ms}}, [&](std::string taken) -> std::string {
-    const std::string mine = std::move(taken);
-    seen.push_back(mine);
-    if (seen.size() < 3) throw outage("flaky");
-    return mine;
-  });
+  auto point = current_engine().protect("taking", {.retry = retry_options{.backoff = 0ms}},
+                                        [&](std::string taken) -> std::string {
+                                          const std::string argument = std::move(taken);
+                                          seen.push_back(argument);
+                                          if (seen.size() < 3) throw outage("flaky");
+                                          return argument;
+                                        });
   const std::string whole = "a long argument that is moved, not copied, by its callee";
   EXPECT_EQ(*point(whole), whole);
   EXPECT_EQ(seen, std::vector<std::string>(3, whole));
 }
 
 TEST_F(FailoverRetry, WithoutBudgetTheStoreAnswersAtOnce) {
-  const auto point = protect("country-by-code", {.retry = retry_options{.attempts = 2, .backoff = 0ms, .budget = 0, .reserve = 1}});
+  const auto point =
+      protect("country-by-code",
+              {.retry = retry_options{.attempts = 2, .backoff = 0ms, .budget = 0, .reserve = 1}});
   (void)point("FR");
   down = true;
   (void)point("FR");

@@ -1,5 +1,6 @@
 // An engine from a file, on a real database.
 
+#include <holdfast/database.hpp>
 #include <holdfast/failover.hpp>
 #include <holdfast/store/tenants.hpp>
 
@@ -26,7 +27,8 @@ class config_engine_test : public ::testing::Test {
  protected:
   std::string file(const std::string& text) {
     const auto path = directory.path() / "app.toml";
-    std::ofstream(path) << "[failover.store]\nurl = \"sqlite://" << (directory.path() / "answers.db").string()
+    std::ofstream(path) << "[failover.store]\nurl = \"sqlite://"
+                        << (directory.path() / "answers.db").string()
                         << "\"\ncreate-schema = true\n"
                         << text;
     return path.string();
@@ -46,9 +48,11 @@ class config_engine_test : public ::testing::Test {
     }
     return false;
   }
-  static std::chrono::steady_clock::time_point soon() { return std::chrono::steady_clock::now() + 30s; }
-  auto owners(engine& on) {
-    return on.protect("owner", [this](const std::string& id) -> std::string {
+  static std::chrono::steady_clock::time_point soon() {
+    return std::chrono::steady_clock::now() + 30s;
+  }
+  auto owners(engine& owner_engine) {
+    return owner_engine.protect("owner", [this](const std::string& id) -> std::string {
       if (down) throw std::runtime_error("down");
       return said + id;
     });
@@ -102,7 +106,7 @@ cleanup-cron = "* * * * * *"
 cleanup-jitter = "0s"
 )");
   auto options = listening();
-  options.propagate = {};
+  options.threads.propagate = {};
   auto engine = engine::from_config(path, options);
   const auto owner = owners(engine);
   {
@@ -117,28 +121,32 @@ cleanup-jitter = "0s"
   }
   {
     const tenant_scope globex("globex");
-    EXPECT_THROW((void)owner("1"), std::runtime_error) << "what another tenant stored is not served";
+    EXPECT_THROW((void)owner("1"), std::runtime_error)
+        << "what another tenant stored is not served";
   }
   {
     const tenant_scope mallory("mallory");
     EXPECT_THROW((void)owner("1"), std::runtime_error);
   }
-  const auto raw = open("sqlite://" + (directory.path() / "answers.db").string()).store({.prefix = "ACME_"})->find_all("owner", 10);
+  const auto raw = open("sqlite://" + (directory.path() / "answers.db").string())
+                       .store({.prefix = "ACME_"})
+                       ->find_all("owner", 10);
   ASSERT_EQ(raw.entries.size(), 1U);
   EXPECT_THAT(raw.entries[0].payload.value_or(""), ::testing::StartsWith("ENC(main:"));
 }
 
 TEST_F(config_engine_test, removes_what_expired_on_its_schedule) {
-  auto engine =
-      engine::from_config(file("[failover.scheduler]\ncleanup-cron = \"* * * * * *\"\ncleanup-jitter = "
-                               "\"0s\"\n[failover.points.owner]\nexpiry = \"200ms\"\nwrite-behind = false\n"));
+  auto engine = engine::from_config(
+      file("[failover.scheduler]\ncleanup-cron = \"* * * * * *\"\ncleanup-jitter = "
+           "\"0s\"\n[failover.points.owner]\nexpiry = \"200ms\"\nwrite-behind = false\n"));
   const auto owner = owners(engine);
   (void)owner("1");
   EXPECT_TRUE(eventually([&] { return engine.store()->count("owner") == 0; }));
 }
 
 TEST_F(config_engine_test, reports_at_the_moments_of_its_cron) {
-  auto engine = engine::from_config(file("[failover.scheduler]\nreport-cron = \"* * * * * *\"\n"), listening());
+  auto engine = engine::from_config(file("[failover.scheduler]\nreport-cron = \"* * * * * *\"\n"),
+                                    listening());
   const auto owner = owners(engine);
   EXPECT_TRUE(eventually([&] { return logged("failover report"); }));
 }
@@ -153,7 +161,8 @@ TEST_F(config_engine_test, switched_off_it_is_a_plain_call) {
 
 TEST_F(config_engine_test, a_bad_point_of_the_file_is_refused_when_it_is_registered) {
   auto engine = engine::from_config(file("[failover.points.owner]\nexpiry = \"policy:nightly\"\n"));
-  EXPECT_THAT(failure_of([&] { (void)owners(engine); }).message(), HasSubstr("there is no expiry policy 'nightly'"));
+  EXPECT_THAT(failure_of([&] { (void)owners(engine); }).message(),
+              HasSubstr("there is no expiry policy 'nightly'"));
 }
 
 TEST_F(config_engine_test, a_file_that_is_not_there) {
@@ -166,7 +175,7 @@ TEST_F(config_engine_test, warnings_go_to_the_log_and_memory_needs_no_database) 
   const auto path = directory.path() / "memory.toml";
   std::ofstream(path) << "[failover.observable]\ninstance.mode = \"auto\"\n";
   auto engine = engine::from_config(path.string(), listening());
-  EXPECT_TRUE(logged("gone with the process"));
+  EXPECT_TRUE(logged("lost when the process ends"));
   EXPECT_TRUE(logged("failover.observable.instance.mode has no effect"));
   const auto owner = owners(engine);
   (void)owner("1");
@@ -176,13 +185,14 @@ TEST_F(config_engine_test, warnings_go_to_the_log_and_memory_needs_no_database) 
 
 TEST_F(config_engine_test, tenants_in_memory_are_kept_apart) {
   const auto path = directory.path() / "memory.toml";
-  std::ofstream(path) << "[failover.store.multitenant]\nenabled = true\ndefault-tenant = \"a\"\n"
-                         "[failover.store.multitenant.tenants.a]\n[failover.store.multitenant.tenants.b]\n";
+  std::ofstream(path)
+      << "[failover.store.multitenant]\nenabled = true\ndefault-tenant = \"a\"\n"
+         "[failover.store.multitenant.tenants.a]\n[failover.store.multitenant.tenants.b]\n";
   auto options = listening();
-  options.tenant = [this] { return who; };
+  options.caller.tenant = [this] { return who; };
   auto engine = engine::from_config(path.string(), options);
   const auto owner = owners(engine);
-  (void)owner("1");  // nobody says: the default
+  (void)owner("1");  // without a tenant: the default
   down = true;
   who = "a";
   EXPECT_EQ(*owner("1"), "owner of 1");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "failover/config_plan.hpp"
+#include "failover/config/plan.hpp"
 #include "support/failure_of.hpp"
 
 #include <gtest/gtest.h>
@@ -11,17 +11,20 @@
 
 namespace holdfast::test {
 
-/// Plans from text, with an environment of its own.
+namespace config = detail::failover::config;
+
+/// Makes plans from text, with its own environment variables.
 class config_test : public ::testing::Test {
  protected:
   config::plan planned(std::string_view text, engine_options base = {}) {
-    return config::make_plan("app.toml", text, std::move(base), [this](const std::string& name) -> std::optional<std::string> {
-      const auto found = variables.find(name);
-      if (found == variables.end()) return std::nullopt;
-      return found->second;
-    });
+    return config::make_plan("app.toml", text, std::move(base),
+                             [this](const std::string& name) -> std::optional<std::string> {
+                               const auto variable = variables.find(name);
+                               if (variable == variables.end()) return std::nullopt;
+                               return variable->second;
+                             });
   }
-  /// Everything that is wrong with it.
+  /// The problems of a file in one text; "nothing" if it has none.
   std::string refused(std::string_view text) {
     try {
       (void)planned(text);
@@ -32,13 +35,13 @@ class config_test : public ::testing::Test {
     }
     return "nothing";
   }
-  point_options point(const config::plan& from, std::string_view name, point_options options = {}) {
-    from.points->apply(name, options);
+  point_options point(const config::plan& plan, std::string_view name, point_options options = {}) {
+    plan.points->apply(name, options);
     return options;
   }
-  static bool warns(const config::plan& from, std::string_view text) {
-    for (const auto& each : from.warnings) {
-      if (each.find(text) != std::string::npos) return true;
+  static bool warns(const config::plan& plan, std::string_view text) {
+    for (const auto& warning : plan.warnings) {
+      if (warning.find(text) != std::string::npos) return true;
     }
     return false;
   }

@@ -1,4 +1,5 @@
-// Calls with a deadline: the caller leaves in time, the call owns what it needs, its answer is kept all the same.
+// Calls with a deadline: the caller leaves in time, the call owns what it needs, its answer is kept
+// all the same.
 
 #include "failover/retry.hpp"
 #include "support/eventually.hpp"
@@ -51,7 +52,8 @@ TEST_F(FailoverDeadline, ALateUpstreamIsAnsweredForAndItsAnswerIsKept) {
   held->open();
   ASSERT_TRUE(eventually([&] { return numbers().late_stored == 1; }));
   EXPECT_EQ(row("FR")->payload, "FR|late");
-  EXPECT_EQ(row("FR")->as_of, started) << "the moment at which it started, not at which it answered";
+  EXPECT_EQ(row("FR")->as_of, started)
+      << "the moment at which it started, not at which it answered";
   ASSERT_TRUE(eventually([&] { return status().running == 0; }));
 }
 
@@ -77,8 +79,9 @@ TEST_F(FailoverDeadline, TheCallOwnsItsArgumentsAndItsCallable) {
   const auto seen = std::make_shared<std::string>();
   const auto done = std::make_shared<std::atomic<bool>>(false);
   {
-    auto point =
-        with().protect("owning", {.deadline = 10ms}, [held, seen, done](std::string_view a, const std::string& b, std::span<const int> c) {
+    auto point = current_engine().protect(
+        "owning", {.deadline = 10ms},
+        [held, seen, done](std::string_view a, const std::string& b, std::span<const int> c) {
           held->wait();
           *seen = std::string(a) + b + std::to_string(c.size());
           *done = true;
@@ -97,7 +100,7 @@ TEST_F(FailoverDeadline, TheCallOwnsItsArgumentsAndItsCallable) {
 
 TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
   const auto held = std::make_shared<gate>();
-  make({.threads = 1, .queue = 1});
+  make({.threads = {.count = 1, .queue = 1}});
   const auto fill = protect("fill", {.deadline = 10ms});
   const auto point = protect("country-by-code", {.deadline = 20s});
   (void)point("FR");
@@ -117,24 +120,26 @@ TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
 }
 
 TEST_F(FailoverDeadline, TheCallableIsToldItsDeadlineAndThatItIsLate) {
-  const auto told = std::make_shared<std::atomic<bool>>(false);
-  auto point =
-      with().protect("told", {.deadline = 30ms, .late = late_call::cancel}, [told](const call_context& context, int) -> std::string {
-        EXPECT_EQ(context.point, "told");
-        EXPECT_TRUE(context.deadline);
-        EXPECT_EQ(context.attempt, 1U);
-        while (!context.stop.stop_requested()) std::this_thread::yield();
-        *told = true;
-        context.throw_if_stopped();
-        return "never";
-      });
+  const auto stopped = std::make_shared<std::atomic<bool>>(false);
+  auto point = current_engine().protect("told", {.deadline = 30ms, .late = late_call::cancel},
+                                        [stopped](const call_context& context, int) -> std::string {
+                                          EXPECT_EQ(context.point, "told");
+                                          EXPECT_TRUE(context.deadline);
+                                          EXPECT_EQ(context.attempt, 1U);
+                                          while (!context.stop.stop_requested())
+                                            std::this_thread::yield();
+                                          *stopped = true;
+                                          context.throw_if_stopped();
+                                          return "never";
+                                        });
   EXPECT_THROW((void)point(1), error);
-  EXPECT_TRUE(eventually([&] { return told->load(); }));
+  EXPECT_TRUE(eventually([&] { return stopped->load(); }));
 }
 
 TEST_F(FailoverDeadline, AHungUpstreamOpensTheBreaker) {
   const auto held = std::make_shared<gate>();
-  const auto point = protect("country-by-code", {.deadline = 10ms, .breaker = breaker_options{.window = 2, .minimum = 2}});
+  const auto point = protect(
+      "country-by-code", {.deadline = 10ms, .breaker = breaker_options{.window = 2, .minimum = 2}});
   script = [held](const std::string&) -> country {
     held->wait();
     return {};
@@ -145,18 +150,21 @@ TEST_F(FailoverDeadline, AHungUpstreamOpensTheBreaker) {
 }
 
 TEST_F(FailoverDeadline, RetriesHappenWithinTheDeadline) {
-  const auto point = protect("country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 3, .backoff = 0ms}});
+  const auto point = protect(
+      "country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 3, .backoff = 0ms}});
   script = [this](const std::string& code) -> country {
     if (calls < 3) throw outage("flaky");
     return {code, "third"};
   };
   EXPECT_EQ(point("FR")->name, "third");
-  EXPECT_TRUE(eventually([&] { return numbers().retries == 2; })) << "counted when it is posted, by who may be slower than the retry";
+  EXPECT_TRUE(eventually([&] { return numbers().retries == 2; }))
+      << "counted when it is posted, by who may be slower than the retry";
 }
 
 TEST_F(FailoverDeadline, RetriesHappenThoughTheClockIsFarAheadOfTheMachine) {
   clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
-  const auto point = protect("country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 2, .backoff = 1ms}});
+  const auto point = protect(
+      "country-by-code", {.deadline = 20s, .retry = retry_options{.attempts = 2, .backoff = 1ms}});
   script = [this](const std::string& code) -> country {
     if (calls < 2) throw outage("flaky");
     return {code, "second"};
@@ -167,27 +175,28 @@ TEST_F(FailoverDeadline, RetriesHappenThoughTheClockIsFarAheadOfTheMachine) {
 TEST_F(FailoverDeadline, TheDeadlineOfTheContextIsTheMachinesWhateverTheClock) {
   using std::chrono::steady_clock;
   clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
-  std::atomic<steady_clock::duration> told{0s};
-  const auto point = with().protect("told", {.deadline = 20s}, [&told](const call_context& context, int) {
-    told = *context.deadline - steady_clock::now();
-    return std::string("x");
-  });
+  std::atomic<steady_clock::duration> time_left{0s};
+  const auto point = current_engine().protect("told", {.deadline = 20s},
+                                              [&time_left](const call_context& context, int) {
+                                                time_left = *context.deadline - steady_clock::now();
+                                                return std::string("x");
+                                              });
   (void)point(1);
-  const auto remaining = told.load();
+  const auto remaining = time_left.load();
   EXPECT_GT(remaining, 0s);
   EXPECT_LE(remaining, 20s);
 }
 
 TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
   const auto held = std::make_shared<gate>();
-  make({.write_behind = false, .linger = 10ms}, true);
+  make({.storage = {.write_behind = std::nullopt}, .linger = 10ms}, true);
   const open_in_the_end release(*held);
   const auto point = protect("country-by-code", {.deadline = 20s, .single_flight = true});
   (void)point("FR");
   clock->advance(1s);
   answer_text = "newer";
-  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::put) held->wait();
+  shaky->before = [held](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::put) held->wait();
   };
   auto got = std::async(std::launch::async, [&] { return point("FR"); });
   EXPECT_TRUE(eventually([&] { return held->waiting() == 1; }));
@@ -219,16 +228,20 @@ TEST_F(FailoverFlight, CallersWithTheSameKeyShareOneCall) {
     return {code, "shared"};
   };
   constexpr int callers = 4;
-  // A caller that has started may still be on its way to the shared call; one that comes late makes a call of its own. So rounds are
-  // repeated until some share.
+  // A caller that has started may still be on its way to the shared call; one that comes late makes
+  // a call of its own. So rounds are repeated until some share.
   int rounds = 0;
   const auto play_round = [&] {
     held->close();
     ++rounds;
     std::vector<std::thread> threads;
     std::vector<std::optional<answer<country>>> got(callers);
-    for (int i = 0; i < callers; ++i) threads.emplace_back([&, i] { got[static_cast<std::size_t>(i)].emplace(point("FR")); });
-    EXPECT_TRUE(eventually([&] { return held->waiting() >= 1 && numbers().started == static_cast<std::uint64_t>(rounds * callers); }));
+    for (int i = 0; i < callers; ++i)
+      threads.emplace_back([&, i] { got[static_cast<std::size_t>(i)].emplace(point("FR")); });
+    EXPECT_TRUE(eventually([&] {
+      return held->waiting() >= 1 &&
+             numbers().started == static_cast<std::uint64_t>(rounds * callers);
+    }));
     std::this_thread::sleep_for(5ms);
     held->open();
     for (auto& each : threads) each.join();
@@ -263,7 +276,8 @@ TEST_F(FailoverFlight, AFailureIsSharedAndSoIsWhatWasRecovered) {
   held->open();
   for (auto& each : threads) each.join();
   EXPECT_EQ(stale, 3);
-  EXPECT_EQ(finds + static_cast<int>(numbers().coalesced), 3) << "those who shared the call did not read the store again";
+  EXPECT_EQ(finds + static_cast<int>(numbers().coalesced), 3)
+      << "those who shared the call did not read the store again";
 }
 
 TEST_F(FailoverFlight, DifferentKeysDoNotWaitForEachOther) {
@@ -280,7 +294,7 @@ TEST_F(FailoverFlight, DifferentKeysDoNotWaitForEachOther) {
 TEST_F(FailoverFlight, AFollowerLeavesAtItsOwnDeadline) {
   const auto held = std::make_shared<gate>();
   const auto point = protect("country-by-code", {.deadline = 30ms, .single_flight = true});
-  // In time at last, and nobody under way: a busy machine may be later than that.
+  // A busy machine may be late, so this waits until one round is in time.
   ASSERT_TRUE(eventually([&] {
     try {
       return point("FR").live() && status().running == 0;
@@ -323,11 +337,11 @@ class FailoverReads : public failover_test {};
 
 TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
   const auto held = std::make_shared<gate>();
-  make({.write_behind = false, .read_deadline = 30ms}, true);
+  make({.storage = {.write_behind = std::nullopt, .read_deadline = 30ms}}, true);
   const auto point = protect();
   (void)point("FR");
-  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::find) held->wait();
+  shaky->before = [held](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find) held->wait();
   };
   down = true;
   const auto began = std::chrono::steady_clock::now();
@@ -339,10 +353,10 @@ TEST_F(FailoverReads, AStoreThatHangsIsNotWaitedForBeyondTheReadDeadline) {
 
 TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
   const auto held = std::make_shared<gate>();
-  make({.read_deadline = 30s, .linger = 10ms}, true);
+  make({.storage = {.read_deadline = 30s}, .linger = 10ms}, true);
   const open_in_the_end release(*held);
-  shaky->before = [held](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::put) held->wait();
+  shaky->before = [held](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::put) held->wait();
   };
   const auto point = protect();
   (void)point("FR");
@@ -350,29 +364,44 @@ TEST_F(FailoverReads, WritesBehindAreSeenByReadsAndDoNotWait) {
   down = true;
   EXPECT_EQ(point("FR")->name, "France") << "queued, not written, and served";
   held->open();
-  EXPECT_TRUE(with().flush(clock->steady() + 20s));
+  EXPECT_TRUE(current_engine().flush(clock->steady() + 20s));
   EXPECT_TRUE(row("FR"));
 }
 
 TEST_F(FailoverReads, TheLongestTimesAreForEverAndNotThePast) {
   using std::chrono::microseconds;
   using std::chrono::milliseconds;
-  make({.read_deadline = microseconds::max(), .report_every = milliseconds::max(), .linger = milliseconds::max()}, true);
-  const auto point = protect("country-by-code", {.expiry = microseconds::max(),
-                                                 .soft_expiry = microseconds::max() / 2,
-                                                 .deadline = microseconds::max(),
-                                                 .retry = retry_options{.attempts = 1, .max_backoff = microseconds::max()}});
+  make({.storage = {.read_deadline = microseconds::max()},
+        .reports = {.every = milliseconds::max()},
+        .linger = milliseconds::max()},
+       true);
+  const auto point =
+      protect("country-by-code",
+              {.expiry = microseconds::max(),
+               .soft_expiry = microseconds::max() / 2,
+               .deadline = microseconds::max(),
+               .retry = retry_options{.attempts = 1, .max_backoff = microseconds::max()}});
   EXPECT_TRUE(point("FR").live());
   EXPECT_EQ(point("FR").cause().code(), cause_code::fresh);
-  const auto many = with().protect_each(
-      "many", {.domain = "country-by-code", .expiry = microseconds::max(), .scatter = scatter_options{.timeout = microseconds::max()}},
-      [](std::span<const std::string>) -> std::vector<std::optional<country>> { throw outage("down"); });
+  const auto many = current_engine().protect_each(
+      "many",
+      {.domain = "country-by-code",
+       .expiry = microseconds::max(),
+       .scatter = scatter_options{.timeout = microseconds::max()}},
+      [](std::span<const std::string>) -> std::vector<std::optional<country>> {
+        throw outage("down");
+      });
   EXPECT_EQ(many(std::vector<std::string>{"FR"}).complete(), completeness::yes);
-  EXPECT_TRUE(with().health().healthy);
-  EXPECT_TRUE(with().close(std::chrono::steady_clock::time_point::max()).clean());
+  EXPECT_TRUE(current_engine().health().healthy);
+  EXPECT_TRUE(current_engine().close(std::chrono::steady_clock::time_point::max()).clean());
 
-  retry_plan plan({.attempts = 100, .backoff = 1s, .max_backoff = microseconds::max(), .budget = 100, .reserve = 1000}, 7);
-  for (unsigned made = 1; made < 100; ++made) EXPECT_GE(plan.again(made).pause, 0us);
+  detail::failover::retry_plan plan({.attempts = 100,
+                                     .backoff = 1s,
+                                     .max_backoff = microseconds::max(),
+                                     .budget = 100,
+                                     .reserve = 1000},
+                                    7);
+  for (unsigned attempt = 1; attempt < 100; ++attempt) EXPECT_GE(plan.next(attempt).pause, 0us);
 }
 
 TEST_F(FailoverReads, APointMayWriteThrough) {

@@ -9,21 +9,23 @@ using namespace std::chrono;
 
 class FailoverExpiry : public failover_test {};
 
-timestamp at(int y, unsigned m, unsigned d, hours h = 0h) { return sys_days(year(y) / static_cast<int>(m) / static_cast<int>(d)) + h; }
+timestamp utc(int y, unsigned m, unsigned d, hours h = 0h) {
+  return sys_days(year(y) / static_cast<int>(m) / static_cast<int>(d)) + h;
+}
 
 TEST_F(FailoverExpiry, MonthsAndYearsAreCountedOnTheCalendarAndEndWithTheMonth) {
-  EXPECT_EQ(expiry(months(1)).after(at(2024, 1, 31, 5h)), at(2024, 2, 29, 5h));
-  EXPECT_EQ(expiry(months(1)).after(at(2023, 1, 31)), at(2023, 2, 28));
-  EXPECT_EQ(expiry(months(13)).after(at(2023, 12, 15)), at(2025, 1, 15));
-  EXPECT_EQ(expiry(years(1)).after(at(2024, 2, 29)), at(2025, 2, 28));
-  EXPECT_EQ(expiry(24h).after(at(2024, 2, 28)), at(2024, 2, 29));
+  EXPECT_EQ(expiry(months(1)).after(utc(2024, 1, 31, 5h)), utc(2024, 2, 29, 5h));
+  EXPECT_EQ(expiry(months(1)).after(utc(2023, 1, 31)), utc(2023, 2, 28));
+  EXPECT_EQ(expiry(months(13)).after(utc(2023, 12, 15)), utc(2025, 1, 15));
+  EXPECT_EQ(expiry(years(1)).after(utc(2024, 2, 29)), utc(2025, 2, 28));
+  EXPECT_EQ(expiry(24h).after(utc(2024, 2, 28)), utc(2024, 2, 29));
 }
 
 TEST_F(FailoverExpiry, VeryLongIsTheEndOfTimeAndNotAnOverflow) {
-  EXPECT_EQ(expiry(microseconds::max()).after(at(2026, 1, 1)), timestamp::max());
-  EXPECT_EQ(expiry(years(30'000)).after(at(2026, 1, 1)), at(32026, 1, 1));
-  EXPECT_EQ(expiry(years(32'000)).after(at(2026, 1, 1)), timestamp::max());
-  EXPECT_EQ(expiry(hours::max()).after(at(2026, 1, 1)), timestamp::max());
+  EXPECT_EQ(expiry(microseconds::max()).after(utc(2026, 1, 1)), timestamp::max());
+  EXPECT_EQ(expiry(years(30'000)).after(utc(2026, 1, 1)), utc(32026, 1, 1));
+  EXPECT_EQ(expiry(years(32'000)).after(utc(2026, 1, 1)), timestamp::max());
+  EXPECT_EQ(expiry(hours::max()).after(utc(2026, 1, 1)), timestamp::max());
 }
 
 TEST_F(FailoverExpiry, TheTextIsForPeople) {
@@ -57,9 +59,9 @@ TEST_F(FailoverExpiry, RemovingAnExpiredAnswerDoesNotRemoveAFreshOne) {
   fresh.as_of = clock->now();
   fresh.expire_on = clock->now() + 1h;
   const auto count = shaky->before;
-  shaky->before = [&, count](faulty_store::operation what, std::span<const entry> entries) {
-    count(what, entries);
-    if (what == faulty_store::operation::erase) memory->put(fresh);
+  shaky->before = [&, count](faulty_store::operation operation, std::span<const entry> entries) {
+    count(operation, entries);
+    if (operation == faulty_store::operation::erase) memory->put(fresh);
   };
   EXPECT_THROW((void)point("FR"), outage);
   ASSERT_TRUE(row("FR"));
@@ -89,14 +91,18 @@ TEST_F(FailoverExpiry, APolicyByNameSeesThePayload) {
 }
 
 TEST_F(FailoverExpiry, AHookSeesTheValue) {
-  const auto point = protect("country-by-code", {.expiry = 1h},
-                             {.expiry = [](const country& c, timestamp now) { return now + seconds(static_cast<int>(c.name.size())); }});
+  const auto point =
+      protect("country-by-code", {.expiry = 1h}, {.expiry = [](const country& c, timestamp now) {
+                return now + seconds(static_cast<int>(c.name.size()));
+              }});
   EXPECT_EQ(point("FR").expires(), clock->now() + 6s);
 }
 
 TEST_F(FailoverExpiry, APolicyThatThrowsOrLooksBackMeansNotStored) {
   engine_options options;
-  options.expiry_policies["bad"] = [](const expiry_request&) -> timestamp { throw std::runtime_error("bad"); };
+  options.expiry_policies["bad"] = [](const expiry_request&) -> timestamp {
+    throw std::runtime_error("bad");
+  };
   options.expiry_policies["past"] = [](const expiry_request& ask) { return ask.now - 1s; };
   make(std::move(options));
   EXPECT_TRUE(protect("a", {.expiry = expiry::named("bad")})("FR").live());
@@ -108,12 +114,12 @@ TEST_F(FailoverExpiry, APolicyThatThrowsOrLooksBackMeansNotStored) {
 
 TEST_F(FailoverExpiry, AYoungAnswerIsServedWithoutACall) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run});
+  make({.threads = {.executor = run}});
   const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min});
   EXPECT_TRUE(point("FR").live());
   clock->advance(1min);
   const auto fresh = point("FR");
-  EXPECT_EQ(fresh.from(), origin::stored);
+  EXPECT_EQ(fresh.source(), origin::stored);
   EXPECT_EQ(fresh.cause().code(), cause_code::fresh);
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(run->size(), 0U);
@@ -122,7 +128,7 @@ TEST_F(FailoverExpiry, AYoungAnswerIsServedWithoutACall) {
 
 TEST_F(FailoverExpiry, AnAnswerPastItsSoftExpiryIsServedAndRefreshedOnce) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run});
+  make({.threads = {.executor = run}});
   const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min});
   (void)point("FR");
   clock->advance(2min);
@@ -142,14 +148,15 @@ TEST_F(FailoverExpiry, AnAnswerPastItsSoftExpiryIsServedAndRefreshedOnce) {
 
 TEST_F(FailoverExpiry, AnAnswerFromTheFutureIsNotYoung) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run});
+  make({.threads = {.executor = run}});
   const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min});
-  const auto ahead = [&](const std::string& code, std::chrono::microseconds time) {  // by another machine
+  // By another machine
+  const auto ahead = [&](const std::string& code, std::chrono::microseconds time) {
     (void)point(code);
-    auto made = *row(code);
-    made.as_of += time;
-    made.expire_on += time;
-    memory->put(made);
+    auto moved = *row(code);
+    moved.as_of += time;
+    moved.expire_on += time;
+    memory->put(moved);
   };
   ahead("DE", 4min);
   EXPECT_EQ(point("DE").cause().code(), cause_code::fresh) << "within max_skew";
@@ -164,7 +171,7 @@ TEST_F(FailoverExpiry, AnAnswerFromTheFutureIsNotYoung) {
 
 TEST_F(FailoverExpiry, ARefreshThatFailsLeavesTheAnswerAndIsTriedAgain) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run});
+  make({.threads = {.executor = run}});
   const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min});
   (void)point("FR");
   clock->advance(2min);
@@ -175,7 +182,8 @@ TEST_F(FailoverExpiry, ARefreshThatFailsLeavesTheAnswerAndIsTriedAgain) {
   EXPECT_EQ(point("FR")->name, "France");
   EXPECT_EQ(run->run_all(), 1U);
   clock->advance(2h);
-  EXPECT_THROW((void)point("FR"), outage) << "past the hard expiry the upstream is asked, and nothing is served";
+  EXPECT_THROW((void)point("FR"), outage)
+      << "past the hard expiry the upstream is asked, and nothing is served";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ inline country holdfast_decode(std::string_view bytes, std::type_identity<countr
   return {std::string(bytes.substr(0, bar)), std::string(bytes.substr(bar + 1))};
 }
 
-/// What upstreams throw here.
+/// Exceptions of the scripted upstream.
 struct outage : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -48,38 +48,44 @@ struct gone : std::runtime_error {
   gone() : std::runtime_error("gone") {}
 };
 
-/// An engine on a memory store that can be made to fail, with a clock that stands still, and an upstream that does as it is told.
+/// An engine with a memory store that can fail, a virtual clock, and a scripted upstream.
 class failover_test : public ::testing::Test {
  protected:
-  /// A store in this process, unless it waits.
+  /// Makes a new engine. `waits`: its store reports that it may block.
   engine& make(engine_options options = {}, bool waits = false) {
-    made_.reset();
+    engine_.reset();
     options.clock = clock;
-    // The clock stands still, but a wait is believed no longer than the machine's: a slow machine must not make reads late.
-    if (options.read_deadline == engine_options{}.read_deadline) options.read_deadline = 20s;
+    // The virtual clock stands still, so waits are limited on the system clock: a slow machine must
+    // not make reads late.
+    if (options.storage.read_deadline == engine_storage{}.read_deadline)
+      options.storage.read_deadline = 20s;
     if (!options.log) {
       options.log = [this](const log_record& record) {
         const std::scoped_lock lock(log_mutex);
         log.emplace_back(record.message);
-        for (const auto& each : record.fields) log.back().append(" ").append(each.name).append("=").append(each.value);
+        for (const auto& each : record.fields)
+          log.back().append(" ").append(each.name).append("=").append(each.value);
       };
     }
     shaky->waiting = waits;
-    shaky->before = [this](faulty_store::operation what, std::span<const entry>) {
-      if (what == faulty_store::operation::put) ++puts;
-      if (what == faulty_store::operation::find) ++finds;
+    shaky->before = [this](faulty_store::operation operation, std::span<const entry>) {
+      if (operation == faulty_store::operation::put) ++puts;
+      if (operation == faulty_store::operation::find) ++finds;
       if (store_down) throw error(errc::unavailable, "the store is down", {.transient = true});
     };
-    made_ = std::make_unique<holdfast::engine>(shaky, std::move(options));
-    return *made_;
+    engine_ = std::make_unique<holdfast::engine>(shaky, std::move(options));
+    return *engine_;
   }
-  engine& with() { return made_ ? *made_ : make(); }
-  /// Before what its store and upstream use is gone.
-  void finish() { made_.reset(); }
+  engine& current_engine() { return engine_ ? *engine_ : make(); }
+  /// Destroys the engine, before the members that its store and upstream use.
+  void finish() { engine_.reset(); }
 
   /// A point on the scripted upstream.
-  auto protect(std::string_view name = "country-by-code", point_options options = {}, point_hooks<country> hooks = {}) {
-    return with().protect(name, options, [this](const std::string& code) { return upstream(code); }, std::move(hooks));
+  auto protect(std::string_view name = "country-by-code", point_options options = {},
+               point_hooks<country> hooks = {}) {
+    return current_engine().protect(
+        name, options, [this](const std::string& code) { return upstream(code); },
+        std::move(hooks));
   }
   country upstream(const std::string& code) {
     ++calls;
@@ -88,14 +94,15 @@ class failover_test : public ::testing::Test {
     return {code, answer_text};
   }
   point_status status(std::string_view name = "country-by-code") {
-    for (const auto& each : with().points()) {
+    for (const auto& each : current_engine().points()) {
       if (each.name == name) return each;
     }
     throw std::runtime_error("no such point");
   }
   point_numbers numbers(std::string_view name = "country-by-code") { return status(name).numbers; }
-  /// The row as it is in the store.
-  std::optional<entry> row(const std::string& code, const std::string& effective = "country-by-code") {
+  /// The row in the memory store.
+  std::optional<entry> row(const std::string& code,
+                           const std::string& effective = "country-by-code") {
     return memory->find(effective, key::failover({.name = effective}, code));
   }
   bool logged(std::string_view text) {
@@ -120,7 +127,7 @@ class failover_test : public ::testing::Test {
   std::vector<std::string> log{};
 
  private:
-  std::unique_ptr<holdfast::engine> made_{};
+  std::unique_ptr<holdfast::engine> engine_{};
 };
 
 }  // namespace holdfast::test

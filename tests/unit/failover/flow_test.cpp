@@ -46,13 +46,13 @@ TEST_F(FailoverFlow, AFailureIsAnsweredFromTheStoreMarkedAsStale) {
 TEST_F(FailoverFlow, WithNothingStoredTheVerySameExceptionLeaves) {
   const outage* thrown = nullptr;
   script = [&](const std::string&) -> country {
-    auto made = std::make_exception_ptr(outage("mine"));
+    auto exception = std::make_exception_ptr(outage("mine"));
     try {
-      std::rethrow_exception(made);
+      std::rethrow_exception(exception);
     } catch (const outage& e) {
       thrown = &e;
     }
-    std::rethrow_exception(made);
+    std::rethrow_exception(exception);
   };
   const auto point = protect();
   try {
@@ -66,7 +66,7 @@ TEST_F(FailoverFlow, WithNothingStoredTheVerySameExceptionLeaves) {
 }
 
 TEST_F(FailoverFlow, TheKeyIsMadeOnceBeforeTheCall) {
-  auto point = with().protect("mutating", {}, [this](std::string& code) -> country {
+  auto point = current_engine().protect("mutating", {}, [this](std::string& code) -> country {
     if (down) throw outage("down");
     std::string before = code;
     code = "changed";
@@ -77,7 +77,8 @@ TEST_F(FailoverFlow, TheKeyIsMadeOnceBeforeTheCall) {
   EXPECT_EQ(code, "changed") << "the upstream got the caller's own argument";
   down = true;
   code = "FR";
-  EXPECT_EQ(point(code)->code, "FR") << "found under the key of what the caller asked, not of what the upstream made of it";
+  EXPECT_EQ(point(code)->code, "FR")
+      << "found under the key of what the caller asked, not of what the upstream made of it";
 }
 
 TEST_F(FailoverFlow, WhatIsServedIsNeverTheCallersObject) {
@@ -99,7 +100,8 @@ TEST_F(FailoverFlow, AStoreThatFailsBreaksNoCall) {
   EXPECT_EQ(numbers().store_failed, 1U);
   EXPECT_TRUE(logged("could not be stored"));
   down = true;
-  EXPECT_THROW((void)point("FR"), outage) << "nothing to serve: the upstream's own exception, not the store's";
+  EXPECT_THROW((void)point("FR"), outage)
+      << "nothing to serve: the upstream's own exception, not the store's";
   EXPECT_EQ(numbers().read_failed, 1U);
 }
 
@@ -146,7 +148,8 @@ TEST_F(FailoverFlow, AClockSetBackByMoreThanTheSkewIsFollowed) {
   const auto a = point("FR");
   EXPECT_EQ(a.as_of(), clock->now());
   down = true;
-  EXPECT_EQ(point("FR")->name, "after") << "what was served in the future does not hide what is known now";
+  EXPECT_EQ(point("FR")->name, "after")
+      << "what was served in the future does not hide what is known now";
 }
 
 TEST_F(FailoverFlow, ADisabledPointIsTheBareCall) {
@@ -182,13 +185,17 @@ TEST_F(FailoverFlow, TryCallThrowsNothingAndKeepsTheException) {
 }
 
 TEST_F(FailoverFlow, AnAdHocCallFindsItsPointAgain) {
-  auto& e = with();
-  const auto ask = [&] { return e.call("ad-hoc", {.expiry = 2h}, std::tuple(std::string("FR"), 7), [&] { return upstream("FR"); }); };
+  auto& e = current_engine();
+  const auto ask = [&] {
+    return e.call("ad-hoc", {.expiry = 2h}, std::tuple(std::string("FR"), 7),
+                  [&] { return upstream("FR"); });
+  };
   EXPECT_TRUE(ask().live());
   down = true;
   EXPECT_EQ(ask()->name, "France");
   EXPECT_EQ(e.points().size(), 1U);
-  EXPECT_THROW((void)e.call("ad-hoc", {}, std::tuple(1), [] { return std::string("another type"); }), error);
+  EXPECT_THROW(
+      (void)e.call("ad-hoc", {}, std::tuple(1), [] { return std::string("another type"); }), error);
 }
 
 TEST_F(FailoverFlow, TwoPointsOfADomainFeedEachOther) {
@@ -200,9 +207,11 @@ TEST_F(FailoverFlow, TwoPointsOfADomainFeedEachOther) {
 }
 
 TEST_F(FailoverFlow, FunctionsFunctorsAndViewsCanBeProtected) {
-  auto& e = with();
+  auto& e = current_engine();
   struct functor {
-    std::string operator()(std::string_view a, int b) const noexcept { return std::string(a) + std::to_string(b); }
+    std::string operator()(std::string_view a, int b) const noexcept {
+      return std::string(a) + std::to_string(b);
+    }
   };
   EXPECT_EQ(*e.protect("functor", functor{})("x", 1), "x1");
   EXPECT_EQ(*e.protect("function", +[](int n) { return std::to_string(n); })(5), "5");

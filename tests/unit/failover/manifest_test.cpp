@@ -1,17 +1,25 @@
-// Lists: what belongs to them is written down, so that a recovered one is whole, or says that it is not.
+// Lists: what belongs to them is written down, so that a recovered one is whole, or says that it is
+// not.
 
-#include "failover/manifest.hpp"
+#include "failover/scatter/manifest.hpp"
 
 #include "unit/failover/scatter_fixture.hpp"
 
 namespace holdfast::test {
 namespace {
 
+using detail::failover::manifest_chunk;
+using detail::failover::manifest_chunk_keys;
+using detail::failover::manifest_key;
+using detail::failover::parse_manifest;
+using detail::failover::write_manifest;
+
 class ScatterList : public scatter_test {
  protected:
   /// The head of a manifest of `countries`.
   std::optional<entry> manifest(const std::string& prefix, std::size_t chunk = 0) {
-    return memory->find("countries#list", manifest_key(key::failover({.name = "country"}, prefix), chunk));
+    return memory->find("countries#list",
+                        manifest_key(key::failover({.name = "country"}, prefix), chunk));
   }
 };
 
@@ -37,7 +45,8 @@ TEST_F(ScatterList, FiltersHaveManifestsOfTheirOwn) {
   down = true;
   EXPECT_EQ(codes_of(all("F")), (codes{"FR"}));
   EXPECT_EQ(all("").size(), 4U);
-  EXPECT_THROW((void)all("D"), outage) << "rows of the domain are no answer to a question that was never asked";
+  EXPECT_THROW((void)all("D"), outage)
+      << "rows of the domain are no answer to a question that was never asked";
   EXPECT_EQ(numbers("countries").unlisted, 1U);
 }
 
@@ -98,7 +107,8 @@ TEST_F(ScatterList, ATombstoneOlderThanTheListIsALostItem) {
   const auto live = all("");
   const auto fr = *row("FR", "country");
   memory->erase("country", fr.key, fr.as_of);
-  memory->put(entry{.name = "country", .key = fr.key, .as_of = fr.as_of - 1s, .expire_on = fr.expire_on});
+  memory->put(
+      entry{.name = "country", .key = fr.key, .as_of = fr.as_of - 1s, .expire_on = fr.expire_on});
   // A new process: no memory of what was served.
   make();
   const auto again = list();
@@ -127,7 +137,9 @@ TEST_F(ScatterList, AnExpiredManifestIsNone) {
 }
 
 TEST_F(ScatterList, WithoutAManifestItIsServedOnlyIfThatIsAllowedAndMarked) {
-  const auto all = list({.domain = "country", .expiry = 24h, .scatter = scatter_options{.unlisted = unlisted::serve}});
+  const auto all = list({.domain = "country",
+                         .expiry = 24h,
+                         .scatter = scatter_options{.unlisted = unlisted::serve}});
   const auto one = single();
   (void)one("FR");
   (void)one("IT");
@@ -143,8 +155,8 @@ TEST_F(ScatterList, AManifestThatIsNoneIsNotBelieved) {
   const auto all = list();
   (void)all("");
   const auto good = *manifest("");
-  for (const auto* bad :
-       {"", "x", "holdfast-manifest/2 1 1 0\nk", "holdfast-manifest/1 2 1 0\nk", "holdfast-manifest/1 99999999 99999999 0\nk"}) {
+  for (const auto* bad : {"", "x", "holdfast-manifest/2 1 1 0\nk", "holdfast-manifest/1 2 1 0\nk",
+                          "holdfast-manifest/1 99999999 99999999 0\nk"}) {
     auto row = good;
     row.payload = bad;
     memory->put(row);
@@ -230,7 +242,7 @@ TEST_F(ScatterList, AListFromTheFutureDoesNotFreezeItsKey) {
 
 TEST_F(ScatterList, PoliciesTenantsAndInvalidation) {
   std::string tenant = "acme";
-  make({.tenant = [&] { return tenant; }});
+  make({.caller = {.tenant = [&] { return tenant; }}});
   const auto all = list({.domain = "country",
                          .expiry = 24h,
                          .classify = failure_rules{}.invalidate<gone>(),
@@ -249,8 +261,9 @@ TEST_F(ScatterList, PoliciesTenantsAndInvalidation) {
 
 TEST_F(ScatterList, AListThatIsGoneIsGone) {
   bool is_gone = false;
-  const auto all = with().protect_list(
-      "gone-list", {.domain = "country", .scope = scope::shared, .classify = failure_rules{}.invalidate<gone>()},
+  const auto all = current_engine().protect_list(
+      "gone-list",
+      {.domain = "country", .scope = scope::shared, .classify = failure_rules{}.invalidate<gone>()},
       [&]() -> std::vector<country> {
         if (is_gone) throw gone();
         if (down) throw outage("down");
@@ -269,7 +282,8 @@ TEST_F(ScatterList, AListThatIsGoneIsGone) {
 TEST_F(ScatterList, NamesAreChecked) {
   const auto refusal = [&](const std::string& name, const std::string& domain) -> std::string {
     try {
-      (void)with().protect_list(name, {.domain = domain}, [](int) { return std::vector<country>(); }, &country::code);
+      (void)current_engine().protect_list(
+          name, {.domain = domain}, [](int) { return std::vector<country>(); }, &country::code);
     } catch (const error& e) {
       return std::string(e.message());
     }
@@ -282,10 +296,14 @@ TEST_F(ScatterList, NamesAreChecked) {
   (void)protect("y#list");
   EXPECT_NE(refusal("y", "z").find("among the rows of 'y#list'"), std::string::npos);
   // A list without arguments must say for whom it is.
-  EXPECT_THROW((void)with().protect_list("no-scope", {}, [] { return std::vector<country>(); }, &country::code), error);
+  EXPECT_THROW((void)current_engine().protect_list(
+                   "no-scope", {}, [] { return std::vector<country>(); }, &country::code),
+               error);
   // Rows of other callers must not be served.
-  make({.vary = [](std::string_view) { return std::optional<std::string>("u"); }});
-  EXPECT_THROW((void)list({.vary = {"user"}, .scatter = scatter_options{.unlisted = unlisted::serve}}), error);
+  make({.caller = {.vary = [](std::string_view) { return std::optional<std::string>("u"); }}});
+  EXPECT_THROW(
+      (void)list({.vary = {"user"}, .scatter = scatter_options{.unlisted = unlisted::serve}}),
+      error);
 }
 
 TEST(Manifest, WhatIsWrittenIsRead) {
@@ -298,9 +316,11 @@ TEST(Manifest, WhatIsWrittenIsRead) {
 
 TEST(Manifest, WhatContradictsItselfIsRefused) {
   for (const auto* bad :
-       {"", "holdfast-manifest/1", "holdfast-manifest/1 1 1", "holdfast-manifest/1 -1 1 0", "holdfast-manifest/1 1 1 0",
-        "holdfast-manifest/1 1 1 1\na", "holdfast-manifest/1 1 0 0\na", "holdfast-manifest/1 1 1 0\na\nb", "holdfast-manifest/1 2 1 0\na",
-        "holdfast-manifest/1 2 1 0\n\na", "holdfast-manifest/1 2 2 0", "holdfast-manifest/1 1 2 0\na", "holdfast-manifest/1 1 1 0 \na",
+       {"", "holdfast-manifest/1", "holdfast-manifest/1 1 1", "holdfast-manifest/1 -1 1 0",
+        "holdfast-manifest/1 1 1 0", "holdfast-manifest/1 1 1 1\na", "holdfast-manifest/1 1 0 0\na",
+        "holdfast-manifest/1 1 1 0\na\nb", "holdfast-manifest/1 2 1 0\na",
+        "holdfast-manifest/1 2 1 0\n\na", "holdfast-manifest/1 2 2 0",
+        "holdfast-manifest/1 1 2 0\na", "holdfast-manifest/1 1 1 0 \na",
         "holdfast-manifest/1 99999999999999999999 1 0\na"}) {
     EXPECT_FALSE(parse_manifest(bad)) << bad;
   }

@@ -1,4 +1,5 @@
-// What an operator sees: numbers, health, report; and that none of it can break a call. And the end of an engine.
+// What an operator sees: numbers, health, report; and that none of it can break a call. And the end
+// of an engine.
 
 #include <holdfast/store/compose.hpp>
 
@@ -37,35 +38,37 @@ TEST_F(FailoverObserved, EveryCallEndsInOneWay) {
 TEST_F(FailoverObserved, TheSeriesAreThere) {
   const auto registry = make_prometheus_registry();
   make({.metrics = registry});
-  const auto point = protect("country-by-code", {.domain = "country", .expiry = 24h, .breaker = breaker_options{}});
+  const auto point = protect("country-by-code",
+                             {.domain = "country", .expiry = 24h, .breaker = breaker_options{}});
   (void)point("FR");
   clock->advance(90s);
   down = true;
   (void)point("FR");
   EXPECT_THROW((void)point("DE"), outage);
-  with().report();
+  current_engine().report();
   const auto text = registry->text();
-  for (const char* each : {
-           R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="live"} 1)",
-           R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="stale"} 1)",
-           R"(holdfast_failover_user_impact_total{domain="country",impact="blocked",name="country-by-code"} 1)",
-           R"(holdfast_failover_user_impact_total{domain="country",impact="unblocked",name="country-by-code"} 2)",
-           R"(holdfast_failover_stores_total{domain="country",name="country-by-code",result="stored"} 1)",
-           R"(holdfast_failover_unserved_total{domain="country",name="country-by-code",reason="not_found"} 1)",
-           R"(holdfast_failover_exceptions_total{domain="country",exception_type="holdfast::test::outage",name="country-by-code"} 2)",
-           R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="300"} 1)",
-           R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="60"} 0)",
-           R"(holdfast_failover_payload_bytes_count{domain="country",name="country-by-code"} 1)",
-           R"(holdfast_failover_upstream_seconds_count{domain="country",name="country-by-code",result="failure"} 2)",
-           R"(holdfast_failover_operation_seconds_count{action="recover",domain="country",name="country-by-code"} 2)",
-           R"(holdfast_failover_breaker_state{domain="country",name="country-by-code"} 0)",
-           R"(holdfast_failover_expiry_seconds{domain="country",name="country-by-code"} 86400)",
-           R"(holdfast_failover_points 1)",
-           R"(holdfast_failover_healthy 1)",
-           R"(holdfast_failover_unsaved 0)",
-           R"(holdfast_failover_oldest_unsaved_seconds 0)",
-           R"(holdfast_failover_coalesced_total{domain="country",kind="call",name="country-by-code"} 0)",
-       }) {
+  for (
+      const char* each : {
+          R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="live"} 1)",
+          R"(holdfast_failover_calls_total{domain="country",name="country-by-code",result="stale"} 1)",
+          R"(holdfast_failover_user_impact_total{domain="country",impact="blocked",name="country-by-code"} 1)",
+          R"(holdfast_failover_user_impact_total{domain="country",impact="unblocked",name="country-by-code"} 2)",
+          R"(holdfast_failover_stores_total{domain="country",name="country-by-code",result="stored"} 1)",
+          R"(holdfast_failover_unserved_total{domain="country",name="country-by-code",reason="not_found"} 1)",
+          R"(holdfast_failover_exceptions_total{domain="country",exception_type="holdfast::test::outage",name="country-by-code"} 2)",
+          R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="300"} 1)",
+          R"(holdfast_failover_served_age_seconds_bucket{domain="country",name="country-by-code",le="60"} 0)",
+          R"(holdfast_failover_payload_bytes_count{domain="country",name="country-by-code"} 1)",
+          R"(holdfast_failover_upstream_seconds_count{domain="country",name="country-by-code",result="failure"} 2)",
+          R"(holdfast_failover_operation_seconds_count{action="recover",domain="country",name="country-by-code"} 2)",
+          R"(holdfast_failover_breaker_state{domain="country",name="country-by-code"} 0)",
+          R"(holdfast_failover_expiry_seconds{domain="country",name="country-by-code"} 86400)",
+          R"(holdfast_failover_points 1)",
+          R"(holdfast_failover_healthy 1)",
+          R"(holdfast_failover_unsaved 0)",
+          R"(holdfast_failover_oldest_unsaved_seconds 0)",
+          R"(holdfast_failover_coalesced_total{domain="country",kind="call",name="country-by-code"} 0)",
+      }) {
     EXPECT_NE(text.find(each), std::string::npos) << each << "\nis not in\n" << text;
   }
 }
@@ -76,9 +79,11 @@ TEST_F(FailoverObserved, TheHealthGaugesAreOfTheLastPeriod) {
   const auto point = protect();
   const auto value = [&](const std::string& name) {
     const auto text = registry->text();
-    const auto at = text.find("\nholdfast_failover_" + name + "{");
-    return at == std::string::npos ? std::string("missing")
-                                   : text.substr(text.find("} ", at) + 2, 4).substr(0, text.substr(text.find("} ", at) + 2, 4).find('\n'));
+    const auto position = text.find("\nholdfast_failover_" + name + "{");
+    return position == std::string::npos
+               ? std::string("missing")
+               : text.substr(text.find("} ", position) + 2, 4)
+                     .substr(0, text.substr(text.find("} ", position) + 2, 4).find('\n'));
   };
   EXPECT_EQ(value("api_health"), "1");
   (void)point("FR");
@@ -86,10 +91,10 @@ TEST_F(FailoverObserved, TheHealthGaugesAreOfTheLastPeriod) {
   (void)point("FR");
   EXPECT_THROW((void)point("DE"), outage);
   EXPECT_THROW((void)point("DE"), outage);
-  with().report();
+  current_engine().report();
   EXPECT_EQ(value("api_health"), "0.5");
   EXPECT_EQ(value("stale_ratio"), "0.25");
-  with().report();
+  current_engine().report();
   EXPECT_EQ(value("api_health"), "1");
 }
 
@@ -104,36 +109,40 @@ struct broken_histogram : metrics::histogram {
   void observe(double) override { throw std::runtime_error("sink"); }
 };
 struct broken_sink : metrics_sink {
-  std::shared_ptr<metrics::counter> make_counter(std::string_view, metrics::labels, std::string_view) override {
+  std::shared_ptr<metrics::counter> make_counter(std::string_view, metrics::labels,
+                                                 std::string_view) override {
     return std::make_shared<broken_counter>();
   }
-  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels, std::string_view) override {
+  std::shared_ptr<metrics::gauge> make_gauge(std::string_view, metrics::labels,
+                                             std::string_view) override {
     return std::make_shared<broken_gauge>();
   }
-  std::shared_ptr<metrics::histogram> make_histogram(std::string_view, metrics::labels, std::string_view,
+  std::shared_ptr<metrics::histogram> make_histogram(std::string_view, metrics::labels,
+                                                     std::string_view,
                                                      std::span<const double>) override {
     return std::make_shared<broken_histogram>();
   }
 };
 
 TEST_F(FailoverObserved, SinksThatThrowCostACountNotACall) {
-  make({.log = [](const log_record&) { throw std::runtime_error("log"); }, .metrics = std::make_shared<broken_sink>()});
+  make({.log = [](const log_record&) { throw std::runtime_error("log"); },
+        .metrics = std::make_shared<broken_sink>()});
   const auto point = protect();
   EXPECT_TRUE(point("FR").live());
   down = true;
   EXPECT_EQ(point("FR")->name, "France");
   EXPECT_THROW((void)point("DE"), outage);
-  EXPECT_NO_THROW(with().report());
-  EXPECT_GT(with().health().sink_failures, 5U);
+  EXPECT_NO_THROW(current_engine().report());
+  EXPECT_GT(current_engine().health().sink_failures, 5U);
 }
 
 TEST_F(FailoverObserved, HealthAsksTheStore) {
   make();
-  auto how = with().health();
-  EXPECT_TRUE(how.healthy) << "an engine without points is well";
-  EXPECT_EQ(how.points, 0U);
+  auto health = current_engine().health();
+  EXPECT_TRUE(health.healthy) << "an engine without points is well";
+  EXPECT_EQ(health.points, 0U);
   (void)protect();
-  EXPECT_EQ(with().health().points, 1U);
+  EXPECT_EQ(current_engine().health().points, 1U);
 }
 
 TEST_F(FailoverObserved, AStoreThatDoesNotAnswerIsUnhealthyWithinTheReadDeadline) {
@@ -152,22 +161,25 @@ TEST_F(FailoverObserved, AStoreThatDoesNotAnswerIsUnhealthyWithinTheReadDeadline
   };
   const auto store = std::make_shared<hung>();
   {
-    holdfast::engine e(store, {.write_behind = false, .read_deadline = 20ms, .linger = 10ms});
-    const auto how = e.health();
-    EXPECT_FALSE(how.healthy);
-    EXPECT_NE(how.problem.find("read deadline"), std::string::npos);
+    holdfast::engine e(
+        store, {.storage = {.write_behind = std::nullopt, .read_deadline = 20ms}, .linger = 10ms});
+    const auto health = e.health();
+    EXPECT_FALSE(health.healthy);
+    EXPECT_NE(health.problem.find("read deadline"), std::string::npos);
   }
   store->go.count_down();
 }
 
 TEST_F(FailoverObserved, AReportIsSaidByItselfAndNamesThePoint) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run, .report_every = 60s});
+  make({.threads = {.executor = run}, .reports = {.every = 60s}});
   const auto point = protect("country-by-code", {.domain = "country"});
   (void)point("FR");
   EXPECT_FALSE(logged("failover report"));
   run->advance(60s);
-  EXPECT_TRUE(logged("failover report name=country-by-code domain=country expiry=3600 s breaker=closed calls=1 live=1"));
+  EXPECT_TRUE(
+      logged("failover report name=country-by-code domain=country expiry=3600 s breaker=closed "
+             "calls=1 live=1"));
   log.clear();
   run->advance(60s);
   EXPECT_TRUE(logged("failover report"));
@@ -175,21 +187,23 @@ TEST_F(FailoverObserved, AReportIsSaidByItselfAndNamesThePoint) {
 
 TEST_F(FailoverObserved, ReportsComeThoughTheClockIsFarAheadOfTheMachine) {
   clock = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
-  make({.report_every = 1ms});
+  make({.reports = {.every = 1ms}});
   const auto point = protect();
   EXPECT_TRUE(eventually([&] { return logged("failover report"); }));
 }
 
 TEST_F(FailoverObserved, ReportsByCronFollowTheWallClock) {
   const auto run = std::make_shared<manual_executor>(clock);
-  make({.executor = run, .report_cron = "0 0 3 * * *"});
+  make({.threads = {.executor = run}, .reports = {.cron = "0 0 3 * * *"}});
   const auto point = protect();
   const auto reports = [this] {
-    const auto is_report = [](const std::string& line) { return line.starts_with("failover report"); };
+    const auto is_report = [](const std::string& line) {
+      return line.starts_with("failover report");
+    };
     return std::count_if(log.begin(), log.end(), is_report);
   };
   run->advance(2h);
-  clock->jump(59min);  // somebody sets the clock
+  clock->jump(59min);  // the clock is set
   EXPECT_EQ(reports(), 0);
   run->advance(1min);
   EXPECT_EQ(reports(), 1) << "at three by the wall clock, an hour earlier than it looked at first";
@@ -200,17 +214,17 @@ TEST_F(FailoverObserved, ReportsByCronFollowTheWallClock) {
 TEST_F(FailoverObserved, ReportsGoOnAfterATimerWasRefused) {
   struct full_now_and_then final : executor {
     explicit full_now_and_then(std::shared_ptr<manual_executor> behind) : run(std::move(behind)) {}
-    bool post(task what) override { return run->post(std::move(what)); }
-    bool post_after(std::chrono::steady_clock::duration delay, task what) override {
-      return !full && run->post_after(delay, std::move(what));
+    bool post(task work) override { return run->post(std::move(work)); }
+    bool post_after(std::chrono::steady_clock::duration delay, task work) override {
+      return !full && run->post_after(delay, std::move(work));
     }
     std::shared_ptr<manual_executor> run;
     bool full = true;
   };
   const auto run = std::make_shared<manual_executor>(clock);
   const auto full = std::make_shared<full_now_and_then>(run);
-  make({.executor = full, .report_every = 60s});
-  EXPECT_TRUE(logged("no room for the next report"));
+  make({.threads = {.executor = full}, .reports = {.every = 60s}});
+  EXPECT_TRUE(logged("the next call schedules the next report"));
   const auto point = protect();
   (void)point("FR");
   EXPECT_EQ(run->size(), 0U) << "refused again";
@@ -238,16 +252,20 @@ TEST_F(FailoverObserved, AReportCountsTheEntriesThatTheStoreHas) {
   const auto registry = make_prometheus_registry();
   const auto gauge = [&](const std::string& name, const std::string& domain) {
     const auto text = registry->text();
-    const auto series = "holdfast_failover_live_entries{domain=\"" + domain + "\",name=\"" + name + "\"} ";
-    const auto at = text.find(series);
-    return at == std::string::npos ? "none" : text.substr(at + series.size(), text.find('\n', at) - at - series.size());
+    const auto series =
+        "holdfast_failover_live_entries{domain=\"" + domain + "\",name=\"" + name + "\"} ";
+    const auto position = text.find(series);
+    return position == std::string::npos
+               ? "none"
+               : text.substr(position + series.size(),
+                             text.find('\n', position) - position - series.size());
   };
   int counts = 0;
   const auto begin = [&](engine_options options, bool waits) {
     options.metrics = registry;
     make(std::move(options), waits);
-    shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
-      if (what == faulty_store::operation::count) ++counts;
+    shaky->before = [&](faulty_store::operation operation, std::span<const entry>) {
+      if (operation == faulty_store::operation::count) ++counts;
       if (store_down) throw error(errc::unavailable, "the store is down");
     };
     return protect("country-by-code", {.domain = "country"});
@@ -261,31 +279,32 @@ TEST_F(FailoverObserved, AReportCountsTheEntriesThatTheStoreHas) {
     (void)point("DE");
     down = false;
     EXPECT_EQ(counts, 0) << "no call counts";
-    with().report();
+    current_engine().report();
     EXPECT_EQ(counts, 1) << "once for all points of a domain";
     EXPECT_EQ(gauge("country-by-code", "country"), "2");
     EXPECT_EQ(gauge("list", "country"), "2");
     store_down = true;
-    EXPECT_NO_THROW(with().report());
+    EXPECT_NO_THROW(current_engine().report());
     store_down = false;
   }
   counts = 0;
   {
     const auto point = begin({}, true);
-    with().report();
+    current_engine().report();
     EXPECT_EQ(counts, 0) << "a database is not asked unasked";
   }
   {
-    const auto point = begin({.write_behind = false, .count_entries = true}, true);
+    const auto point = begin(
+        {.storage = {.write_behind = std::nullopt}, .reports = {.count_entries = true}}, true);
     (void)point("IT");
-    with().report();
+    current_engine().report();
     EXPECT_EQ(counts, 1);
     EXPECT_EQ(gauge("country-by-code", "country"), "3");
   }
   {
-    const auto point = begin({.tenant = [] { return std::string("acme"); }}, false);
+    const auto point = begin({.caller = {.tenant = [] { return std::string("acme"); }}}, false);
     counts = 0;
-    with().report();
+    current_engine().report();
     EXPECT_EQ(counts, 0) << "each tenant has a part, and nobody knows them all";
   }
   finish();
@@ -297,7 +316,7 @@ TEST_F(FailoverClose, ClosingWaitsForCallsWritesWhatIsQueuedAndRefusesMore) {
   make({}, true);
   const auto point = protect();
   (void)point("FR");
-  const auto report = with().close(clock->steady() + 20s);
+  const auto report = current_engine().close(clock->steady() + 20s);
   EXPECT_TRUE(report.clean());
   EXPECT_TRUE(row("FR")) << "drained";
   try {
@@ -308,23 +327,24 @@ TEST_F(FailoverClose, ClosingWaitsForCallsWritesWhatIsQueuedAndRefusesMore) {
   }
   EXPECT_THROW((void)protect("another"), error);
   EXPECT_THROW((void)point.begin("FR"), error);
-  EXPECT_TRUE(with().close(clock->steady() + 1s).clean()) << "closing twice is harmless";
+  EXPECT_TRUE(current_engine().close(clock->steady() + 1s).clean()) << "closing twice is harmless";
 }
 
 TEST_F(FailoverClose, WhatStillRunsIsNamed) {
   const auto held = std::make_shared<std::latch>(1);
   const auto inside = std::make_shared<std::atomic<bool>>(false);
   const auto ended = std::make_shared<std::atomic<bool>>(false);
-  const auto point = with().protect("hung", {.deadline = 10ms}, [held, inside, ended](int) -> std::string {
-    *inside = true;
-    held->wait();
-    *ended = true;
-    return "late";
-  });
+  const auto point = current_engine().protect("hung", {.deadline = 10ms},
+                                              [held, inside, ended](int) -> std::string {
+                                                *inside = true;
+                                                held->wait();
+                                                *ended = true;
+                                                return "late";
+                                              });
   EXPECT_THROW((void)point(1), error);
   EXPECT_TRUE(eventually([&] { return inside->load(); }));
   const auto began = std::chrono::steady_clock::now();
-  const auto report = with().close(clock->steady() + 200ms);
+  const auto report = current_engine().close(clock->steady() + 200ms);
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
   ASSERT_EQ(report.still_running.size(), 1U);
   EXPECT_EQ(report.still_running[0], (close_report::running_calls{.point = "hung", .calls = 1}));
@@ -340,14 +360,16 @@ TEST_F(FailoverClose, AHungUpstreamDoesNotHangTheDestructor) {
   auto began = std::chrono::steady_clock::now();
   {
     holdfast::engine e(make_memory_store(), {.linger = 50ms});
-    const auto point = e.protect("hung", {.deadline = 10ms}, [held, inside, ended](int) -> std::string {
-      *inside = true;
-      held->wait();
-      *ended = true;
-      return "late";
-    });
+    const auto point =
+        e.protect("hung", {.deadline = 10ms}, [held, inside, ended](int) -> std::string {
+          *inside = true;
+          held->wait();
+          *ended = true;
+          return "late";
+        });
     EXPECT_THROW((void)point(1), error);
-    EXPECT_TRUE(eventually([&] { return inside->load(); }));  // what has not begun is not waited for
+    // Work that has not started is not waited for
+    EXPECT_TRUE(eventually([&] { return inside->load(); }));
     began = std::chrono::steady_clock::now();
   }
   EXPECT_LT(std::chrono::steady_clock::now() - began, 10s);
@@ -358,15 +380,16 @@ TEST_F(FailoverClose, AHungUpstreamDoesNotHangTheDestructor) {
 TEST_F(FailoverClose, CallsAreAskedToStop) {
   const auto stopped = std::make_shared<std::atomic<bool>>(false);
   const auto running = std::make_shared<std::atomic<bool>>(false);
-  const auto point = with().protect("waiting", {}, [stopped, running](const call_context& context, int) -> std::string {
-    *running = true;
-    while (!context.stop.stop_requested()) std::this_thread::yield();
-    *stopped = true;
-    throw cancelled();
-  });
+  const auto point = current_engine().protect(
+      "waiting", {}, [stopped, running](const call_context& context, int) -> std::string {
+        *running = true;
+        while (!context.stop.stop_requested()) std::this_thread::yield();
+        *stopped = true;
+        throw cancelled();
+      });
   std::thread caller([&] { EXPECT_THROW((void)point(1), cancelled); });
   ASSERT_TRUE(eventually([&] { return running->load(); }));
-  EXPECT_TRUE(with().close(clock->steady() + 20s).clean());
+  EXPECT_TRUE(current_engine().close(clock->steady() + 20s).clean());
   EXPECT_TRUE(stopped->load());
   caller.join();
 }
@@ -383,7 +406,7 @@ TEST_F(FailoverClose, WhatCouldNotBeWrittenIsReported) {
       std::this_thread::sleep_for(1ms);
     }
   });
-  const auto report = with().close(clock->steady() + 100ms);
+  const auto report = current_engine().close(clock->steady() + 100ms);
   EXPECT_EQ(report.unsaved, 2U);
   EXPECT_FALSE(report.clean());
 }
@@ -392,7 +415,8 @@ TEST_F(FailoverClose, AClockThatStandsStillDoesNotHoldTheWrites) {
   make({}, true);
   store_down = true;
   (void)protect()("FR");
-  auto closed = std::async(std::launch::async, [this] { return with().close(clock->steady() + 50ms); });
+  auto closed = std::async(std::launch::async,
+                           [this] { return current_engine().close(clock->steady() + 50ms); });
   const bool in_time = closed.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(in_time);
   if (!in_time) clock->advance(1s);
@@ -405,40 +429,42 @@ class FailoverGivenQueue : public FailoverClose {
   engine& make_over(std::chrono::steady_clock::duration steady_start) {
     clock = std::make_shared<virtual_clock>(system_clock()->now(), steady_start);
     shaky->waiting = true;
-    shaky->before = [held = held](faulty_store::operation what, std::span<const entry>) {
-      if (what == faulty_store::operation::put) held->wait();
+    shaky->before = [held = held](faulty_store::operation operation, std::span<const entry>) {
+      if (operation == faulty_store::operation::put) held->wait();
     };
     queue = make_write_behind(shaky, {.linger = 0ms});
-    made = std::make_unique<holdfast::engine>(queue, engine_options{.clock = clock, .linger = 0ms});
-    (void)made->protect("country-by-code", {}, [](int) { return std::string("x"); })(1);
-    return *made;
+    engine_ =
+        std::make_unique<holdfast::engine>(queue, engine_options{.clock = clock, .linger = 0ms});
+    (void)engine_->protect("country-by-code", {}, [](int) { return std::string("x"); })(1);
+    return *engine_;
   }
   const std::shared_ptr<gate> held = std::make_shared<gate>();
   std::shared_ptr<write_behind> queue{};
-  std::unique_ptr<holdfast::engine> made{};
+  std::unique_ptr<holdfast::engine> engine_{};
 };
 
 TEST_F(FailoverGivenQueue, IsNotWaitedForLongerThanTheDeadline) {
-  auto& on = make_over(virtual_clock::far_ahead);
+  auto& queued_engine = make_over(virtual_clock::far_ahead);
   const open_in_the_end release(*held);
-  auto flushed = std::async(std::launch::async, [&] { return on.flush(clock->steady() + 50ms); });
+  auto flushed =
+      std::async(std::launch::async, [&] { return queued_engine.flush(clock->steady() + 50ms); });
   const bool in_time = flushed.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(in_time) << "a moment of the engine's clock is none of the queue's";
   if (!in_time) held->open();
   EXPECT_NE(flushed.get(), in_time);
   if (in_time) {
-    EXPECT_EQ(on.close(clock->steady() + 50ms).unsaved, 1U);
+    EXPECT_EQ(queued_engine.close(clock->steady() + 50ms).unsaved, 1U);
   }
 }
 
 TEST_F(FailoverGivenQueue, IsWaitedForAsLongAsTheDeadlineSays) {
-  auto& on = make_over(0s);
+  auto& queued_engine = make_over(0s);
   const open_in_the_end release(*held);
   std::jthread later([this] {
     std::this_thread::sleep_for(50ms);
     held->open();
   });
-  EXPECT_TRUE(on.flush(clock->steady() + 20s));
+  EXPECT_TRUE(queued_engine.flush(clock->steady() + 20s));
 }
 
 TEST_F(FailoverClose, WhatWaitsInTheQueueOfTheGivenStoreIsUnsavedToo) {
@@ -447,15 +473,22 @@ TEST_F(FailoverClose, WhatWaitsInTheQueueOfTheGivenStoreIsUnsavedToo) {
   };
   const auto with_queue = [this](bool composed) -> std::shared_ptr<store> {
     if (!composed) return make_write_behind(shaky, {.linger = 0ms});
-    return compose(shaky).write_behind({.linger = 0ms}).tiered().tenants({.tenants = {"acme"}, .default_tenant = "acme"}).build();
+    return compose(shaky, {.tenants = tenant_options{.tenants = {"acme"}, .default_tenant = "acme"},
+                           .tiered = tiered_options{},
+                           .write_behind = write_behind_options{.linger = 0ms}});
   };
-  const auto until = [](std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; };
+  const auto until = [](std::chrono::milliseconds time) {
+    return std::chrono::steady_clock::now() + time;
+  };
   for (const bool composed : {false, true}) {
     for (const bool queues : {true, false}) {
-      const auto given = with_queue(composed);
-      holdfast::engine e(given, {.write_behind = queues, .linger = 0ms});
-      EXPECT_EQ(e.store(), given) << "one queue is enough";
-      const auto point = e.protect("country-by-code", [](const std::string& code) { return country{code, "x"}; });
+      const auto store_with_queue = with_queue(composed);
+      engine_options options{.linger = 0ms};
+      if (!queues) options.storage.write_behind.reset();
+      holdfast::engine e(store_with_queue, options);
+      EXPECT_EQ(e.store(), store_with_queue) << "one queue is enough";
+      const auto point =
+          e.protect("country-by-code", [](const std::string& code) { return country{code, "x"}; });
       store_down = true;
       (void)point("FR");
       EXPECT_FALSE(e.flush(until(20ms)));
@@ -468,7 +501,10 @@ TEST_F(FailoverClose, WhatWaitsInTheQueueOfTheGivenStoreIsUnsavedToo) {
       EXPECT_EQ(report.unsaved, 1U);
       EXPECT_FALSE(report.clean());
       store_down = false;
-      EXPECT_NO_THROW(given->put({.name = "another", .key = "engine", .as_of = clock->now(), .expire_on = timestamp::max()}))
+      EXPECT_NO_THROW(store_with_queue->put({.name = "another",
+                                             .key = "engine",
+                                             .as_of = clock->now(),
+                                             .expire_on = timestamp::max()}))
           << "what was given is not closed: others may use it";
     }
   }

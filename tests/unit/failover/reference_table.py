@@ -12,12 +12,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 PAGE = ROOT / "docs" / "reference-comparison.md"
 KINDS = {"same", "better", "other"}
-HEAD = """# Beside the reference
+HEAD = """# Comparison with the Java library
 
-What the Société Générale Failover library does, what is wrong with it, and how Holdfast does: the test named in each line shows it. The page is
-made from `tests/unit/failover/reference_table.txt` by the test that checks that these tests exist.
+Each line has a behaviour or a defect of the Société Générale Failover library, and says whether Holdfast does the same, better, or something else. The test shows it.
+A test makes this page from `tests/unit/failover/reference_table.txt`, and checks that the named tests exist.
 
-| | behaviour, or defect | Holdfast | shown by |
+| | behaviour or defect of the Java library | Holdfast | test |
 | --- | --- | --- | --- |
 """
 

@@ -1,4 +1,5 @@
-// Which failures are recovered from, what an empty answer means, and what happens when there is nothing to serve.
+// Which failures are recovered from, what an empty answer means, and what happens when there is
+// nothing to serve.
 
 #include "unit/failover/fixture.hpp"
 
@@ -18,7 +19,8 @@ struct http_error : std::runtime_error {
 };
 
 TEST_F(FailoverRules, WhatPassesLeavesAndTheStoredAnswerStays) {
-  const auto point = protect("country-by-code", {.classify = failure_rules{}.pass<std::logic_error>()});
+  const auto point =
+      protect("country-by-code", {.classify = failure_rules{}.pass<std::logic_error>()});
   (void)point("FR");
   script = [](const std::string&) -> country { throw refused_login(); };
   EXPECT_THROW((void)point("FR"), refused_login);
@@ -52,11 +54,16 @@ TEST_F(FailoverRules, AnOlderWriteDoesNotReturnAfterAnInvalidation) {
 }
 
 TEST_F(FailoverRules, TheFirstRuleThatFitsDecides) {
-  auto rules = failure_rules{}
-                   .when<http_error>(on_failure::invalidate, [](const http_error& e) { return e.status == 410; })
-                   .when<http_error>(on_failure::pass, [](const http_error& e) { return e.status < 500; })
-                   .add(on_failure::pass, [](const std::exception_ptr&) -> bool { throw std::runtime_error("a bad predicate"); })
-                   .otherwise(on_failure::recover);
+  auto rules =
+      failure_rules{}
+          .when<http_error>(on_failure::invalidate,
+                            [](const http_error& e) { return e.status == 410; })
+          .when<http_error>(on_failure::pass, [](const http_error& e) { return e.status < 500; })
+          .add(on_failure::pass,
+               [](const std::exception_ptr&) -> bool {
+                 throw std::runtime_error("a bad predicate");
+               })
+          .otherwise(on_failure::recover);
   EXPECT_EQ(rules(std::make_exception_ptr(http_error(410))), on_failure::invalidate);
   EXPECT_EQ(rules(std::make_exception_ptr(http_error(404))), on_failure::pass);
   EXPECT_EQ(rules(std::make_exception_ptr(http_error(503))), on_failure::recover);
@@ -74,10 +81,11 @@ TEST_F(FailoverRules, NoRuleRecoversFromCancellation) {
 
 TEST_F(FailoverRules, AnEmptyOptionalIsStoredAndServedAsNothing) {
   std::optional<country> current = country{"FR", "France"};
-  auto point = with().protect("maybe", {}, [&](const std::string&) -> std::optional<country> {
-    if (down) throw outage("down");
-    return current;
-  });
+  auto point =
+      current_engine().protect("maybe", {}, [&](const std::string&) -> std::optional<country> {
+        if (down) throw outage("down");
+        return current;
+      });
   EXPECT_EQ(point("FR")->name, "France");
   clock->advance(1s);
   current.reset();
@@ -88,7 +96,8 @@ TEST_F(FailoverRules, AnEmptyOptionalIsStoredAndServedAsNothing) {
   down = true;
   const auto stale = point("FR");
   EXPECT_TRUE(stale.stale());
-  EXPECT_FALSE(stale.has_value()) << "the entity was deleted upstream: the old one must not be resurrected";
+  EXPECT_FALSE(stale.has_value())
+      << "the entity was deleted upstream: the old one must not be resurrected";
   EXPECT_EQ(numbers("maybe").absent, 1U);
 }
 
@@ -112,7 +121,7 @@ TEST_F(FailoverRules, AClassifierSaysWhatAResultMeans) {
 }
 
 TEST_F(FailoverRules, AnEmptyListIsAnAnswerAndCountedAsOne) {
-  auto point = with().protect("list", {}, [&](const std::string&) -> std::string {
+  auto point = current_engine().protect("list", {}, [&](const std::string&) -> std::string {
     if (down) throw outage("down");
     return "";
   });
@@ -127,27 +136,28 @@ TEST_F(FailoverRules, AnEmptyListIsAnAnswerAndCountedAsOne) {
 }
 
 TEST_F(FailoverRules, NeverThrowGivesTheDefaultValueOrAnEmptyAnswer) {
-  auto with_default =
-      protect("a", {.exception_policy = exception_policy::never_throw},
-              {.default_value = [](const provenance& from) { return country{"??", std::string(to_string(from.why.code()))}; }});
+  auto with_default = protect("a", {.exception_policy = exception_policy::never_throw},
+                              {.default_value = [](const provenance& info) {
+                                return country{"??", std::string(to_string(info.cause.code()))};
+                              }});
   auto without = protect("b", {.exception_policy = exception_policy::never_throw});
   down = true;
   const auto a = with_default("FR");
   EXPECT_EQ(a->name, "failed");
-  EXPECT_EQ(a.from(), origin::substitute);
+  EXPECT_EQ(a.source(), origin::substitute);
   EXPECT_TRUE(a.stale());
   const auto b = without("FR");
   EXPECT_FALSE(b.has_value());
-  EXPECT_EQ(b.from(), origin::substitute);
+  EXPECT_EQ(b.source(), origin::substitute);
   EXPECT_EQ(numbers("a").substituted, 1U);
 }
 
 TEST_F(FailoverRules, ACustomPolicyGivesAValueOrThrowsItsOwn) {
-  auto point =
-      protect("a", {.exception_policy = exception_policy::custom}, {.unserved = [](const provenance& from) -> std::optional<country> {
-                if (from.why.message().empty()) return country{"x", "y"};
-                throw std::domain_error("translated");
-              }});
+  auto point = protect("a", {.exception_policy = exception_policy::custom},
+                       {.unserved = [](const provenance& info) -> std::optional<country> {
+                         if (info.cause.message().empty()) return country{"x", "y"};
+                         throw std::domain_error("translated");
+                       }});
   down = true;
   EXPECT_THROW((void)point("FR"), std::domain_error);
   EXPECT_EQ(numbers("a").failed, 1U);
@@ -156,45 +166,48 @@ TEST_F(FailoverRules, ACustomPolicyGivesAValueOrThrowsItsOwn) {
 }
 
 TEST_F(FailoverRules, TheEnginesPolicyIsTheDefaultAndAPointOverridesIt) {
-  std::string told;
-  make({.exception_policy = exception_policy::custom, .unserved = [&](std::string_view point, const provenance&) { told = point; }});
+  std::string unserved_point;
+  make({.exception_policy = exception_policy::custom,
+        .unserved = [&](std::string_view point, const provenance&) { unserved_point = point; }});
   auto inherits = protect("inherits");
   auto overrides = protect("overrides", {.exception_policy = exception_policy::rethrow});
   down = true;
   EXPECT_FALSE(inherits("FR").has_value());
-  EXPECT_EQ(told, "inherits");
+  EXPECT_EQ(unserved_point, "inherits");
   EXPECT_THROW((void)overrides("FR"), outage);
 }
 
 TEST_F(FailoverRules, TheHandlerSeesEveryRecoveryAndMayChangeIt) {
   std::vector<std::string> seen;
-  auto point = protect("country-by-code", {}, {.recovered = [&](std::optional<country>& value, const provenance& from) {
+  auto point = protect("country-by-code", {},
+                       {.recovered = [&](std::optional<country>& value, const provenance& info) {
                          seen.push_back(value ? value->name : "nothing");
-                         EXPECT_EQ(from.why.code(), cause_code::failed);
+                         EXPECT_EQ(info.cause.code(), cause_code::failed);
                          if (value) value->name += " (old)";
                          else value = country{"??", "made up"};
                        }});
   down = true;
-  const auto made = point("FR");
-  EXPECT_EQ(made->name, "made up") << "a substitute keeps the exception from leaving";
-  EXPECT_EQ(made.from(), origin::substitute);
+  const auto substitute = point("FR");
+  EXPECT_EQ(substitute->name, "made up") << "a substitute keeps the exception from leaving";
+  EXPECT_EQ(substitute.source(), origin::substitute);
   down = false;
   (void)point("DE");
   down = true;
   const auto old = point("DE");
   EXPECT_EQ(old->name, "France (old)");
-  EXPECT_EQ(old.from(), origin::stored);
+  EXPECT_EQ(old.source(), origin::stored);
   EXPECT_EQ(seen, (std::vector<std::string>{"nothing", "France"}));
 }
 
 TEST_F(FailoverRules, AHandlerThatThrowsCostsACountNotAnAnswer) {
-  auto point = protect("country-by-code", {},
-                       {.enrich = [](country&, const provenance&) { throw std::runtime_error("enrich"); },
-                        .recovered =
-                            [](std::optional<country>& value, const provenance&) {
-                              value.reset();
-                              throw std::runtime_error("recovered");
-                            }});
+  auto point =
+      protect("country-by-code", {},
+              {.enrich = [](country&, const provenance&) { throw std::runtime_error("enrich"); },
+               .recovered =
+                   [](std::optional<country>& value, const provenance&) {
+                     value.reset();
+                     throw std::runtime_error("recovered");
+                   }});
   EXPECT_EQ(point("FR")->name, "France");
   down = true;
   EXPECT_EQ(point("FR")->name, "France");
@@ -202,9 +215,9 @@ TEST_F(FailoverRules, AHandlerThatThrowsCostsACountNotAnAnswer) {
 }
 
 TEST_F(FailoverRules, AnEnricherFillsInWhereAnAnswerComesFrom) {
-  auto point =
-      protect("country-by-code", {},
-              {.enrich = [](country& c, const provenance& from) { c.name += from.from == origin::live ? " up to date" : " old"; }});
+  auto point = protect("country-by-code", {}, {.enrich = [](country& c, const provenance& info) {
+                         c.name += info.origin == origin::live ? " up to date" : " old";
+                       }});
   EXPECT_EQ(point("FR")->name, "France up to date");
   EXPECT_EQ(row("FR")->payload, "FR|France") << "what is stored is what the upstream said";
   down = true;
@@ -226,7 +239,7 @@ TEST_F(FailoverRules, ThePayloadClassIsCheckedBeforeAByteIsDecoded) {
 
 TEST_F(FailoverRules, ARegisteredTypeHasItsNamesAndNoOther) {
   engine_options options;
-  options.payloads.add<country>("com.acme.Country", {"com.acme.OldCountry"});
+  options.storage.payloads.add<country>("com.acme.Country", {"com.acme.OldCountry"});
   make(std::move(options));
   const auto point = protect();
   (void)point("FR");

@@ -91,8 +91,8 @@ TEST_F(ScatterEach, NoIdsAreAnAnswer) {
 TEST_F(ScatterEach, AnIdMayBeThereTwice) {
   const auto many = each();
   std::size_t written = 0;
-  shaky->after = [&](faulty_store::operation what, std::span<const entry> rows) {
-    if (what == faulty_store::operation::put) written += rows.size();
+  shaky->after = [&](faulty_store::operation operation, std::span<const entry> rows) {
+    if (operation == faulty_store::operation::put) written += rows.size();
   };
   EXPECT_EQ(codes_of(many(codes{"FR", "DE", "FR"})), (codes{"FR", "DE", "FR"}));
   EXPECT_EQ(written, 2U);
@@ -151,8 +151,9 @@ TEST_F(ScatterEach, AReadThatFailsCostsOnlyItsSlice) {
   const auto many = each();
   (void)many(codes{"FR", "DE", "IT"});
   down = true;
-  shaky->before = [this](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::find && ++finds == 2) throw error(errc::unavailable, "connection lost");
+  shaky->before = [this](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find && ++finds == 2)
+      throw error(errc::unavailable, "connection lost");
   };
   const auto a = many(codes{"FR", "DE", "IT"});
   EXPECT_TRUE(a[1].missing());
@@ -165,10 +166,11 @@ TEST_F(ScatterEach, AnItemThatCannotBeStoredCostsOnlyItself) {
   world["DE"].name = "unencodable";
   world["IT"].name = std::string(100, 'x');
   // And one that the store refuses.
-  shaky->before = [](faulty_store::operation what, std::span<const entry> rows) {
-    if (what != faulty_store::operation::put) return;
+  shaky->before = [](faulty_store::operation operation, std::span<const entry> rows) {
+    if (operation != faulty_store::operation::put) return;
     for (const auto& each : rows) {
-      if (each.payload && each.payload->starts_with("ES")) throw error(errc::too_large, "not this one");
+      if (each.payload && each.payload->starts_with("ES"))
+        throw error(errc::too_large, "not this one");
     }
   };
   const auto a = many(codes{"FR", "DE", "IT", "ES", "XX"});
@@ -195,9 +197,10 @@ TEST_F(ScatterEach, AStoreThatIsDownBreaksNoCallAndIsAskedOnce) {
 TEST_F(ScatterEach, PartialPolicies) {
   (void)single()("FR");
   down = true;
-  const auto with_policy = [&](const char* name, partial how) {
-    return with().protect_each(name, {.domain = "country", .expiry = 24h, .scatter = scatter_options{.partial = how}},
-                               [this](std::span<const std::string> some) { return ask(some); });
+  const auto with_policy = [&](const char* name, partial policy) {
+    return current_engine().protect_each(
+        name, {.domain = "country", .expiry = 24h, .scatter = scatter_options{.partial = policy}},
+        [this](std::span<const std::string> some) { return ask(some); });
   };
   EXPECT_EQ(with_policy("keep", partial::keep)(codes{"DE", "FR"}).size(), 2U);
   const auto dropped = with_policy("drop", partial::drop)(codes{"DE", "FR"});
@@ -212,17 +215,19 @@ TEST_F(ScatterEach, PartialPolicies) {
 }
 
 TEST_F(ScatterEach, AnUpstreamThatFailsForSomeIsAnsweredForThoseOnly) {
-  const auto point = with().protect_each("some", {.domain = "country", .classify = failure_rules{}.invalidate<gone>()},
-                                         [this](const std::vector<std::string>& some) {
-                                           std::vector<fetched<country>> found;
-                                           for (const auto& code : some) {
-                                             if (down && code == "FR") found.emplace_back(std::make_exception_ptr(outage("shard down")));
-                                             else if (down && code == "DE") found.emplace_back(std::make_exception_ptr(gone()));
-                                             else if (!world.contains(code)) found.emplace_back(std::nullopt);
-                                             else found.emplace_back(world[code]);
-                                           }
-                                           return found;
-                                         });
+  const auto point = current_engine().protect_each(
+      "some", {.domain = "country", .classify = failure_rules{}.invalidate<gone>()},
+      [this](const std::vector<std::string>& some) {
+        std::vector<fetched<country>> results;
+        for (const auto& code : some) {
+          if (down && code == "FR")
+            results.emplace_back(std::make_exception_ptr(outage("shard down")));
+          else if (down && code == "DE") results.emplace_back(std::make_exception_ptr(gone()));
+          else if (!world.contains(code)) results.emplace_back(std::nullopt);
+          else results.emplace_back(world[code]);
+        }
+        return results;
+      });
   (void)point(codes{"FR", "DE"});
   clock->advance(1min);
   down = true;
@@ -240,9 +245,11 @@ TEST_F(ScatterEach, AnUpstreamThatFailsForSomeIsAnsweredForThoseOnly) {
 }
 
 TEST_F(ScatterEach, APolicyHoldsForALiveAnswerToo) {
-  const auto point = with().protect_each(
-      "strict", {.domain = "country", .scatter = scatter_options{.partial = partial::fail}}, [](const std::vector<std::string>& some) {
-        return std::vector<fetched<country>>(some.size(), fetched<country>(std::make_exception_ptr(outage("x"))));
+  const auto point = current_engine().protect_each(
+      "strict", {.domain = "country", .scatter = scatter_options{.partial = partial::fail}},
+      [](const std::vector<std::string>& some) {
+        return std::vector<fetched<country>>(
+            some.size(), fetched<country>(std::make_exception_ptr(outage("x"))));
       });
   EXPECT_THROW((void)point(codes{"FR"}), outage);
   EXPECT_EQ(numbers("strict").failed, 1U);
@@ -250,13 +257,16 @@ TEST_F(ScatterEach, APolicyHoldsForALiveAnswerToo) {
 }
 
 TEST_F(ScatterEach, MapsAndPairsAreTakenAndWhatIsNotInThemIsAbsent) {
-  const auto map = with().protect_each("map", {.domain = "country"}, [this](const std::vector<std::string>&) { return world; });
+  const auto map = current_engine().protect_each(
+      "map", {.domain = "country"}, [this](const std::vector<std::string>&) { return world; });
   const auto a = map(codes{"XX", "FR"});
   EXPECT_FALSE(a[0].has_value());
   EXPECT_EQ(a[1]->name, "name of FR");
-  const auto pairs = with().protect_each("pairs", {.domain = "country"}, [this](const std::vector<std::string>&) {
-    return std::vector<std::pair<std::string, country>>{{"DE", world["DE"]}, {"FR", world["FR"]}};
-  });
+  const auto pairs = current_engine().protect_each(
+      "pairs", {.domain = "country"}, [this](const std::vector<std::string>&) {
+        return std::vector<std::pair<std::string, country>>{{"DE", world["DE"]},
+                                                            {"FR", world["FR"]}};
+      });
   const auto b = pairs(codes{"FR", "XX", "DE", "FR"});
   EXPECT_EQ(b[0]->code, "FR");
   EXPECT_FALSE(b[1].has_value());
@@ -266,24 +276,30 @@ TEST_F(ScatterEach, MapsAndPairsAreTakenAndWhatIsNotInThemIsAbsent) {
 
 TEST_F(ScatterEach, AWrongNumberOfItemsIsAFailureOfTheUpstream) {
   (void)single()("FR");
-  const auto point = with().protect_each("short", {.domain = "country", .expiry = 24h},
-                                         [](const std::vector<std::string>&) { return std::vector<std::optional<country>>(); });
+  const auto point = current_engine().protect_each(
+      "short", {.domain = "country", .expiry = 24h},
+      [](const std::vector<std::string>&) { return std::vector<std::optional<country>>(); });
   const auto a = point(codes{"FR"});
   EXPECT_TRUE(a[0].stale());
-  EXPECT_EQ(a.cause().message(), "the upstream was asked for 1 items and gave 0; it must give one for each id, in their order");
+  EXPECT_EQ(
+      a.cause().message(),
+      "the upstream was asked for 1 items and returned 0; it must return one for each id, in their "
+      "order");
 }
 
 TEST_F(ScatterEach, OtherArgumentsBelongToTheKeyOfEachItem) {
-  const auto many = with().protect_each("many", {.domain = "d"}, [this](const std::vector<int>& ids, std::string_view language) {
-    if (down) throw outage("down");
-    std::vector<std::optional<std::string>> all;
-    for (const int id : ids) all.emplace_back(std::string(language) + std::to_string(id));
-    return all;
-  });
-  const auto one = with().protect("one", {.domain = "d"}, [this](int id, const std::string& language) {
-    if (down) throw outage("down");
-    return language + std::to_string(id);
-  });
+  const auto many = current_engine().protect_each(
+      "many", {.domain = "d"}, [this](const std::vector<int>& ids, std::string_view language) {
+        if (down) throw outage("down");
+        std::vector<std::optional<std::string>> all;
+        for (const int id : ids) all.emplace_back(std::string(language) + std::to_string(id));
+        return all;
+      });
+  const auto one =
+      current_engine().protect("one", {.domain = "d"}, [this](int id, const std::string& language) {
+        if (down) throw outage("down");
+        return language + std::to_string(id);
+      });
   (void)many(std::vector<int>{1, 2}, "fr");
   down = true;
   EXPECT_EQ(*one(2, "fr"), "fr2");
@@ -293,15 +309,22 @@ TEST_F(ScatterEach, OtherArgumentsBelongToTheKeyOfEachItem) {
 
 TEST_F(ScatterEach, HooksSeeItems) {
   std::vector<std::string> seen;
-  const auto point = each({.domain = "country", .expiry = 24h, .exception_policy = exception_policy::never_throw},
-                          {.result = [](const country& c) { return c.code == "DE" ? result_kind::absent : result_kind::store; },
-                           .enrich = [](country& c, const provenance& from) { c.name += from.from == origin::live ? " live" : " stored"; },
-                           .recovered =
-                               [&](std::optional<country>& c, const provenance&) {
-                                 seen.push_back(c ? c->code : "-");
-                                 if (c && c->code == "ES") throw std::runtime_error("bad hook");
-                               },
-                           .default_value = [](const provenance&) { return country{"??", "default"}; }});
+  const auto point =
+      each({.domain = "country", .expiry = 24h, .exception_policy = exception_policy::never_throw},
+           {.result =
+                [](const country& c) {
+                  return c.code == "DE" ? result_kind::absent : result_kind::store;
+                },
+            .enrich =
+                [](country& c, const provenance& info) {
+                  c.name += info.origin == origin::live ? " live" : " stored";
+                },
+            .recovered =
+                [&](std::optional<country>& c, const provenance&) {
+                  seen.push_back(c ? c->code : "-");
+                  if (c && c->code == "ES") throw std::runtime_error("bad hook");
+                },
+            .default_value = [](const provenance&) { return country{"??", "default"}; }});
   EXPECT_EQ(point(codes{"FR", "DE", "ES"})[0]->name, "name of FR live");
   EXPECT_TRUE(row("DE", "country")->tombstone());
   down = true;
@@ -314,15 +337,16 @@ TEST_F(ScatterEach, HooksSeeItems) {
   EXPECT_EQ(numbers("countries-by-codes").hook_failed, 1U);
   const auto none = point(codes{"IT"});
   EXPECT_EQ(none[0]->name, "default");
-  EXPECT_EQ(none[0].from(), origin::substitute);
+  EXPECT_EQ(none[0].source(), origin::substitute);
 }
 
 TEST_F(ScatterEach, WhatTheRulesSayGoesForTheWhole) {
-  const auto point = with().protect_each("ruled", {.domain = "country", .classify = failure_rules{}.pass<outage>().invalidate<gone>()},
-                                         [this](std::span<const std::string> some) {
-                                           if (script) (void)script(some.front());
-                                           return ask(some);
-                                         });
+  const auto point = current_engine().protect_each(
+      "ruled", {.domain = "country", .classify = failure_rules{}.pass<outage>().invalidate<gone>()},
+      [this](std::span<const std::string> some) {
+        if (script) (void)script(some.front());
+        return ask(some);
+      });
   (void)point(codes{"FR", "DE"});
   down = true;
   EXPECT_THROW((void)point(codes{"FR"}), outage);
@@ -336,7 +360,8 @@ TEST_F(ScatterEach, WhatTheRulesSayGoesForTheWhole) {
 TEST_F(ScatterEach, TenantsAndDimensionsAreKeptApart) {
   std::string tenant = "acme";
   std::string user = "alice";
-  make({.tenant = [&] { return tenant; }, .vary = [&](std::string_view) { return std::optional(user); }});
+  make({.caller = {.tenant = [&] { return tenant; },
+                   .vary = [&](std::string_view) { return std::optional(user); }}});
   const auto point = each({.domain = "country", .vary = {"user"}});
   const auto one = single({.domain = "country", .vary = {"user"}});
   (void)point(codes{"FR"});
@@ -364,8 +389,9 @@ TEST_F(ScatterEach, NoItemGoesBackInTime) {
 }
 
 TEST_F(ScatterEach, AnIgnoredItemLeavesWhatIsStored) {
-  const auto point = each({.domain = "country", .expiry = 24h},
-                          {.result = [](const country& c) { return c.name == "odd" ? result_kind::ignore : result_kind::store; }});
+  const auto point = each({.domain = "country", .expiry = 24h}, {.result = [](const country& c) {
+                            return c.name == "odd" ? result_kind::ignore : result_kind::store;
+                          }});
   (void)point(codes{"FR", "DE"});
   world["FR"].name = "odd";
   EXPECT_EQ(point(codes{"FR", "DE"})[0]->name, "odd");
@@ -404,8 +430,11 @@ TEST_F(ScatterEach, WhatCannotBeIsRefusedWhenThePointIsRegistered) {
   };
   EXPECT_NE(refusal({.soft_expiry = 1s}).find("soft_expiry is not for calls"), std::string::npos);
   EXPECT_NE(refusal({.single_flight = true}).find("single_flight"), std::string::npos);
-  EXPECT_NE(refusal({.scatter = scatter_options{.timeout = 0s}}).find("scatter.timeout"), std::string::npos);
-  EXPECT_NE(refusal({.scatter = scatter_options{.parallel = 0, .max_slices = 0}}).find("scatter.max_slices"), std::string::npos);
+  EXPECT_NE(refusal({.scatter = scatter_options{.timeout = 0s}}).find("scatter.timeout"),
+            std::string::npos);
+  EXPECT_NE(refusal({.scatter = scatter_options{.parallel = 0, .max_slices = 0}})
+                .find("scatter.max_slices"),
+            std::string::npos);
   EXPECT_EQ(refusal({}), "accepted");
 }
 

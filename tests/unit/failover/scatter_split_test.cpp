@@ -16,39 +16,47 @@ using atlas_splitter = splitter<atlas(std::vector<std::string>), country, std::s
 class ScatterSplit : public scatter_test {
  protected:
   static atlas_splitter by_code() {
-    return {.on_store =
-                [](const atlas& whole, const codes& asked) {
-                  std::vector<stored_slice<country, std::string>> parts;
-                  for (const auto& code : asked) {
-                    const auto page = whole.pages.find(code);
-                    parts.push_back({code, page == whole.pages.end() ? std::nullopt : std::optional(page->second)});
-                  }
-                  return parts;
-                },
-            .on_recover =
-                [](const codes& asked) {
-                  std::vector<std::tuple<std::string>> wanted;
-                  for (const auto& code : asked) wanted.emplace_back(code);
-                  return wanted;
-                },
-            .merge = [](std::vector<recovered_slice<country, std::string>> parts, const codes&) -> std::optional<atlas> {
-              atlas whole{"recovered", {}};
-              for (auto& part : parts) {
-                if (part.value) whole.pages[part.args ? std::get<0>(*part.args) : part.value->code] = *part.value;
-                else if (part.missing) whole.title += " but for " + (part.args ? std::get<0>(*part.args) : std::string("?"));
+    return {
+        .on_store =
+            [](const atlas& whole, const codes& asked) {
+              std::vector<stored_slice<country, std::string>> parts;
+              for (const auto& code : asked) {
+                const auto page = whole.pages.find(code);
+                parts.push_back(
+                    {code, page == whole.pages.end() ? std::nullopt : std::optional(page->second)});
               }
-              return whole;
-            }};
+              return parts;
+            },
+        .on_recover =
+            [](const codes& asked) {
+              std::vector<std::tuple<std::string>> arguments;
+              for (const auto& code : asked) arguments.emplace_back(code);
+              return arguments;
+            },
+        .merge = [](std::vector<recovered_slice<country, std::string>> parts,
+                    const codes&) -> std::optional<atlas> {
+          atlas whole{"recovered", {}};
+          for (auto& part : parts) {
+            if (part.value)
+              whole.pages[part.args ? std::get<0>(*part.args) : part.value->code] = *part.value;
+            else if (part.missing)
+              whole.title += " but for " + (part.args ? std::get<0>(*part.args) : std::string("?"));
+          }
+          return whole;
+        }};
   }
-  auto split(atlas_splitter how, point_options options = {.domain = "country", .expiry = 24h}) {
-    return with().protect_split("atlas", options, std::move(how), [this](std::vector<std::string> some) {
-      if (down) throw outage("down");
-      atlas whole{"fresh", {}};
-      for (const auto& code : some) {
-        if (world.contains(code)) whole.pages[code] = world[code];
-      }
-      return whole;
-    });
+  auto split(atlas_splitter splitter_,
+             point_options options = {.domain = "country", .expiry = 24h}) {
+    return current_engine().protect_split("atlas", options, std::move(splitter_),
+                                          [this](std::vector<std::string> some) {
+                                            if (down) throw outage("down");
+                                            atlas whole{"fresh", {}};
+                                            for (const auto& code : some) {
+                                              if (world.contains(code))
+                                                whole.pages[code] = world[code];
+                                            }
+                                            return whole;
+                                          });
   }
 };
 
@@ -80,29 +88,31 @@ TEST_F(ScatterSplit, WhatIsMissingIsSaid) {
 }
 
 TEST_F(ScatterSplit, DropLeavesOutWhatIsMissing) {
-  const auto point = split(by_code(), {.domain = "country", .expiry = 24h, .scatter = scatter_options{.partial = partial::drop}});
+  const auto point = split(
+      by_code(),
+      {.domain = "country", .expiry = 24h, .scatter = scatter_options{.partial = partial::drop}});
   (void)point(codes{"FR"});
   down = true;
   EXPECT_EQ(point(codes{"FR", "ES"})->title, "recovered");
 }
 
 TEST_F(ScatterSplit, TwoWaysOfSplittingThatDisagreeAreFound) {
-  auto how = by_code();
-  how.on_recover = [](const codes& asked) {
-    std::vector<std::tuple<std::string>> wanted;
-    for (const auto& code : asked) wanted.emplace_back("country-" + code);
-    return wanted;
+  auto splitter_ = by_code();
+  splitter_.on_recover = [](const codes& asked) {
+    std::vector<std::tuple<std::string>> arguments;
+    for (const auto& code : asked) arguments.emplace_back("country-" + code);
+    return arguments;
   };
-  const auto point = split(std::move(how));
+  const auto point = split(std::move(splitter_));
   EXPECT_TRUE(point(codes{"FR"}).live());
   EXPECT_EQ(numbers("atlas").asymmetric, 1U);
-  EXPECT_TRUE(logged("a splitter stores a slice that it would not look for"));
+  EXPECT_TRUE(logged("a splitter stores a slice that it would not recover"));
 }
 
 TEST_F(ScatterSplit, WithoutOnRecoverAManifestRemembers) {
-  auto how = by_code();
-  how.on_recover = nullptr;
-  const auto point = split(std::move(how));
+  auto splitter_ = by_code();
+  splitter_.on_recover = nullptr;
+  const auto point = split(std::move(splitter_));
   const auto live = point(codes{"FR", "DE"});
   (void)point(codes{"IT"});
   down = true;
@@ -113,9 +123,12 @@ TEST_F(ScatterSplit, WithoutOnRecoverAManifestRemembers) {
 }
 
 TEST_F(ScatterSplit, ASplitterThatThrowsBreaksNoLiveCall) {
-  auto how = by_code();
-  how.on_store = [](const atlas&, const codes&) -> std::vector<stored_slice<country, std::string>> { throw std::runtime_error("bug"); };
-  const auto point = split(std::move(how));
+  auto splitter_ = by_code();
+  splitter_.on_store = [](const atlas&,
+                          const codes&) -> std::vector<stored_slice<country, std::string>> {
+    throw std::runtime_error("bug");
+  };
+  const auto point = split(std::move(splitter_));
   EXPECT_EQ(point(codes{"FR"})->title, "fresh");
   EXPECT_EQ(puts, 0);
   EXPECT_EQ(numbers("atlas").store_failed, 1U);
@@ -124,12 +137,13 @@ TEST_F(ScatterSplit, ASplitterThatThrowsBreaksNoLiveCall) {
 TEST_F(ScatterSplit, AMergeThatThrowsOrRefusesServesNothing) {
   (void)single()("FR");
   down = true;
-  auto how = by_code();
-  how.merge = [](std::vector<recovered_slice<country, std::string>> parts, const codes&) -> std::optional<atlas> {
+  auto splitter_ = by_code();
+  splitter_.merge = [](std::vector<recovered_slice<country, std::string>> parts,
+                       const codes&) -> std::optional<atlas> {
     if (parts.size() > 1) throw std::runtime_error("bug");
     return std::nullopt;
   };
-  const auto point = split(std::move(how));
+  const auto point = split(std::move(splitter_));
   EXPECT_THROW((void)point(codes{"FR"}), outage);
   EXPECT_EQ(numbers("atlas").hook_failed, 0U);
   EXPECT_THROW((void)point(codes{"FR", "FR"}), outage);
@@ -138,16 +152,18 @@ TEST_F(ScatterSplit, AMergeThatThrowsOrRefusesServesNothing) {
 }
 
 TEST_F(ScatterSplit, ASplitterMustBeComplete) {
-  auto how = by_code();
-  how.merge = nullptr;
-  EXPECT_THROW((void)split(std::move(how)), error);
+  auto splitter_ = by_code();
+  splitter_.merge = nullptr;
+  EXPECT_THROW((void)split(std::move(splitter_)), error);
 }
 
 TEST_F(ScatterSplit, NeverThrowWithNothingIsAnEmptyAnswer) {
-  const auto point = split(by_code(), {.domain = "country", .expiry = 24h, .exception_policy = exception_policy::never_throw});
+  const auto point = split(
+      by_code(),
+      {.domain = "country", .expiry = 24h, .exception_policy = exception_policy::never_throw});
   down = true;
   const auto a = point(codes{"FR"});
-  EXPECT_EQ(a.from(), origin::substitute);
+  EXPECT_EQ(a.source(), origin::substitute);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 std::size_t threads_of_this_process() {
   return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator{}));
+      std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                    std::filesystem::directory_iterator{}));
 }
 
 thread_local std::string trace;
@@ -26,17 +27,19 @@ class ScatterThreads : public scatter_test {
 
   /// An engine on a store that may wait; operations that `hangs` names wait at the gate.
   engine& slow(engine_options options = {}) {
-    auto& made = make(std::move(options), true);
+    auto& created = make(std::move(options), true);
     const auto counts = shaky->before;
-    shaky->before = [this, counts](faulty_store::operation what, std::span<const entry> rows) {
-      counts(what, rows);
-      if (hangs && hangs(what)) held.wait();
+    shaky->before = [this, counts](faulty_store::operation operation, std::span<const entry> rows) {
+      counts(operation, rows);
+      if (hangs && hangs(operation)) held.wait();
     };
-    return made;
+    return created;
   }
-  void hang(faulty_store::operation which, int after = 0) {
+  void hang(faulty_store::operation hanging, int after = 0) {
     held.close();
-    hangs = [this, which, after](faulty_store::operation what) { return what == which && seen++ >= after; };
+    hangs = [this, hanging, after](faulty_store::operation operation) {
+      return operation == hanging && seen++ >= after;
+    };
   }
 
   gate held;
@@ -47,22 +50,22 @@ class ScatterThreads : public scatter_test {
 TEST_F(ScatterThreads, RowsAreReadInParallelAndTheCallersContextGoesAlong) {
   std::set<std::string> traces;
   std::mutex mutex;
-  slow({.propagate = {[] {
-          return [carried = trace](const std::function<void()>& work) {
-            trace = carried;
-            work();
-            trace.clear();
-          };
-        }}});
+  slow({.threads = {.propagate = {[] {
+                      return [carried = trace](const std::function<void()>& work) {
+                        trace = carried;
+                        work();
+                        trace.clear();
+                      };
+                    }}}});
   const auto many = each();
   (void)many(codes{"FR", "DE", "IT", "ES"});
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
-  // All four must be inside at once, or nobody gets out.
+  // All four must be inside at once, else none of them continues.
   std::atomic<int> inside{0};
   std::atomic<bool> together{false};
-  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
-    if (what != faulty_store::operation::find) return;
+  shaky->before = [&](faulty_store::operation operation, std::span<const entry>) {
+    if (operation != faulty_store::operation::find) return;
     {
       const std::scoped_lock lock(mutex);
       traces.insert(trace);
@@ -86,20 +89,20 @@ TEST_F(ScatterThreads, NoMoreThanSoManyAreReadAtOnce) {
     world[all.back()] = {all.back(), "n"};
   }
   (void)many(all);
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
   std::atomic<int> inside{0};
   std::atomic<int> most{0};
-  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
-    if (what != faulty_store::operation::find) return;
+  shaky->before = [&](faulty_store::operation operation, std::span<const entry>) {
+    if (operation != faulty_store::operation::find) return;
     const int now = ++inside;
-    int known = most;
-    while (now > known && !most.compare_exchange_weak(known, now)) {
+    int highest = most;
+    while (now > highest && !most.compare_exchange_weak(highest, now)) {
     }
     std::this_thread::yield();
   };
-  shaky->after = [&](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::find) --inside;
+  shaky->after = [&](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find) --inside;
   };
   const auto a = many(all);
   EXPECT_EQ(codes_of(a), all);
@@ -111,20 +114,23 @@ TEST_F(ScatterThreads, NoMoreThanSoManyAreReadAtOnce) {
 TEST_F(ScatterThreads, SixHungSlicesCostOneDeadlineNotSix) {
   // On the machine's own clock: this is about real time.
   const auto real = std::make_shared<faulty_store>(memory);
-  holdfast::engine fast(real, {.threads = 8});
+  holdfast::engine fast(real, {.threads = {.count = 8}});
   const auto before = threads_of_this_process();
-  const auto many = fast.protect_each(
-      "hung", {.domain = "country", .expiry = expiry(std::chrono::years(10)), .scatter = scatter_options{.timeout = 300ms}},
-      [this](std::span<const std::string> some) { return ask(some); });
+  const auto many =
+      fast.protect_each("hung",
+                        {.domain = "country",
+                         .expiry = expiry(std::chrono::years(10)),
+                         .scatter = scatter_options{.timeout = 300ms}},
+                        [this](std::span<const std::string> some) { return ask(some); });
   (void)many(codes{"1", "2", "3", "4", "5", "6", "FR"});
   ASSERT_TRUE(fast.flush(std::chrono::steady_clock::now() + 20s));
   down = true;
   const auto fr = key::failover({.name = "country"}, "FR");
   std::atomic<bool> hung{true};
-  real->before = [&](faulty_store::operation what, std::span<const entry>) {
-    if (what == faulty_store::operation::find && hung && ++seen != 7) held.wait();
+  real->before = [&](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find && hung && ++seen != 7) held.wait();
   };
-  // A loaded machine may wake anybody late; once it must be as promised: one wait, which is less than two.
+  // A loaded machine may wake threads late, so one success is enough: one wait is shorter than two.
   bool good = false;
   for (int attempt = 0; attempt < 10 && !good; ++attempt) {
     held.close();
@@ -146,10 +152,11 @@ TEST_F(ScatterThreads, SixHungSlicesCostOneDeadlineNotSix) {
 
 TEST_F(ScatterThreads, WhoLeftIsNotWorkedForAnyMore) {
   const auto manual = std::make_shared<manual_executor>(clock);
-  slow({.read_executor = manual});
-  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 20s}});
+  slow({.threads = {.read_executor = manual}});
+  const auto many =
+      each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 20s}});
   (void)many(codes{"FR", "DE"});
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
   std::jthread caller([&] { EXPECT_THROW((void)many(codes{"FR", "DE"}), outage); });
   ASSERT_TRUE(eventually([&] { return manual->ready() == 2; }));
@@ -162,10 +169,12 @@ TEST_F(ScatterThreads, WhoLeftIsNotWorkedForAnyMore) {
 
 TEST_F(ScatterThreads, ASliceThatComesInTimeIsServedWhateverTheOthersDo) {
   const auto manual = std::make_shared<manual_executor>(clock);
-  slow({.read_executor = manual});
-  const auto many = each({.domain = "country", .expiry = 24h, .scatter = scatter_options{.timeout = 20s, .parallel = 2}});
+  slow({.threads = {.read_executor = manual}});
+  const auto many = each({.domain = "country",
+                          .expiry = 24h,
+                          .scatter = scatter_options{.timeout = 20s, .parallel = 2}});
   (void)many(codes{"FR", "DE"});
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
   hang(faulty_store::operation::find, 1);
   auto caller = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
@@ -180,10 +189,10 @@ TEST_F(ScatterThreads, ASliceThatComesInTimeIsServedWhateverTheOthersDo) {
 }
 
 TEST_F(ScatterThreads, AStoreThatHasGoneSilentIsNotWaitedForLongerThanByASingleCall) {
-  slow({.read_deadline = 5s});
+  slow({.storage = {.read_deadline = 5s}});
   const auto many = each();  // with a timeout of ten seconds
   (void)many(codes{"FR"});
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
   hang(faulty_store::operation::find);
   std::jthread caller([&] { EXPECT_THROW((void)many(codes{"FR"}), outage); });
@@ -196,10 +205,10 @@ TEST_F(ScatterThreads, AStoreThatHasGoneSilentIsNotWaitedForLongerThanByASingleC
 
 TEST_F(ScatterThreads, AFullExecutorIsACountedMissAtOnce) {
   const auto pool = make_thread_pool({.threads = 1, .queue = 1});
-  slow({.read_executor = pool});
+  slow({.threads = {.read_executor = pool}});
   const auto many = each();
   (void)many(codes{"FR", "DE"});
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   down = true;
   gate full;
   ASSERT_TRUE(pool->post([&] { full.wait(); }));
@@ -214,7 +223,8 @@ TEST_F(ScatterThreads, AFullExecutorIsACountedMissAtOnce) {
 
 TEST_F(ScatterThreads, AStoreThatTakesTooLongToWriteIsACountedFailureAndTheAnswerIsLive) {
   slow();
-  const auto many = each({.domain = "country", .write_behind = false, .scatter = scatter_options{.timeout = 20s}});
+  const auto many = each(
+      {.domain = "country", .write_behind = false, .scatter = scatter_options{.timeout = 20s}});
   hang(faulty_store::operation::put);
   auto caller = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
   ASSERT_TRUE(eventually([&] { return held.waiting() == 1; }));
@@ -222,19 +232,21 @@ TEST_F(ScatterThreads, AStoreThatTakesTooLongToWriteIsACountedFailureAndTheAnswe
   EXPECT_TRUE(caller.get().live());
   EXPECT_EQ(numbers("countries-by-codes").store_failed, 2U);
   held.open();
-  ASSERT_TRUE(eventually([&] { return row("FR", "country").has_value(); })) << "what had begun goes on";
+  ASSERT_TRUE(eventually([&] { return row("FR", "country").has_value(); }))
+      << "what had begun goes on";
 }
 
 TEST_F(ScatterThreads, ADeadlineOfTheUpstreamWorksForScatteredCalls) {
   const auto waiting = std::make_shared<gate>();
-  const auto many = with().protect_each("late", {.domain = "country", .expiry = 24h, .deadline = 20s},
-                                        [this, waiting](const call_context& context, std::span<const std::string> some) {
-                                          EXPECT_EQ(context.point, "late");
-                                          if (down) waiting->wait();
-                                          std::vector<std::optional<country>> all;
-                                          for (const auto& code : some) all.emplace_back(country{code, down ? "late" : "first"});
-                                          return all;
-                                        });
+  const auto many = current_engine().protect_each(
+      "late", {.domain = "country", .expiry = 24h, .deadline = 20s},
+      [this, waiting](const call_context& context, std::span<const std::string> some) {
+        EXPECT_EQ(context.point, "late");
+        if (down) waiting->wait();
+        std::vector<std::optional<country>> all;
+        for (const auto& code : some) all.emplace_back(country{code, down ? "late" : "first"});
+        return all;
+      });
   EXPECT_TRUE(many(codes{"FR", "DE"}).live());
   clock->advance(1s);
   down = true;
@@ -256,7 +268,7 @@ TEST_F(ScatterThreads, ManyCallersAtOnce) {
   const auto many = each();
   const auto all = list();
   (void)all("");
-  ASSERT_TRUE(with().flush(clock->steady() + 20s));
+  ASSERT_TRUE(current_engine().flush(clock->steady() + 20s));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -275,8 +287,11 @@ TEST_F(ScatterThreads, ManyCallersAtOnce) {
 
 TEST_F(ScatterThreads, AStoreThatHangsTakesNoLiveAnswerAway) {
   slow();
-  const auto many =
-      each({.domain = "country", .expiry = 24h, .deadline = 20s, .write_behind = false, .scatter = scatter_options{.timeout = 60s}});
+  const auto many = each({.domain = "country",
+                          .expiry = 24h,
+                          .deadline = 20s,
+                          .write_behind = false,
+                          .scatter = scatter_options{.timeout = 60s}});
   hang(faulty_store::operation::put);
   auto got = std::async(std::launch::async, [&] { return many(codes{"FR", "DE"}); });
   EXPECT_TRUE(eventually([&] { return held.waiting() == 1; }));
@@ -287,7 +302,8 @@ TEST_F(ScatterThreads, AStoreThatHangsTakesNoLiveAnswerAway) {
     ADD_FAILURE() << e.what();
   }
   held.open();
-  EXPECT_TRUE(eventually([&] { return row("FR", "country").has_value(); })) << "what had begun goes on";
+  EXPECT_TRUE(eventually([&] { return row("FR", "country").has_value(); }))
+      << "what had begun goes on";
 }
 
 }  // namespace

@@ -1,43 +1,52 @@
-// Who may be served what: tenants, dimensions, and the context that goes along to other threads. And no caller sees time go backwards.
+// Who may be served what: tenants, dimensions, and the context that goes along to other threads.
+// And no caller sees time go backwards.
 
-#include "failover/recents.hpp"
+#include "failover/served_versions.hpp"
 #include "support/eventually.hpp"
 #include "unit/failover/fixture.hpp"
 
 namespace holdfast::test {
 namespace {
 
+using detail::failover::served_versions;
+
 class FailoverScope : public failover_test {};
 
 TEST_F(FailoverScope, WhatVariesByUserIsServedToThatUserOnly) {
   std::optional<std::string> user = "alice";
-  make({.vary = [&](std::string_view dimension) { return dimension == "user" ? user : std::nullopt; }});
-  auto mine = with().protect("my-accounts", {.vary = {"user"}}, [&]() -> std::string {
+  make({.caller = {.vary = [&](std::string_view dimension) {
+          return dimension == "user" ? user : std::nullopt;
+        }}});
+  auto by_user = current_engine().protect("my-accounts", {.vary = {"user"}}, [&]() -> std::string {
     if (down) throw outage("down");
     return "accounts of " + *user;
   });
-  (void)mine();
+  (void)by_user();
   down = true;
-  EXPECT_EQ(*mine(), "accounts of alice");
+  EXPECT_EQ(*by_user(), "accounts of alice");
   user = "bob";
-  EXPECT_THROW((void)mine(), outage);
-  // Nobody can pose as another by a clever name.
+  EXPECT_THROW((void)by_user(), outage);
+  // A user name with special characters does not give access to the answers of another user.
   user = "alice|x";
-  EXPECT_THROW((void)mine(), outage);
+  EXPECT_THROW((void)by_user(), outage);
   user.reset();
-  EXPECT_THROW((void)mine(), outage);
+  EXPECT_THROW((void)by_user(), outage);
   EXPECT_EQ(numbers("my-accounts").unkeyed, 1U);
 }
 
 TEST_F(FailoverScope, DimensionsAreNotMixedUp) {
   std::map<std::string, std::string, std::less<>> caller;
-  make({.vary = [&](std::string_view dimension) -> std::optional<std::string> { return caller.find(dimension)->second; }});
-  auto point = with().protect("p", {.vary = {"a", "b"}}, [&](const std::string& arg) -> std::string {
-    if (down) throw outage("down");
-    return arg + "/" + caller["a"] + "/" + caller["b"];
-  });
-  const std::vector<std::array<std::string, 3>> all{{"x", "1", "2"},      {"x|a=1", "", "2"}, {"x", "1|b=2", ""}, {"x|a=1|b=2", "", ""},
-                                                    {"x", "1\\", "|b=2"}, {"x", "", "1|b=2"}, {"x\\", "1", "2"}};
+  make({.caller = {.vary = [&](std::string_view dimension) -> std::optional<std::string> {
+          return caller.find(dimension)->second;
+        }}});
+  auto point = current_engine().protect("p", {.vary = {"a", "b"}},
+                                        [&](const std::string& arg) -> std::string {
+                                          if (down) throw outage("down");
+                                          return arg + "/" + caller["a"] + "/" + caller["b"];
+                                        });
+  const std::vector<std::array<std::string, 3>> all{
+      {"x", "1", "2"},      {"x|a=1", "", "2"}, {"x", "1|b=2", ""}, {"x|a=1|b=2", "", ""},
+      {"x", "1\\", "|b=2"}, {"x", "", "1|b=2"}, {"x\\", "1", "2"}};
   for (const auto& each : all) {
     caller = {{"a", each[1]}, {"b", each[2]}};
     (void)point(each[0]);
@@ -51,26 +60,31 @@ TEST_F(FailoverScope, DimensionsAreNotMixedUp) {
 
 TEST_F(FailoverScope, ATenantIsServedItsOwnRealm) {
   std::string tenant = "acme";
-  make({.tenant = [&] {
-    if (tenant == "unknown") throw error(errc::not_found, "no such tenant");
-    return tenant;
-  }});
+  make({.caller = {.tenant = [&] {
+          if (tenant == "unknown") throw error(errc::not_found, "no such tenant");
+          return tenant;
+        }}});
   const auto point = protect();
   (void)point("FR");
-  EXPECT_EQ(memory->find(place("country-by-code", "acme"), key::failover({.name = "country-by-code"}, "FR"))->payload, "FR|France");
+  EXPECT_EQ(
+      memory
+          ->find(place("country-by-code", "acme"), key::failover({.name = "country-by-code"}, "FR"))
+          ->payload,
+      "FR|France");
   down = true;
   EXPECT_EQ(point("FR")->name, "France");
   tenant = "other";
   EXPECT_THROW((void)point("FR"), outage);
   tenant = "unknown";
-  EXPECT_THROW((void)point("FR"), outage) << "an unknown tenant is not protected, and is served nobody's answers";
+  EXPECT_THROW((void)point("FR"), outage)
+      << "an unknown tenant is not protected, and is served nobody's answers";
   down = false;
   EXPECT_TRUE(point("FR").live());
   EXPECT_EQ(numbers().unkeyed, 2U);
 }
 
 TEST_F(FailoverScope, ADomainVariesAsOne) {
-  make({.vary = [](std::string_view) { return std::optional<std::string>("x"); }});
+  make({.caller = {.vary = [](std::string_view) { return std::optional<std::string>("x"); }}});
   (void)protect("a", {.domain = "d", .vary = {"user"}});
   EXPECT_THROW((void)protect("b", {.domain = "d"}), error);
 }
@@ -92,35 +106,39 @@ context_propagator carrier(std::string name, std::vector<std::string>& order) {
 
 TEST_F(FailoverScope, TheCallersContextGoesAlongAndTheFirstIsOutermost) {
   std::vector<std::string> order;
-  make({.propagate = {carrier("one", order), carrier("two", order)}});
-  auto point = with().protect("traced", {.deadline = 20s}, [](int) { return trace; });
+  make({.threads = {.propagate = {carrier("one", order), carrier("two", order)}}});
+  auto point = current_engine().protect("traced", {.deadline = 20s}, [](int) { return trace; });
   trace = "request 7";
   EXPECT_EQ(*point(1), "request 7");
   trace.clear();
-  (void)with().close(clock->steady() + 20s);
+  (void)current_engine().close(clock->steady() + 20s);
   EXPECT_EQ(order, (std::vector<std::string>{"+one", "+two", "-two", "-one"}));
 }
 
 TEST_F(FailoverScope, TheStoreIsReadWithinTheCallersContext) {
-  make({.write_behind = false, .propagate = {[] {
-                                 return [carried = trace](const std::function<void()>& work) {
-                                   const auto before = std::exchange(trace, carried);
-                                   work();
-                                   trace = before;
-                                 };
-                               }}},
+  make({.threads = {.propagate = {[] {
+                      return [carried = trace](const std::function<void()>& work) {
+                        const auto before = std::exchange(trace, carried);
+                        work();
+                        trace = before;
+                      };
+                    }}},
+        .storage = {.write_behind = std::nullopt}},
        true);
   std::mutex mutex;
   std::map<faulty_store::operation, std::string> traces;
   std::map<faulty_store::operation, std::thread::id> threads;
-  shaky->before = [&](faulty_store::operation what, std::span<const entry>) {
+  shaky->before = [&](faulty_store::operation operation, std::span<const entry>) {
     const std::scoped_lock lock(mutex);
-    traces[what] = trace;
-    threads[what] = std::this_thread::get_id();
+    traces[operation] = trace;
+    threads[operation] = std::this_thread::get_id();
   };
-  const auto seen = [&](faulty_store::operation what) {
+  const auto seen = [&](faulty_store::operation operation) {
     const std::scoped_lock lock(mutex);
-    return traces.contains(what) ? traces[what] + (threads[what] == std::this_thread::get_id() ? ", here" : ", elsewhere") : "nothing";
+    return traces.contains(operation)
+               ? traces[operation] +
+                     (threads[operation] == std::this_thread::get_id() ? ", here" : ", elsewhere")
+               : "nothing";
   };
   const auto point = protect();
   (void)point("FR");
@@ -132,14 +150,19 @@ TEST_F(FailoverScope, TheStoreIsReadWithinTheCallersContext) {
   trace = "request 8";
   EXPECT_THROW((void)point("FR"), outage);
   EXPECT_EQ(seen(faulty_store::operation::find), "request 8, elsewhere");
-  EXPECT_TRUE(eventually([&] { return seen(faulty_store::operation::erase) == "request 8, elsewhere"; })) << "what expired is removed so";
+  EXPECT_TRUE(eventually([&] {
+    return seen(faulty_store::operation::erase) == "request 8, elsewhere";
+  })) << "what expired is removed so";
   trace.clear();
   finish();
 }
 
 TEST_F(FailoverScope, APropagatorThatThrowsCostsItsContextOnly) {
-  make({.propagate = {[]() -> std::function<void(const std::function<void()>&)> { throw std::runtime_error("bad"); }}});
-  auto point = with().protect("traced", {.deadline = 20s}, [](int n) { return std::to_string(n); });
+  make({.threads = {.propagate = {[]() -> std::function<void(const std::function<void()>&)> {
+                      throw std::runtime_error("bad");
+                    }}}});
+  auto point = current_engine().protect("traced", {.deadline = 20s},
+                                        [](int n) { return std::to_string(n); });
   EXPECT_EQ(*point(1), "1");
   EXPECT_TRUE(logged("propagator"));
 }
@@ -171,11 +194,16 @@ TEST_F(FailoverScope, APropagatorThatFailsOnTheOtherThreadCostsItsContextOnly) {
       const std::scoped_lock lock(log_mutex);
       log.clear();
     }
-    make({.write_behind = false, .propagate = {[&each] { return each.second; }}}, true);
-    const auto point = protect("country-by-code", {.expiry = 1h, .soft_expiry = 1min, .deadline = 20s, .concurrency_limit = 1});
+    make({.threads = {.propagate = {[&each] { return each.second; }}},
+          .storage = {.write_behind = std::nullopt}},
+         true);
+    const auto point =
+        protect("country-by-code",
+                {.expiry = 1h, .soft_expiry = 1min, .deadline = 20s, .concurrency_limit = 1});
     down = false;
     calls = 0;
-    memory->erase("country-by-code", key::failover({.name = "country-by-code"}, "FR"), row("FR") ? row("FR")->as_of : timestamp{});
+    memory->erase("country-by-code", key::failover({.name = "country-by-code"}, "FR"),
+                  row("FR") ? row("FR")->as_of : timestamp{});
     EXPECT_TRUE(point("FR").live());
     EXPECT_EQ(calls, 1);
     clock->advance(2min);
@@ -246,7 +274,7 @@ TEST_F(FailoverRecents, WhatTurnsOutToBeFromTheFutureIsForgotten) {
 }
 
 TEST_F(FailoverRecents, TheTableIsBoundedAndCountsWhatItForgets) {
-  recents table(6);
+  served_versions table(6);
   const timestamp now = clock->now();
   for (std::uint64_t id = 1; id <= 1000; ++id) table.note(id, now + std::chrono::microseconds(id));
   EXPECT_GE(table.evicted(), 1000U - 12);
@@ -256,25 +284,26 @@ TEST_F(FailoverRecents, TheTableIsBoundedAndCountsWhatItForgets) {
   EXPECT_EQ(table.newest(1), std::nullopt);
   table.clear();
   EXPECT_EQ(table.newest(1000), std::nullopt);
-  recents none(0);
+  served_versions none(0);
   none.note(1, now);
   EXPECT_EQ(none.newest(1), std::nullopt);
 }
 
 TEST_F(FailoverRecents, WhatItForgetsIsInTheHealth) {
-  make({.recents = 3});
+  make({.storage = {.remembered = 3}});
   const auto point = protect();
   for (int i = 0; i < 100; ++i) (void)point(std::to_string(i));
-  EXPECT_GT(with().health().regressions_possible, 50U);
+  EXPECT_GT(current_engine().health().regressions_possible, 50U);
 }
 
 TEST_F(FailoverRecents, ThreadsMayUseItAtOnce) {
-  recents table(30);
+  served_versions table(30);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 5000; ++i) {
-        table.note(static_cast<std::uint64_t>(i % 7), timestamp(std::chrono::microseconds(i * 4 + t)));
+        table.note(static_cast<std::uint64_t>(i % 7),
+                   timestamp(std::chrono::microseconds(i * 4 + t)));
         (void)table.newest(static_cast<std::uint64_t>(i % 7));
       }
     });

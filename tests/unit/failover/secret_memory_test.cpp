@@ -1,4 +1,5 @@
-// Secrets of a configuration are not in the memory of the process after an engine was made from it. Reads the memory as a core dump would.
+// Secrets of a configuration are not in the memory of the process after an engine was made from it.
+// Reads the memory as a core dump would.
 
 #include <holdfast/failover.hpp>
 #include <holdfast/store/sealed.hpp>
@@ -29,8 +30,8 @@ class planted_key {
  public:
   planted_key() {
     std::array<std::byte, 32> bytes{};
-    fill_randomly(bytes);
-    encode_base64(bytes, text_.data());
+    detail::fill_random(bytes);
+    detail::encode_base64(bytes, text_.data());
     flip();
   }
 
@@ -45,7 +46,8 @@ class planted_key {
     const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     EXPECT_GE(memory, 0);
     constexpr std::size_t room = std::size_t{1} << 20U;
-    auto* const window = static_cast<char*>(::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const window = static_cast<char*>(
+        ::mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     int copies = 0;
     std::ifstream maps("/proc/self/maps");
     std::vector<std::pair<std::size_t, std::size_t>> regions;
@@ -57,12 +59,14 @@ class planted_key {
     }
     for (const auto& [begin, end] : regions) {
       // Windows overlap, so that no copy is cut in two.
-      for (auto at = begin; at < end; at += room - text_.size()) {
+      for (auto position = begin; position < end; position += room - text_.size()) {
         const auto address = reinterpret_cast<std::size_t>(window);
-        if (at < address + room && address < std::min(at + room, end)) continue;
-        const auto size = ::pread(memory, window, std::min(room, end - at), static_cast<off_t>(at));
-        for (ssize_t i = 0; i + static_cast<ssize_t>(text_.size()) <= size; ++i) copies += is_at(window + i) ? 1 : 0;
-        wipe(std::as_writable_bytes(std::span(window, room)));
+        if (position < address + room && address < std::min(position + room, end)) continue;
+        const auto size =
+            ::pread(memory, window, std::min(room, end - position), static_cast<off_t>(position));
+        for (ssize_t i = 0; i + static_cast<ssize_t>(text_.size()) <= size; ++i)
+          copies += is_at(window + i) ? 1 : 0;
+        detail::wipe(std::as_writable_bytes(std::span(window, room)));
       }
     }
     ::munmap(window, room);
@@ -88,8 +92,12 @@ class planted_key {
 
 class SecretMemory : public ::testing::Test {
  protected:
-  int create(const std::string& name) const { return ::open((directory.path() / name).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600); }
-  [[nodiscard]] std::string path(const std::string& name) const { return (directory.path() / name).string(); }
+  int create(const std::string& name) const {
+    return ::open((directory.path() / name).c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (directory.path() / name).string();
+  }
   static void write(int file, std::string_view text) {
     EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
@@ -102,8 +110,8 @@ TEST_F(SecretMemory, FindsWhatIsThere) {
   const int file = create("key");
   key.write_to(file);
   ::close(file);
-  std::ifstream in(path("key"));
-  const std::string copy{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::ifstream stream(path("key"));
+  const std::string copy{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   EXPECT_GE(key.copies_in_memory(), 1) << "this test would not see a leak";
   EXPECT_EQ(copy.size(), 44U);
 }

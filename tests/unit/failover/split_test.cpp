@@ -44,7 +44,8 @@ TEST_F(FailoverSplit, ADroppedCallIsAbandonedAndStoresNothing) {
 }
 
 TEST_F(FailoverSplit, AnOpenBreakerIsSaidAndTheCallAnsweredFor) {
-  const auto point = protect("country-by-code", {.breaker = breaker_options{.window = 2, .minimum = 2}});
+  const auto point =
+      protect("country-by-code", {.breaker = breaker_options{.window = 2, .minimum = 2}});
   (void)point.begin("FR").succeed(country{"FR", "France"});
   (void)point.begin("FR").fail(std::make_exception_ptr(outage("down")));
   auto call = point.begin("FR");

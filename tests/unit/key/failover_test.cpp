@@ -47,7 +47,8 @@ TEST(FailoverKey, MatchesThePublishedUuids) {
   EXPECT_EQ(exact(0.1 + 0.2), "e4f9cc72-ea8e-31f8-8478-190103650e3b");
   EXPECT_EQ(exact("Société Générale"), "11d17102-cb42-3be9-883b-94c90678bcdf");
   EXPECT_EQ(failover({.name = "country-by-code"}, "FR"), "cd4502b1-d2d2-39ee-930f-13582ac674c1");
-  EXPECT_EQ(failover({.name = "any", .domain = "country"}, "FR"), "fe378bef-459d-3ba5-bfb1-b6c2c8654d4c");
+  EXPECT_EQ(failover({.name = "any", .domain = "country"}, "FR"),
+            "fe378bef-459d-3ba5-bfb1-b6c2c8654d4c");
 }
 
 TEST(FailoverKey, ExactStyleIsJavas) {
@@ -59,7 +60,8 @@ TEST(FailoverKey, ExactStyleIsJavas) {
   EXPECT_EQ(exact.raw(true, 'A', U'é', -9L), "true:A:é:-9");
   EXPECT_EQ(exact.raw(std::map<std::string, int>{{"b", 2}, {"a", 1}}), "{a=1, b=2}");
   EXPECT_EQ(exact.raw(std::set<std::string>{"b", "a"}), "a,b");
-  EXPECT_EQ(exact.raw(std::vector<std::byte>{std::byte{0}, std::byte{255}, std::byte{127}}), "0,-1,127");
+  EXPECT_EQ(exact.raw(std::vector<std::byte>{std::byte{0}, std::byte{255}, std::byte{127}}),
+            "0,-1,127");
   EXPECT_EQ(exact.raw(array(std::vector<float>{0.5F, 1e10F})), "0.5,1.0E10");
 }
 
@@ -99,7 +101,8 @@ TEST(FailoverKey, TimesPrintAsJavaInstants) {
   EXPECT_EQ(exact.raw(t + 123ms), "2023-11-14T22:13:20.123Z");
   EXPECT_EQ(exact.raw(t + 123us), "2023-11-14T22:13:20.000123Z");
   EXPECT_EQ(exact.raw(t + 123'456'789ns), "2023-11-14T22:13:20.123456789Z");
-  EXPECT_EQ(exact.raw(sys_days{1969y / December / 31} + 23h + 59min + 59s + 500ms), "1969-12-31T23:59:59.500Z");
+  EXPECT_EQ(exact.raw(sys_days{1969y / December / 31} + 23h + 59min + 59s + 500ms),
+            "1969-12-31T23:59:59.500Z");
 }
 
 TEST(FailoverKey, EscapedTellsApartWhatExactMixesUp) {
@@ -118,44 +121,51 @@ TEST(FailoverKey, EscapedTellsApartWhatExactMixesUp) {
   EXPECT_EQ(escaped.raw(std::vector<std::vector<int>>{{}}), "\\[\\]");
   EXPECT_EQ(escaped.raw(std::map<std::string, std::string>{{"a", "1=2"}}), "{a=1\\=2}");
   EXPECT_EQ(escaped.raw(std::map<std::string, std::string>{{"a=1", "2"}}), "{a\\=1=2}");
-  EXPECT_EQ(escaped.raw(std::map<std::string, std::vector<std::string>>{{"a", {"x", "]"}}}), "{a=[x, \\]]}");
+  EXPECT_EQ(escaped.raw(std::map<std::string, std::vector<std::string>>{{"a", {"x", "]"}}}),
+            "{a=[x, \\]]}");
 }
 
 TEST(FailoverKey, EscapedIsExactForOrdinaryArguments) {
-  EXPECT_EQ(escaped("active", 7, true, 1.5, std::vector{1, 2}), exact("active", 7, true, 1.5, std::vector{1, 2}));
-  EXPECT_EQ(escaped.raw(std::map<std::string, int>{{"a", 1}}), exact.raw(std::map<std::string, int>{{"a", 1}}));
+  EXPECT_EQ(escaped("active", 7, true, 1.5, std::vector{1, 2}),
+            exact("active", 7, true, 1.5, std::vector{1, 2}));
+  EXPECT_EQ(escaped.raw(std::map<std::string, int>{{"a", 1}}),
+            exact.raw(std::map<std::string, int>{{"a", 1}}));
 }
 
-TEST(FailoverKey, TypesOfOnesOwnJoinByOneFunction) {
+TEST(FailoverKey, UserTypesNeedOneFunction) {
   EXPECT_EQ(exact.raw(money::amount{"EUR", 42}, money::status::closed), "EUR/42:CLOSED");
   EXPECT_EQ(exact.raw(std::vector{money::status::active}), "ACTIVE");
 }
 
 TEST(FailoverKey, EveryKindOfContainerWorks) {
-  EXPECT_EQ(exact.raw(std::deque{1, 2}, std::array{3, 4}, std::pair(5, "x"), std::tuple(6, 7.5)), "1,2:3,4:5,x:6,7.5");
+  EXPECT_EQ(exact.raw(std::deque{1, 2}, std::array{3, 4}, std::pair(5, "x"), std::tuple(6, 7.5)),
+            "1,2:3,4:5,x:6,7.5");
   EXPECT_EQ(exact.raw(std::vector<bool>{true, false}), "true,false");
-  EXPECT_EQ(exact.raw(std::variant<int, std::string>("v"), std::filesystem::path("/a//b")), "v:/a//b");
-  EXPECT_EQ(exact.raw(uuid::parse("550E8400-E29B-41D4-A716-446655440000")), "550e8400-e29b-41d4-a716-446655440000");
+  EXPECT_EQ(exact.raw(std::variant<int, std::string>("v"), std::filesystem::path("/a//b")),
+            "v:/a//b");
+  EXPECT_EQ(exact.raw(uuid::parse("550E8400-E29B-41D4-A716-446655440000")),
+            "550e8400-e29b-41d4-a716-446655440000");
 }
 
 TEST(FailoverKey, EffectiveNameIsTheDomainUnlessBlank) {
   EXPECT_EQ(effective_name({.name = "tp-by-id"}), "tp-by-id");
   EXPECT_EQ(effective_name({.name = "tp-by-id", .domain = "tp"}), "tp");
   EXPECT_EQ(effective_name({.name = "n", .domain = " \t\n "}), "n");
-  EXPECT_EQ(effective_name({.name = "n", .domain = "\u2003\u3000"}), "n");  // white in Java
-  EXPECT_EQ(effective_name({.name = "n", .domain = "\u00a0"}), "\u00a0");   // a no-break space is not
-  EXPECT_EQ(effective_name({.name = "n", .domain = " d "}), " d ");         // never trimmed
+  EXPECT_EQ(effective_name({.name = "n", .domain = "\u2003\u3000"}), "n");
+  // Java does not treat a no-break space as white space.
+  EXPECT_EQ(effective_name({.name = "n", .domain = "\u00a0"}), "\u00a0");
+  EXPECT_EQ(effective_name({.name = "n", .domain = " d "}), " d ");  // not trimmed
 }
 
 TEST(FailoverKey, GeneratorsReplaceLayerOneCompletely) {
-  generators known;
-  known.add("first_only", [](const point_info& point, std::span<const value> args) {
+  generators registry;
+  registry.add("first_only", [](const point_info& point, std::span<const value> args) {
     return std::string(point.name) + "/" + *args.front().if_is<std::string>();
   });
-  const failover_keys mine({.name = "p", .domain = "d"}, {.generator = "first_only"}, known);
-  EXPECT_EQ(mine.raw("a", "ignored"), "p/a");
-  EXPECT_EQ(mine("a", 1), mine("a", 2));
-  EXPECT_EQ(mine("a"), mine.of_raw("p/a"));
+  const failover_keys custom({.name = "p", .domain = "d"}, {.generator = "first_only"}, registry);
+  EXPECT_EQ(custom.raw("a", "ignored"), "p/a");
+  EXPECT_EQ(custom("a", 1), custom("a", 2));
+  EXPECT_EQ(custom("a"), custom.of_raw("p/a"));
 
   const failover_keys csv({.name = "entities-by-ids"}, {.generator = "sorted_csv"});
   EXPECT_EQ(csv.raw("3, 2,1"), "1,2,3");
@@ -164,61 +174,80 @@ TEST(FailoverKey, GeneratorsReplaceLayerOneCompletely) {
   EXPECT_EQ(failure_of([&] { (void)csv(1); }).code(), errc::invalid_argument);
 }
 
-TEST(FailoverKey, BadPointsFailWhenTheyAreMade) {
+TEST(FailoverKey, TheConstructorRefusesBadPoints) {
   const auto missing = failure_of([] { failover_keys({.name = "p"}, {.generator = "sortedcsv"}); });
   EXPECT_EQ(missing.code(), errc::not_found);
-  EXPECT_NE(missing.message().find("sorted_csv"), std::string::npos) << "names the known ones";
+  EXPECT_NE(missing.message().find("sorted_csv"), std::string::npos)
+      << "lists the registered names";
   EXPECT_EQ(failure_of([] { failover_keys({.name = " "}); }).code(), errc::invalid_argument);
   EXPECT_EQ(failure_of([] { (void)failover({.name = ""}, 1); }).code(), errc::invalid_argument);
   EXPECT_EQ(failure_of([] { failover_keys({.name = "\xff"}); }).code(), errc::ill_formed_text);
-  EXPECT_EQ(failure_of([] { failover_keys({.name = "p"}, {.hash = row_hash::blake2b, .secret = "short"}); }).code(),
+  EXPECT_EQ(failure_of([] {
+              failover_keys({.name = "p"}, {.hash = row_hash::blake2b, .secret = "short"});
+            }).code(),
             errc::invalid_argument);
-  EXPECT_EQ(failure_of([] { failover_keys({.name = "p"}, {.secret = std::string(32, 's')}); }).code(), errc::invalid_argument);
-  generators known;
-  EXPECT_EQ(failure_of([&] { known.add("sorted_csv", [](const point_info&, std::span<const value>) { return std::string(); }); }).code(),
+  EXPECT_EQ(
+      failure_of([] { failover_keys({.name = "p"}, {.secret = std::string(32, 's')}); }).code(),
+      errc::invalid_argument);
+  generators registry;
+  EXPECT_EQ(failure_of([&] {
+              registry.add("sorted_csv",
+                           [](const point_info&, std::span<const value>) { return std::string(); });
+            }).code(),
             errc::duplicate);
 }
 
 TEST(FailoverKey, Blake2bRowsAreVersionEightAndDependOnTheSecret) {
   const failover_keys plain({.name = "p"}, {.hash = row_hash::blake2b});
-  const failover_keys keyed({.name = "p"}, {.hash = row_hash::blake2b, .secret = "0123456789abcdef"});
+  const failover_keys keyed({.name = "p"},
+                            {.hash = row_hash::blake2b, .secret = "0123456789abcdef"});
   EXPECT_EQ(plain("FR")[14], '8');
   EXPECT_EQ(keyed("FR")[14], '8');
   EXPECT_NE(plain("FR"), keyed("FR"));
-  // From hashlib.blake2b(b"p:FR", digest_size=16[, key=secret]) with the version and variant bits set.
+  // From hashlib.blake2b(b"p:FR", digest_size=16[, key=secret]) with the version and variant bits
+  // set.
   EXPECT_EQ(plain("FR"), "a20957a3-8cb1-8a66-af0b-5e99a555ebaf");
   EXPECT_EQ(keyed("FR"), "8fe46f6b-3757-83ff-82aa-2566fc09a31c");
 }
 
 TEST(FailoverKey, ObjectsWithoutTextWarnOncePerTypeOrAreRefused) {
   std::vector<std::string> warnings;
-  const failover_keys noisy({.name = "p"}, {.style = style::exact, .on_unstable = [&](std::string_view point, std::string_view type) {
-                                              warnings.push_back(std::string(point) + " " + std::string(type));
-                                            }});
+  const failover_keys noisy(
+      {.name = "p"},
+      {.style = style::exact, .on_unstable = [&](std::string_view point, std::string_view type) {
+         warnings.push_back(std::string(point) + " " + std::string(type));
+       }});
   const std::vector<value> args{object_identity{"a.B", 51966}};
   EXPECT_EQ(noisy.raw_of(args), "a.B@cafe");
   EXPECT_EQ(noisy.raw_of(args), "a.B@cafe");
   EXPECT_EQ(noisy.raw_of(std::vector<value>{object_identity{"a.C", -1}}), "a.C@ffffffff");
   EXPECT_EQ(warnings, (std::vector<std::string>{"p a.B", "p a.C"}));
-  for (int i = 0; i < 5000; ++i) (void)noisy.raw_of(std::vector<value>{object_identity{"t" + std::to_string(i), 1}});
+  for (int i = 0; i < 5000; ++i)
+    (void)noisy.raw_of(std::vector<value>{object_identity{"t" + std::to_string(i), 1}});
   EXPECT_EQ(warnings.size(), 1000U) << "bounded";
   EXPECT_EQ(failure_of([&] { (void)escaped.raw_of(args); }).code(), errc::unsupported_type);
 }
 
 TEST(FailoverKey, ErrorsNameThePath) {
-  const auto e = failure_of([] { (void)exact.raw("ok", std::map<std::string, std::vector<std::string>>{{"a", {"fine", "\xc3\x28"}}}); });
+  const auto e = failure_of([] {
+    (void)exact.raw("ok",
+                    std::map<std::string, std::vector<std::string>>{{"a", {"fine", "\xc3\x28"}}});
+  });
   EXPECT_EQ(e.code(), errc::ill_formed_text);
   EXPECT_EQ(e.path(), "args[1].items[\"a\"][1]");
   EXPECT_EQ(failure_of([] { (void)exact.raw(decimal{"1.2.3"}); }).path(), "args[0]");
-  const auto twice = failure_of([] { (void)exact.raw(std::multimap<std::string, int>{{"k", 1}, {"k", 2}}); });
+  const auto twice =
+      failure_of([] { (void)exact.raw(std::multimap<std::string, int>{{"k", 1}, {"k", 2}}); });
   EXPECT_EQ(twice.code(), errc::duplicate);
 }
 
-TEST(FailoverKey, AKeyMadeWhileAKeyIsMadeDoesNotDisturbIt) {
-  // A holdfast_key may itself make a key; both hash with the thread's MD5 context.
+TEST(FailoverKey, KeysCanBeMadeWhileAKeyIsMade) {
+  // A holdfast_key function may make a key itself while the outer key is hashed.
   struct nested {
     std::string operator()(int depth) const {
-      return depth == 0 ? exact("FR") : exact(std::string(5000, 'x') + (*this)(depth - 1), std::string(5000, 'y'));
+      return depth == 0
+                 ? exact("FR")
+                 : exact(std::string(5000, 'x') + (*this)(depth - 1), std::string(5000, 'y'));
     }
   };
   const std::string outer = exact(std::string(5000, 'x') + exact("FR"), std::string(5000, 'y'));

@@ -19,7 +19,8 @@ TEST(RedisSlot, AgreesWithTheServer) {
 
 TEST(RedisSlot, FollowsTheHashTagRules) {
   EXPECT_EQ(redis_slot("{user1000}.following"), redis_slot("user1000"));
-  EXPECT_EQ(redis_slot("foo{}{bar}"), redis_slot(std::string("foo{}{bar}"))) << "an empty tag: the whole key";
+  EXPECT_EQ(redis_slot("foo{}{bar}"), redis_slot(std::string("foo{}{bar}")))
+      << "an empty tag: the whole key";
   EXPECT_NE(redis_slot("foo{}{bar}"), redis_slot("bar"));
   EXPECT_EQ(redis_slot("foo{{bar}}zap"), redis_slot("{bar")) << "first { to the first } after it";
   EXPECT_EQ(redis_slot("foo{bar}{zap}"), redis_slot("bar"));
@@ -27,13 +28,15 @@ TEST(RedisSlot, FollowsTheHashTagRules) {
   EXPECT_EQ(redis_slot("}a{b}"), redis_slot("b"));
 }
 
-TEST(RedisPrefix, IsValidatedWhenItIsGiven) {
+TEST(RedisPrefix, TheConstructorValidates) {
   const redis_prefix prefix("app:{identity:outbox}:v1");
   EXPECT_EQ(prefix.tag(), "identity:outbox");
   EXPECT_EQ(prefix.slot(), redis_slot("identity:outbox"));
-  for (const auto& bad : {std::string(), std::string("outbox"), std::string("{}"), std::string("a{b"), std::string("a}b{"),
-                          std::string("{a}{b}"), std::string("{{a}}"), std::string("{a b}"), std::string("{a}\n"), std::string("{a\0}", 4),
-                          std::string("{\xff}"), "{" + std::string(199, 'a') + "}"}) {
+  for (const auto& bad :
+       {std::string(), std::string("outbox"), std::string("{}"), std::string("a{b"),
+        std::string("a}b{"), std::string("{a}{b}"), std::string("{{a}}"), std::string("{a b}"),
+        std::string("{a}\n"), std::string("{a\0}", 4), std::string("{\xff}"),
+        "{" + std::string(199, 'a') + "}"}) {
     EXPECT_THROW(redis_prefix{bad}, holdfast::error) << bad;
   }
   EXPECT_NO_THROW(redis_prefix("{" + std::string(198, 'a') + "}"));
@@ -45,7 +48,8 @@ TEST(OutboxKeys, AreTheFourOfThePrefixInOneSlot) {
   EXPECT_EQ(keys.pending(), "{identity:outbox}:pending");
   EXPECT_EQ(keys.expiry_due(), "{identity:outbox}:expiry-due");
   EXPECT_EQ(keys.lock(), "{identity:outbox}:lock");
-  for (const auto& key : {keys.entries(), keys.pending(), keys.expiry_due(), keys.lock()}) EXPECT_EQ(redis_slot(key), keys.slot());
+  for (const auto& key : {keys.entries(), keys.pending(), keys.expiry_due(), keys.lock()})
+    EXPECT_EQ(redis_slot(key), keys.slot());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
-// What the tests of bytes on the wire share: hexadecimal text, published vectors, and an assertion about errors.
+// Helpers for tests of wire formats: hexadecimal text, published vectors, and an assertion about
+// errors.
 
 #include <holdfast/error.hpp>
 #include <holdfast/key/value.hpp>
@@ -24,7 +25,8 @@ using holdfast::key::byte_string;
 inline byte_string from_hex(std::string_view hex) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
   byte_string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(digit(hex[i]) * 16 + digit(hex[i + 1])));
   return bytes;
 }
 
@@ -38,21 +40,22 @@ inline std::string to_hex(std::span<const std::byte> bytes) {
   return hex;
 }
 
-/// `{"c0", 3}` is c0c0c0: long test data are written as what is repeated.
+/// `repeated("c0", 3)` is c0c0c0.
 inline byte_string repeated(std::string_view hex, std::size_t count) {
-  const byte_string once = from_hex(hex);
+  const byte_string part = from_hex(hex);
   byte_string bytes;
-  bytes.reserve(once.size() * count);
-  for (std::size_t i = 0; i < count; ++i) bytes.insert(bytes.end(), once.begin(), once.end());
+  bytes.reserve(part.size() * count);
+  for (std::size_t i = 0; i < count; ++i) bytes.insert(bytes.end(), part.begin(), part.end());
   return bytes;
 }
+/// The same from a vector file: `["c0", 3]`.
 inline byte_string repeated(const nlohmann::json& piece) {
   return repeated(piece.at(0).get<std::string>(), piece.at(1).get<std::size_t>());
 }
 
-inline byte_string operator+(byte_string left, const byte_string& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
+inline byte_string operator+(byte_string a, const byte_string& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 inline byte_string bytes_of(std::string_view text) {
@@ -60,7 +63,7 @@ inline byte_string bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// A list of the published vectors that the repository carries. An empty one would prove nothing.
+/// Reads a group of published vectors. Throws if there are none, because the test would pass then.
 inline nlohmann::json vectors(const std::string& set, const std::string& group) {
   std::ifstream file(std::string(HOLDFAST_TEST_VECTORS) + '/' + set + ".json");
   if (!file) throw std::runtime_error("cannot read the vectors " + set);
@@ -69,7 +72,7 @@ inline nlohmann::json vectors(const std::string& set, const std::string& group) 
   return list;
 }
 
-/// The error that a call ends with, or nothing.
+/// The error that a call throws, or nullopt.
 inline std::optional<holdfast::error> error_of(const std::function<void()>& call) {
   try {
     call();
@@ -81,7 +84,10 @@ inline std::optional<holdfast::error> error_of(const std::function<void()>& call
 
 }  // namespace wire
 
-/// The call ends with this error; continue with `<<` to say which case it is.
-#define EXPECT_ERROR(expected_code, call)                                                                                     \
-  if (const auto thrown = wire::error_of([&] { static_cast<void>(call); }); !thrown) ADD_FAILURE() << "no error from " #call; \
-  else EXPECT_EQ(holdfast::to_string(thrown->code()), holdfast::to_string(expected_code)) << thrown->what()
+/// Expects that the call throws this error. Use `<<` to name the case.
+#define EXPECT_ERROR(expected_code, call)                                              \
+  if (const auto thrown = wire::error_of([&] { static_cast<void>(call); }); !thrown)   \
+    ADD_FAILURE() << "no error from " #call;                                           \
+  else                                                                                 \
+    EXPECT_EQ(holdfast::to_string(thrown->code()), holdfast::to_string(expected_code)) \
+        << thrown->what()

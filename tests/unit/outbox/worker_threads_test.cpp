@@ -5,7 +5,7 @@
 #include <holdfast/outbox/memory.hpp>
 #include <holdfast/worker.hpp>
 
-#include "outbox/model.hpp"
+#include "outbox/memory/backend.hpp"
 #include "support/eventually.hpp"
 #include "support/running_worker.hpp"
 
@@ -38,39 +38,42 @@ holdfast::outbox make_outbox(std::size_t lanes = 1) {
 TEST(WorkerThreads, DeliverUntilTold) {
   const auto outbox = make_outbox();
   std::atomic<int> calls = 0;
-  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); });
-  running_worker one(with);
+  worker worker(outbox, [&](const delivery&) { return ++calls, outcome::done(); });
+  running_worker running(worker);
   for (int i = 0; i < 100; ++i) outbox.publish({.type = "t"});
-  EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }));
-  const auto report = one.stop();
+  EXPECT_TRUE(eventually([&] { return outbox.admin().stats().events == 0; }));
+  const auto report = running.stop();
   EXPECT_EQ(calls, 100);
   EXPECT_EQ(report.did.done, 100U);
   EXPECT_EQ(report.still_running, 0U);
   EXPECT_FALSE(outbox.lock(0, "another").holder.empty());
-  EXPECT_TRUE(outbox.lock(0, "another").held) << "the lock was given back";
+  EXPECT_TRUE(outbox.lock(0, "another").held) << "the lock was released";
 }
 
 TEST(WorkerThreads, ANewEventWakesAtOnce) {
   const auto outbox = make_outbox();
   std::atomic<int> calls = 0;
-  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 10min});
-  running_worker one(with);
+  worker worker(outbox, [&](const delivery&) { return ++calls, outcome::done(); },
+                {.lock_time = 10min, .idle = 10min});
+  running_worker running(worker);
   for (int i = 1; i <= 5; ++i) {
-    std::this_thread::sleep_for(5ms);  // it sleeps by now, most of the time; either way it must be quick
+    // Most of the time it sleeps by now. In any case it must be quick.
+    std::this_thread::sleep_for(5ms);
     outbox.publish({.type = "t"});
     ASSERT_TRUE(eventually([&] { return calls == i; }, 60s));
   }
   const auto began = std::chrono::steady_clock::now();
-  one.stop();
-  EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "a stop wakes it, too";
+  running.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, 60s) << "a stop request wakes it";
 }
 
-/// Also one that is to expire earlier than all that were there when it looked.
+/// Not even a ticket that expires before all tickets that the worker knows.
 TEST(WorkerThreads, ANewTicketIsNotForgotten) {
   const auto outbox = make_outbox();
   std::atomic<int> calls = 0;
-  worker with(outbox, [&](const delivery&) { return ++calls, outcome::done(); }, {.lock_time = 10min, .idle = 10min});
-  running_worker one(with);
+  worker worker(outbox, [&](const delivery&) { return ++calls, outcome::done(); },
+                {.lock_time = 10min, .idle = 10min});
+  running_worker running(worker);
   for (int i = 1; i <= 3; ++i) {
     std::this_thread::sleep_for(5ms);
     outbox.schedule("ticket" + std::to_string(i), 5ms, {.type = "t"});
@@ -81,13 +84,14 @@ TEST(WorkerThreads, ANewTicketIsNotForgotten) {
 TEST(WorkerThreads, RunUntilEmptyEnds) {
   for (const std::size_t lanes : {1U, 8U}) {
     const auto outbox = make_outbox(lanes);
-    for (int i = 0; i < 300; ++i) outbox.publish({.type = "t", .key = i % 3 == 0 ? "" : "k" + std::to_string(i % 7)});
+    for (int i = 0; i < 300; ++i)
+      outbox.publish({.type = "t", .key = i % 3 == 0 ? "" : "k" + std::to_string(i % 7)});
     outbox.publish({.type = "t", .delay = 1h});
-    worker with(outbox, [](const delivery&) { return outcome::done(); });
-    const auto report = with.run_until_empty();
+    worker worker(outbox, [](const delivery&) { return outcome::done(); });
+    const auto report = worker.run_until_empty();
     EXPECT_EQ(report.did.done, 300U);
-    EXPECT_EQ(outbox.stats().events, 1U);
-    EXPECT_EQ(with.run_until_empty().did.done, 300U) << "again, with nothing to do";
+    EXPECT_EQ(outbox.admin().stats().events, 1U);
+    EXPECT_EQ(worker.run_until_empty().did.done, 300U) << "again, with nothing to do";
   }
 }
 
@@ -101,36 +105,37 @@ TEST(WorkerThreads, ABusyLaneStarvesNoOther) {
     };
     for (int i = 0; i < 400; ++i) publish("busy", busy);
     publish("other", 1 - busy);
-    std::atomic<int> before = 0;
-    std::atomic<int> place = -1;
-    worker with(outbox,
-                [&](const delivery& d) {
-                  if (d.event().type == "other") place = before.load();
-                  else ++before;
-                  return outcome::done();
-                },
-                {.concurrency = 1, .batch = 1, .run = 1, .pollers = 1});
-    EXPECT_EQ(with.run_until_empty().did.done, 401U);
-    EXPECT_GE(place, 0);
-    EXPECT_LT(place, 200);
+    std::atomic<int> handled = 0;
+    std::atomic<int> handled_before_other = -1;
+    worker worker(outbox,
+                  [&](const delivery& d) {
+                    if (d.event().type == "other") handled_before_other = handled.load();
+                    else ++handled;
+                    return outcome::done();
+                  },
+                  {.concurrency = 1, .batch = 1, .run = 1, .pollers = 1});
+    EXPECT_EQ(worker.run_until_empty().did.done, 401U);
+    EXPECT_GE(handled_before_other, 0);
+    EXPECT_LT(handled_before_other, 200);
   }
 }
 
-/// Its numbers cannot be read.
-class without_numbers final : public holdfast::outboxes::model {
+/// A backend whose statistics cannot be read.
+class backend_without_stats final : public holdfast::detail::outbox::memory_backend {
  public:
-  using model::model;
+  using memory_backend::memory_backend;
   holdfast::outbox_stats stats(std::size_t /*lane*/) override {
-    throw holdfast::error(holdfast::errc::unavailable, "no numbers today", {.transient = true});
+    throw holdfast::error(holdfast::errc::unavailable, "no statistics", {.transient = true});
   }
 };
 
 TEST(WorkerThreads, GoOnWithoutNumbers) {
-  const holdfast::outbox outbox(std::make_shared<without_numbers>(holdfast::memory_outbox_options{}), {});
+  const holdfast::outbox outbox(
+      std::make_shared<backend_without_stats>(holdfast::memory_outbox_options{}), {});
   for (int i = 0; i < 10; ++i) outbox.publish({.type = "t"});
-  worker with(outbox, [](const delivery&) { return outcome::done(); }, {.lease = 10min});
-  const auto report = with.run_until_empty();
-  EXPECT_EQ(report.did.done, 10U) << "what was claimed when they were asked for is handled";
+  worker worker(outbox, [](const delivery&) { return outcome::done(); }, {.lease = 10min});
+  const auto report = worker.run_until_empty();
+  EXPECT_EQ(report.did.done, 10U) << "events that were claimed before the failure are handled";
   EXPECT_EQ(report.did.in_flight, 0U);
   EXPECT_EQ(report.still_running, 0U);
   EXPECT_GE(report.did.errors, 1U);
@@ -141,18 +146,18 @@ TEST(WorkerThreads, StopWaitsForHandlers) {
   outbox.publish({.type = "t"});
   std::atomic<bool> inside = false;
   std::atomic<bool> may_end = false;
-  worker with(outbox, [&](const delivery&) {
+  worker worker(outbox, [&](const delivery&) {
     inside = true;
     (void)eventually([&] { return may_end.load(); });
     return outcome::done();
   });
-  running_worker one(with);
+  running_worker running(worker);
   ASSERT_TRUE(eventually([&] { return inside.load(); }));
   std::jthread later([&] {
     std::this_thread::sleep_for(20ms);
     may_end = true;
   });
-  EXPECT_EQ(one.stop().did.done, 1U);
+  EXPECT_EQ(running.stop().did.done, 1U);
 }
 
 TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
@@ -160,41 +165,42 @@ TEST(WorkerThreads, AHandlerThatHangsDoesNotHangTheEnd) {
   outbox.publish({.type = "t"});
   auto inside = std::make_shared<std::atomic<bool>>(false);
   auto gone = std::make_shared<std::atomic<bool>>(false);
-  auto told = std::make_shared<std::atomic<bool>>(false);
+  auto stop_requested = std::make_shared<std::atomic<bool>>(false);
   {
-    worker with(outbox,
-                [inside, gone, told](const delivery& d) {
-                  *inside = true;
-                  (void)eventually([&] { return gone->load(); });
-                  *told = d.lost().stop_requested();
-                  return outcome::done();
-                },
-                {.stop_within = 20ms});
-    running_worker one(with);
+    worker worker(outbox,
+                  [inside, gone, stop_requested](const delivery& d) {
+                    *inside = true;
+                    (void)eventually([&] { return gone->load(); });
+                    *stop_requested = d.lost().stop_requested();
+                    return outcome::done();
+                  },
+                  {.stop_within = 20ms});
+    running_worker running(worker);
     ASSERT_TRUE(eventually([&] { return inside->load(); }));
-    EXPECT_EQ(one.stop().still_running, 1U);
+    EXPECT_EQ(running.stop().still_running, 1U);
   }
   *gone = true;
-  EXPECT_TRUE(eventually([&] { return told->load(); }));
+  EXPECT_TRUE(eventually([&] { return stop_requested->load(); }));
 }
 
 TEST(WorkerThreads, TheEndMayWaitForHandlersAsLongAsThereIs) {
   const auto outbox = make_outbox();
   outbox.publish({.type = "t"});
   std::atomic<bool> inside = false;
-  worker with(outbox,
-              [&](const delivery&) {
-                inside = true;
-                std::this_thread::sleep_for(50ms);
-                return outcome::done();
-              },
-              {.idle = std::chrono::milliseconds::max(), .stop_within = std::chrono::milliseconds::max()});
-  running_worker one(with);
+  worker worker(
+      outbox,
+      [&](const delivery&) {
+        inside = true;
+        std::this_thread::sleep_for(50ms);
+        return outcome::done();
+      },
+      {.idle = std::chrono::milliseconds::max(), .stop_within = std::chrono::milliseconds::max()});
+  running_worker running(worker);
   ASSERT_TRUE(eventually([&] { return inside.load(); }));
-  EXPECT_EQ(one.stop().still_running, 0U) << "the longest time is not the past";
+  EXPECT_EQ(running.stop().still_running, 0U) << "the longest time does not overflow";
 }
 
-/// An executor that is full gives its tasks back, and they are done on the thread that polls.
+/// If the executor is full, its tasks run on the thread that polls.
 TEST(WorkerThreads, AFullExecutorDoesNotHangTheEnd) {
   std::atomic<bool> over = false;
   std::atomic<bool> busy = false;
@@ -208,19 +214,19 @@ TEST(WorkerThreads, AFullExecutorDoesNotHangTheEnd) {
   ASSERT_TRUE(full->post(wait));
   const auto outbox = make_outbox();
   for (int i = 0; i < 3; ++i) outbox.publish({.type = "t"});
-  std::atomic<int> running = 0;
-  worker with(outbox,
-              [&](const delivery& d) {
-                ++running;
-                while (!d.lost().stop_requested()) std::this_thread::sleep_for(1ms);
-                return outcome::retry("on its own");
-              },
-              {.concurrency = 2, .stop_within = 50ms, .executor = full});
-  running_worker one(with);
-  EXPECT_TRUE(eventually([&] { return running > 0; }));
-  one.stop();
+  std::atomic<int> handlers = 0;
+  worker worker(outbox,
+                [&](const delivery& d) {
+                  ++handlers;
+                  while (!d.lost().stop_requested()) std::this_thread::sleep_for(1ms);
+                  return outcome::retry("abandoned");
+                },
+                {.concurrency = 2, .stop_within = 50ms, .executor = full});
+  running_worker running(worker);
+  EXPECT_TRUE(eventually([&] { return handlers > 0; }));
+  running.stop();
   over = true;
-  EXPECT_EQ(with.count().done, 0U);
+  EXPECT_EQ(worker.count().done, 0U);
 }
 
 TEST(WorkerThreads, WhatWaitsForAHandlerThatHangsIsGivenBack) {
@@ -228,23 +234,24 @@ TEST(WorkerThreads, WhatWaitsForAHandlerThatHangsIsGivenBack) {
   auto calls = std::make_shared<std::atomic<int>>(0);
   auto gone = std::make_shared<std::atomic<bool>>(false);
   {
-    worker with(outbox,
-                [calls, gone](const delivery& d) {
-                  ++*calls;
-                  if (d.event().type == "hangs") (void)eventually([&] { return gone->load(); });
-                  return outcome::done();
-                },
-                {.concurrency = 1, .batch_time = 10min, .stop_within = 500ms});  // more than one is claimed, however slow the machine
-    running_worker one(with);
+    worker worker(outbox,
+                  [calls, gone](const delivery& d) {
+                    ++*calls;
+                    if (d.event().type == "hangs") (void)eventually([&] { return gone->load(); });
+                    return outcome::done();
+                  },
+                  // More than one event is claimed, even on a slow machine.
+                  {.concurrency = 1, .batch_time = 10min, .stop_within = 500ms});
+    running_worker running(worker);
     for (int i = 0; i < 50; ++i) outbox.publish({.type = "quick"});
     ASSERT_TRUE(eventually([&] { return calls->load() == 50; }));
     outbox.publish({.type = "hangs"});
     ASSERT_TRUE(eventually([&] { return calls->load() == 51; }));
     outbox.publish({.type = "waits"});
-    ASSERT_TRUE(eventually([&] { return with.count().in_flight == 2; }));
-    EXPECT_EQ(one.stop().still_running, 1U) << "one handler";
+    ASSERT_TRUE(eventually([&] { return worker.count().in_flight == 2; }));
+    EXPECT_EQ(running.stop().still_running, 1U) << "one handler";
     const auto next = outbox.claim();
-    ASSERT_EQ(next.events.size(), 1U) << "nobody waits for its lease to end";
+    ASSERT_EQ(next.events.size(), 1U) << "it is released before its lease ends";
     EXPECT_EQ(next.events[0].event.type, "waits");
     EXPECT_EQ(next.events[0].deliveries, 1U);
   }
@@ -254,25 +261,26 @@ TEST(WorkerThreads, WhatWaitsForAHandlerThatHangsIsGivenBack) {
 TEST(WorkerThreads, KeepOrderPerKey) {
   const auto outbox = make_outbox(4);
   constexpr int keys = 20;
-  constexpr int each = 50;
-  for (int i = 0; i < each; ++i) {
-    std::vector<holdfast::event> some;
-    for (int k = 0; k < keys; ++k) some.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(i)});
-    for (const auto& receipt : outbox.publish_all(std::move(some))) ASSERT_TRUE(receipt.safe());
+  constexpr int events_per_key = 50;
+  for (int i = 0; i < events_per_key; ++i) {
+    std::vector<holdfast::event> events;
+    for (int k = 0; k < keys; ++k)
+      events.push_back({.type = "t", .key = "k" + std::to_string(k), .payload = std::to_string(i)});
+    for (const auto& receipt : outbox.publish_all(std::move(events))) ASSERT_TRUE(receipt.safe());
   }
   std::mutex mutex;
   std::map<std::string, std::vector<int>> firsts;
-  std::atomic<int> at_once = 0;
-  std::atomic<int> most = 0;
-  worker_options how{.concurrency = 8};
-  how.handling.backoff = {.first = 1ms, .longest = 2ms};
-  how.handling.max_attempts = 0;
-  worker with(
+  std::atomic<int> concurrent = 0;
+  std::atomic<int> most_concurrent = 0;
+  worker_options options{.concurrency = 8};
+  options.handling.backoff = {.first = 1ms, .longest = 2ms};
+  options.handling.max_attempts = 0;
+  worker worker(
       outbox,
       [&](const delivery& d) {
-        const int now = ++at_once;
-        int before = most;
-        while (before < now && !most.compare_exchange_weak(before, now)) {
+        const int now = ++concurrent;
+        int before = most_concurrent;
+        while (before < now && !most_concurrent.compare_exchange_weak(before, now)) {
         }
         bool fail = false;
         {
@@ -282,19 +290,20 @@ TEST(WorkerThreads, KeepOrderPerKey) {
           fail = random() % 10 == 0;
         }
         std::this_thread::sleep_for(50us);
-        --at_once;
+        --concurrent;
         return fail ? outcome::retry("at random") : outcome::done();
       },
-      how);
-  running_worker one(with);
-  EXPECT_TRUE(eventually([&] { return outbox.stats().events == 0; }, 120s));
-  one.stop();
+      options);
+  running_worker running(worker);
+  EXPECT_TRUE(eventually([&] { return outbox.admin().stats().events == 0; }, 120s));
+  running.stop();
   ASSERT_EQ(firsts.size(), static_cast<std::size_t>(keys));
   for (const auto& [key, numbers] : firsts) {
-    ASSERT_EQ(numbers.size(), static_cast<std::size_t>(each)) << key;
-    for (int i = 0; i < each; ++i) ASSERT_EQ(numbers[static_cast<std::size_t>(i)], i) << key;
+    ASSERT_EQ(numbers.size(), static_cast<std::size_t>(events_per_key)) << key;
+    for (int i = 0; i < events_per_key; ++i)
+      ASSERT_EQ(numbers[static_cast<std::size_t>(i)], i) << key;
   }
-  EXPECT_LE(most, 8);
+  EXPECT_LE(most_concurrent, 8);
 }
 
 TEST(WorkerThreads, AreCounted) {
@@ -302,15 +311,18 @@ TEST(WorkerThreads, AreCounted) {
   const auto outbox = make_outbox();
   outbox.publish({.type = "t"});
   outbox.publish({.type = "bad"});
-  worker with(outbox, [](const delivery& d) { return d.event().type == "bad" ? outcome::permanent("no") : outcome::done(); },
-              {.metrics = registry});
-  with.run_until_empty();
+  worker worker(outbox,
+                [](const delivery& d) {
+                  return d.event().type == "bad" ? outcome::permanent("no") : outcome::done();
+                },
+                {.metrics = registry});
+  worker.run_until_empty();
   const auto text = registry->text();
   EXPECT_THAT(text, ::testing::HasSubstr("holdfast_outbox_deliveries_total 2"));
   EXPECT_THAT(text, ::testing::HasSubstr(R"(holdfast_outbox_outcomes_total{outcome="done"} 1)"));
   EXPECT_THAT(text, ::testing::HasSubstr(R"(holdfast_outbox_outcomes_total{outcome="parked"} 1)"));
   EXPECT_THAT(text, ::testing::HasSubstr("holdfast_outbox_parked 1"));
-  const auto health = with.health();
+  const auto health = worker.health();
   EXPECT_TRUE(health.available);
   EXPECT_EQ(health.parked, 1U);
   EXPECT_EQ(health.depth, 0U);
@@ -318,12 +330,13 @@ TEST(WorkerThreads, AreCounted) {
 
 TEST(WorkerThreads, RunOnlyOnceAtATime) {
   const auto outbox = make_outbox();
-  worker with(outbox, [](const delivery&) { return outcome::done(); });
-  running_worker one(with);
-  ASSERT_TRUE(eventually([&] { return with.health().locks == 1; }));
-  EXPECT_THROW(with.run_until_empty(), holdfast::error);
-  EXPECT_THROW(with.on("t", [](const delivery&) { return outcome::done(); }), holdfast::error);
-  one.stop();
+  worker worker(outbox, [](const delivery&) { return outcome::done(); });
+  running_worker running(worker);
+  ASSERT_TRUE(eventually([&] { return worker.health().locks == 1; }));
+  EXPECT_THROW(worker.run_until_empty(), holdfast::error);
+  EXPECT_THROW(worker.handle("t", [](const delivery&) { return outcome::done(); }),
+               holdfast::error);
+  running.stop();
 }
 
 }  // namespace

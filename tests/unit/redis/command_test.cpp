@@ -12,23 +12,24 @@ namespace {
 using namespace holdfast;
 using redis::command;
 
-std::string written(const command& what, bool whole = false) {
+std::string written_by_us(const command& sent, bool with_script_text = false) {
   std::string bytes;
-  what.write(bytes, whole);
+  sent.write(bytes, with_script_text);
   return bytes;
 }
 
-std::string by_hiredis(const std::vector<std::string>& words) {
+std::string written_by_hiredis(const std::vector<std::string>& words) {
   std::vector<const char*> texts;
   std::vector<std::size_t> sizes;
-  for (const auto& each : words) {
-    texts.push_back(each.data());
-    sizes.push_back(each.size());
+  for (const auto& word : words) {
+    texts.push_back(word.data());
+    sizes.push_back(word.size());
   }
-  char* made = nullptr;
-  const int size = redisFormatCommandArgv(&made, static_cast<int>(words.size()), texts.data(), sizes.data());
-  std::string bytes(made, static_cast<std::size_t>(size));
-  redisFreeCommand(made);
+  char* formatted = nullptr;
+  const int size = redisFormatCommandArgv(&formatted, static_cast<int>(words.size()), texts.data(),
+                                          sizes.data());
+  std::string bytes(formatted, static_cast<std::size_t>(size));
+  redisFreeCommand(formatted);
   return bytes;
 }
 
@@ -36,59 +37,69 @@ TEST(RedisCommand, IsWrittenAsHiredisWritesIt) {
   std::mt19937 random(7);
   for (int round = 0; round < 2'000; ++round) {
     std::vector<std::string> words{"SET"};
-    command made("SET");
+    command sent("SET");
     for (auto count = random() % 12; count > 0; --count) {
       std::string word(random() % (round % 50 == 0 ? 100'000 : 40), '\0');
-      for (auto& each : word) each = static_cast<char>(random());
-      if (random() % 2 == 0) made.key(word);
-      else made.arg(word);
+      for (auto& byte : word) byte = static_cast<char>(random());
+      if (random() % 2 == 0) sent.key(word);
+      else sent.arg(word);
       words.push_back(word);
     }
-    ASSERT_EQ(written(made), by_hiredis(words));
+    ASSERT_EQ(written_by_us(sent), written_by_hiredis(words));
   }
 }
 
 TEST(RedisCommand, NumbersAreText) {
-  EXPECT_EQ(written(command("INCRBY").key("k").arg(-5)), by_hiredis({"INCRBY", "k", "-5"}));
-  EXPECT_EQ(written(command("X").arg(std::uint64_t{18446744073709551615U})), by_hiredis({"X", "18446744073709551615"}));
-  EXPECT_EQ(written(redis::wait_for_replicas(2, std::chrono::seconds(1))), by_hiredis({"WAIT", "2", "1000"}));
-  EXPECT_EQ(written(redis::wait_for_disk(1, 2, std::chrono::milliseconds(5))), by_hiredis({"WAITAOF", "1", "2", "5"}));
+  EXPECT_EQ(written_by_us(command("INCRBY").key("k").arg(-5)),
+            written_by_hiredis({"INCRBY", "k", "-5"}));
+  EXPECT_EQ(written_by_us(command("X").arg(std::uint64_t{18446744073709551615U})),
+            written_by_hiredis({"X", "18446744073709551615"}));
+  EXPECT_EQ(written_by_us(redis::wait_for_replicas(2, std::chrono::seconds(1))),
+            written_by_hiredis({"WAIT", "2", "1000"}));
+  EXPECT_EQ(written_by_us(redis::wait_for_disk(1, 2, std::chrono::milliseconds(5))),
+            written_by_hiredis({"WAITAOF", "1", "2", "5"}));
   EXPECT_TRUE(redis::wait_for_replicas(1, {}).is_after_previous());
 }
 
-TEST(RedisCommand, ScriptTravelsByItsHashOrWhole) {
+TEST(RedisCommand, ScriptIsWrittenByHashOrWithItsText) {
   const redis::script body("return 1");
-  EXPECT_EQ(body.sha1(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");  // as SCRIPT LOAD says
-  const auto made = command(body).key("a").key("b").arg("c");
-  EXPECT_EQ(written(made), by_hiredis({"EVALSHA", body.sha1(), "2", "a", "b", "c"}));
-  EXPECT_EQ(written(made, true), by_hiredis({"EVAL", "return 1", "2", "a", "b", "c"}));
-  EXPECT_EQ(made.keys(), 2U);
-  EXPECT_EQ(made.key_at(0), "a");
-  EXPECT_EQ(made.key_at(1), "b");
+  EXPECT_EQ(body.sha1(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");  // as SCRIPT LOAD returns it
+  const auto sent = command(body).key("a").key("b").arg("c");
+  EXPECT_EQ(written_by_us(sent), written_by_hiredis({"EVALSHA", body.sha1(), "2", "a", "b", "c"}));
+  EXPECT_EQ(written_by_us(sent, true),
+            written_by_hiredis({"EVAL", "return 1", "2", "a", "b", "c"}));
+  EXPECT_EQ(sent.keys(), 2U);
+  EXPECT_EQ(sent.key_at(0), "a");
+  EXPECT_EQ(sent.key_at(1), "b");
 }
 
-TEST(RedisCommand, RefusesWhatCannotBeMeant) {
+TEST(RedisCommand, RefusesInvalidCommands) {
   EXPECT_THROW(command(""), error);
   EXPECT_THROW(command("GET a"), error);
   const redis::script body("return 1");
   EXPECT_THROW(command(body).arg("x").key("k"), error);
 }
 
-TEST(RedisCommand, KnowsWhatBreaksOneReplyForEachCommand) {
+TEST(RedisCommand, KnowsCommandsThatChangeAConnection) {
   for (const char* name :
-       {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR",   "QUIT",    "RESET",
-        "HELLO",     "SYNC",       "PSYNC",      "REPLCONF",    "SHUTDOWN",     "MULTI",        "EXEC",      "DISCARD", "WATCH",
-        "UNWATCH",   "SELECT",     "AUTH",       "ASKING",      "READONLY",     "READWRITE",    "subscribe", "Quit"})
+       {"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE",
+        "MONITOR",   "QUIT",       "RESET",      "HELLO",       "SYNC",         "PSYNC",
+        "REPLCONF",  "SHUTDOWN",   "MULTI",      "EXEC",        "DISCARD",      "WATCH",
+        "UNWATCH",   "SELECT",     "AUTH",       "ASKING",      "READONLY",     "READWRITE",
+        "subscribe", "Quit"})
     EXPECT_TRUE(command(name).changes_connection()) << name;
-  for (const char* what : {"REPLY", "reply", "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "SETNAME"}) {
-    EXPECT_TRUE(command("CLIENT").arg(what).arg("OFF").changes_connection()) << what;
-    EXPECT_TRUE(command("client").key(what).changes_connection()) << what;
+  for (const char* subcommand :
+       {"REPLY", "reply", "TRACKING", "CACHING", "NO-EVICT", "NO-TOUCH", "SETNAME"}) {
+    EXPECT_TRUE(command("CLIENT").arg(subcommand).arg("OFF").changes_connection()) << subcommand;
+    EXPECT_TRUE(command("client").key(subcommand).changes_connection()) << subcommand;
   }
-  EXPECT_EQ(command("Script").arg("debug").arg("YES").refusal().rfind("SCRIPT DEBUG cannot be sent: ", 0), 0U);
+  EXPECT_EQ(
+      command("Script").arg("debug").arg("YES").refusal().rfind("SCRIPT DEBUG cannot be sent: ", 0),
+      0U);
   EXPECT_FALSE(command("SCRIPT").arg("FLUSH").changes_connection());
   EXPECT_FALSE(command("SCRIPT").arg("LOAD").arg("DEBUG").changes_connection());
   EXPECT_FALSE(command("CLIENT").arg("DEBUG").changes_connection());
-  // A word of theirs elsewhere is no such command.
+  // The same words in other positions are ordinary arguments.
   EXPECT_FALSE(command("CLIENT").arg("ID").arg("REPLY").changes_connection());
   EXPECT_FALSE(command("CLIENT").arg("KILL").arg("TYPE").arg("normal").changes_connection());
   EXPECT_FALSE(command("SET").key("REPLY").arg("QUIT").changes_connection());
@@ -97,7 +108,7 @@ TEST(RedisCommand, KnowsWhatBreaksOneReplyForEachCommand) {
   EXPECT_FALSE(command(body).arg("CLIENT").arg("REPLY").changes_connection());
 }
 
-TEST(RedisReply, TellsWhatItIsAndThrowsWhatItHolds) {
+TEST(RedisReply, HasATypeAndThrowsTheErrorThatItHolds) {
   EXPECT_TRUE(redis::reply().is_nil());
   EXPECT_EQ(redis::reply(std::int64_t{5}).integer(), 5);
   EXPECT_EQ(redis::reply(std::string("a\0b", 3)).text(), std::string("a\0b", 3));
@@ -117,11 +128,11 @@ TEST(RedisReply, TellsWhatItIsAndThrowsWhatItHolds) {
 }
 
 TEST(RedisNumbers, LatencyIsAnUpperBound) {
-  redis::numbers n;
-  n.latency[3] = 98;
-  n.latency[10] = 2;
-  EXPECT_EQ(n.latency_at(0.5).count(), 8);
-  EXPECT_EQ(n.latency_at(0.99).count(), 1024);
+  redis::numbers counted;
+  counted.latency[3] = 98;
+  counted.latency[10] = 2;
+  EXPECT_EQ(counted.latency_at(0.5).count(), 8);
+  EXPECT_EQ(counted.latency_at(0.99).count(), 1024);
   EXPECT_EQ(redis::numbers().latency_at(0.5).count(), 1);
 }
 

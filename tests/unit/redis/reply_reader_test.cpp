@@ -9,13 +9,13 @@
 namespace {
 
 using namespace holdfast;
+using detail::redis::reply_reader;
 using redis::reply;
-using redis::reply_reader;
 
 constexpr std::size_t limit = 1 << 20;
 
-errc code_of(std::string_view bytes, std::size_t most = limit) {
-  reply_reader reader(most);
+errc read_error(std::string_view bytes, std::size_t max_reply = limit) {
+  reply_reader reader(max_reply);
   try {
     reader.feed(bytes);
     while (reader.next()) continue;
@@ -26,37 +26,37 @@ errc code_of(std::string_view bytes, std::size_t most = limit) {
   return errc::internal;
 }
 
-TEST(RedisReplyReader, ReadsEveryKindByteByByte) {
+TEST(RedisReplyReader, ReadsEveryTypeInPiecesOfAnySize) {
   using namespace std::string_view_literals;
   const auto bytes =
       "+OK\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*-1\r\n*3\r\n:1\r\n*0\r\n*2\r\n$0\r\n\r\n-WRONGTYPE no\r\n-ERR unknown command 'x'\r\n"sv;
   for (const std::size_t step : {std::size_t{1}, std::size_t{2}, std::size_t{7}, bytes.size()}) {
     reply_reader reader(limit);
-    std::vector<reply> got;
-    for (std::size_t at = 0; at < bytes.size(); at += step) {
-      reader.feed(bytes.substr(at, step));
-      while (auto each = reader.next()) got.push_back(std::move(*each));
+    std::vector<reply> replies;
+    for (std::size_t offset = 0; offset < bytes.size(); offset += step) {
+      reader.feed(bytes.substr(offset, step));
+      while (auto next = reader.next()) replies.push_back(std::move(*next));
     }
     EXPECT_TRUE(reader.empty());
-    ASSERT_EQ(got.size(), 7U);
-    EXPECT_EQ(got[0].text(), "OK");
-    EXPECT_EQ(got[1].integer(), -7);
-    EXPECT_EQ(got[2].text(), "a\0b"sv);
-    EXPECT_TRUE(got[3].is_nil());
-    EXPECT_TRUE(got[4].is_nil());
-    ASSERT_EQ(got[5].elements().size(), 3U);
-    EXPECT_EQ(got[5].elements()[0].integer(), 1);
-    EXPECT_TRUE(got[5].elements()[1].elements().empty());
-    EXPECT_EQ(got[5].elements()[2].elements()[0].text(), "");
-    EXPECT_EQ(got[5].elements()[2].elements()[1].problem().backend_code(), "WRONGTYPE");
-    EXPECT_EQ(got[6].problem().code(), errc::grammar);
+    ASSERT_EQ(replies.size(), 7U);
+    EXPECT_EQ(replies[0].text(), "OK");
+    EXPECT_EQ(replies[1].integer(), -7);
+    EXPECT_EQ(replies[2].text(), "a\0b"sv);
+    EXPECT_TRUE(replies[3].is_nil());
+    EXPECT_TRUE(replies[4].is_nil());
+    ASSERT_EQ(replies[5].elements().size(), 3U);
+    EXPECT_EQ(replies[5].elements()[0].integer(), 1);
+    EXPECT_TRUE(replies[5].elements()[1].elements().empty());
+    EXPECT_EQ(replies[5].elements()[2].elements()[0].text(), "");
+    EXPECT_EQ(replies[5].elements()[2].elements()[1].problem().backend_code(), "WRONGTYPE");
+    EXPECT_EQ(replies[6].problem().code(), errc::grammar);
   }
 }
 
 TEST(RedisReplyReader, MillionsOfNestedListsAreAnError) {
   std::string deep;
   for (int i = 0; i < 3'000'000; ++i) deep += "*1\r\n";
-  EXPECT_EQ(code_of(deep), errc::too_deep);
+  EXPECT_EQ(read_error(deep), errc::too_deep);
   std::string seven;
   for (int i = 0; i < 7; ++i) seven += "*1\r\n";
   reply_reader reader(limit);
@@ -65,18 +65,18 @@ TEST(RedisReplyReader, MillionsOfNestedListsAreAnError) {
 }
 
 TEST(RedisReplyReader, OversizeIsAnErrorBeforeItTakesMemory) {
-  EXPECT_EQ(code_of("*2147483647\r\n"), errc::too_large);
-  EXPECT_EQ(code_of("$2000000\r\n" + std::string(2'000'000, 'x') + "\r\n"), errc::too_large);
-  // It never ends: refused as soon as more waits than a reply may have.
+  EXPECT_EQ(read_error("*2147483647\r\n"), errc::too_large);
+  EXPECT_EQ(read_error("$2000000\r\n" + std::string(2'000'000, 'x') + "\r\n"), errc::too_large);
+  // An incomplete reply is refused as soon as the buffer exceeds the limit.
   reply_reader reader(1000);
   reader.feed("$100000\r\n");
   EXPECT_FALSE(reader.next().has_value());
   reader.feed(std::string(2'000, 'x'));
   EXPECT_THROW((void)reader.next(), error);
-  // Many small ones in one list.
+  // Many small texts in one list.
   std::string many = "*10000\r\n";
   for (int i = 0; i < 10'000; ++i) many += "$1\r\nx\r\n";
-  EXPECT_EQ(code_of(many, 100'000), errc::too_large);
+  EXPECT_EQ(read_error(many, 100'000), errc::too_large);
 }
 
 TEST(RedisReplyReader, LimitIsForEachReply) {
@@ -87,11 +87,11 @@ TEST(RedisReplyReader, LimitIsForEachReply) {
   }
 }
 
-TEST(RedisReplyReader, RefusesWhatIsNotTheProtocol) {
-  EXPECT_EQ(code_of("HTTP/1.1 400 Bad Request\r\n"), errc::malformed);
-  EXPECT_EQ(code_of("$-5\r\n"), errc::malformed);
-  EXPECT_EQ(code_of("*99999999999999999999\r\n"), errc::malformed);
-  EXPECT_EQ(code_of("%1\r\n+a\r\n+b\r\n"), errc::malformed);
+TEST(RedisReplyReader, RefusesOtherProtocols) {
+  EXPECT_EQ(read_error("HTTP/1.1 400 Bad Request\r\n"), errc::malformed);
+  EXPECT_EQ(read_error("$-5\r\n"), errc::malformed);
+  EXPECT_EQ(read_error("*99999999999999999999\r\n"), errc::malformed);
+  EXPECT_EQ(read_error("%1\r\n+a\r\n+b\r\n"), errc::malformed);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+// The behaviour of the published design: blocks of 20 ids, requested when the last one is used up.
+
 #include <holdfast/sequence.hpp>
 
 #include <gtest/gtest.h>
@@ -12,35 +14,32 @@
 namespace holdfast::test {
 namespace {
 
-/// Draws ids on many threads at once, and keeps them.
+/// Draws ids on several threads at once, and keeps them.
 class drawing {
  public:
   template <class Generator>
-  void draw(Generator& from, int threads, int each) {
+  void draw(Generator& ids, int threads, int ids_per_thread) {
     std::vector<std::jthread> running;
     running.reserve(static_cast<std::size_t>(threads));
     for (int i = 0; i < threads; ++i) {
       running.emplace_back([&] {
-        std::vector<std::int64_t> mine;
-        mine.reserve(static_cast<std::size_t>(each));
-        for (int k = 0; k < each; ++k) mine.push_back(from.next());
-        EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+        std::vector<std::int64_t> drawn;
+        drawn.reserve(static_cast<std::size_t>(ids_per_thread));
+        for (int k = 0; k < ids_per_thread; ++k) drawn.push_back(ids.next());
+        EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
         const std::scoped_lock lock(mutex_);
-        drawn_ += mine.size();
-        ids_.insert(mine.begin(), mine.end());
+        ids_.insert(drawn.begin(), drawn.end());
       });
     }
   }
   [[nodiscard]] std::size_t distinct() const { return ids_.size(); }
-  [[nodiscard]] std::size_t drawn() const { return drawn_; }
 
  private:
   std::mutex mutex_;
   std::set<std::int64_t> ids_;
-  std::size_t drawn_ = 0;
 };
 
-/// The numbers of the seed: with blocks of 20 and nothing fetched ahead, 300 ids leave the counter at exactly 300.
+/// With blocks of 20 and without prefetching, 300 ids leave the counter at exactly 300.
 TEST(SequenceConformance, ThreeHundredIdsInBlocksOfTwenty) {
   const sequence_source source(make_memory_block_store());
   auto ids = source.sequence("account.id");
@@ -65,18 +64,18 @@ TEST(SequenceConformance, BlocksOfOne) {
 
 TEST(SequenceConformance, TwoGeneratorsOfOneNameUseSixtyForFifty) {
   const sequence_source source(make_memory_block_store());
-  auto one = source.sequence("shared", {.blocks = fixed_blocks{10}});
-  auto other = source.sequence("shared", {.blocks = fixed_blocks{10}});
+  auto first = source.sequence("shared", {.blocks = fixed_blocks{10}});
+  auto second = source.sequence("shared", {.blocks = fixed_blocks{10}});
   drawing all;
-  std::jthread beside([&] { all.draw(one, 5, 5); });
-  all.draw(other, 5, 5);
-  beside.join();
+  std::jthread concurrent([&] { all.draw(first, 5, 5); });
+  all.draw(second, 5, 5);
+  concurrent.join();
   EXPECT_EQ(all.distinct(), 50U);
-  EXPECT_EQ(one.peek(), 60);
+  EXPECT_EQ(first.peek(), 60);
 }
 
-/// What peek says is what the store has allocated, to anybody; what was given out here is the position.
-TEST(SequenceConformance, PeekIsTheLastIdAllocatedToAnybody) {
+/// `peek` is what the store has allocated to all processes, `position` what this object gave out.
+TEST(SequenceConformance, PeekIsTheLastAllocatedId) {
   const sequence_source source(make_memory_block_store());
   auto ids = source.sequence("peeked");
   EXPECT_EQ(ids.peek(), std::nullopt);

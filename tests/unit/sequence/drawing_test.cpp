@@ -1,3 +1,5 @@
+// Drawing ids while the store is slow, down, stuck or forgetful.
+
 #include <holdfast/metrics.hpp>
 #include <holdfast/sequence.hpp>
 
@@ -27,7 +29,7 @@ class SequenceDrawing : public ::testing::Test {
   sequence_source source{store};
 };
 
-TEST_F(SequenceDrawing, ManyAtOnceHaveNoGapBetweenThem) {
+TEST_F(SequenceDrawing, NextNHasNoGap) {
   auto ids = source.sequence("many");
   EXPECT_EQ(ids.next(), 1);
   auto block = ids.next_n(500);
@@ -37,25 +39,26 @@ TEST_F(SequenceDrawing, ManyAtOnceHaveNoGapBetweenThem) {
   EXPECT_EQ(block.next(), 2);
   EXPECT_GE(ids.next(), 502);
   EXPECT_EQ(failure_of([&] { (void)ids.next_n(0); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)ids.next_n(largest_block + 1); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)ids.next_n(largest_block + 1); }).code(),
+            errc::invalid_argument);
 }
 
-TEST_F(SequenceDrawing, ManyAtOnceHaveNoGapWhenOthersTakeBlocksBetween) {
+TEST_F(SequenceDrawing, NextNHasNoGapWhenOtherProcessesTakeBlocksBetween) {
   store->after_each([this](std::span<const block_request>) {
-    const block_request foreign{.name = "many", .count = 7};
-    (void)store->counters().allocate({&foreign, 1});
+    const block_request other_process{.name = "many", .count = 7};
+    (void)store->counters().allocate({&other_process, 1});
   });
   auto ids = source.sequence("many");
-  std::set<std::int64_t> seen;
+  std::set<std::int64_t> drawn;
   for (int i = 0; i < 20; ++i) {
     auto block = ids.next_n(33);
     EXPECT_EQ(block.last() - block.first(), 32);
-    while (block.has_next()) EXPECT_TRUE(seen.insert(block.next()).second);
-    EXPECT_TRUE(seen.insert(ids.next()).second);
+    while (block.has_next()) EXPECT_TRUE(drawn.insert(block.next()).second);
+    EXPECT_TRUE(drawn.insert(ids.next()).second);
   }
 }
 
-TEST_F(SequenceDrawing, WhoWillNotWaitGetsNothingAndCostsNothing) {
+TEST_F(SequenceDrawing, TryNextDoesNotWaitAndUsesUpNoId) {
   store->stick();
   auto ids = source.sequence("impatient");
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(ids.try_next(), std::nullopt);
@@ -69,9 +72,9 @@ TEST_F(SequenceDrawing, ADeadlineIsKeptAndNothingIsLost) {
   for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
   store->stick();
   const auto before = steady::now();
-  const auto why = failure_of([&] { (void)ids.next(before + 50ms); });
-  EXPECT_EQ(why.code(), errc::timeout);
-  EXPECT_TRUE(why.transient());
+  const auto failure = failure_of([&] { (void)ids.next(before + 50ms); });
+  EXPECT_EQ(failure.code(), errc::timeout);
+  EXPECT_TRUE(failure.transient());
   EXPECT_GE(steady::now() - before, 50ms);
   store->release();
   EXPECT_EQ(ids.next(), 21);
@@ -80,13 +83,14 @@ TEST_F(SequenceDrawing, ADeadlineIsKeptAndNothingIsLost) {
 TEST_F(SequenceDrawing, TheLeaseServesWhileTheStoreIsDown) {
   auto ids = source.sequence("down", {.wait = 100ms});
   EXPECT_EQ(ids.next(steady::now() + 30s), 1);
-  store->fail_with(error(errc::unavailable, "nobody there", {.transient = true}));
+  store->fail_with(error(errc::unavailable, "the server is down", {.transient = true}));
   for (int i = 2; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
   EXPECT_EQ(ids.try_next(), std::nullopt);
   ASSERT_TRUE(eventually([&] { return ids.stats().failures > 0; }));
-  const auto why = failure_of([&] { (void)ids.next(); });
-  EXPECT_EQ(why.code(), errc::timeout);
-  EXPECT_NE(std::string(why.what()).find("nobody there"), std::string::npos) << why.what();
+  const auto failure = failure_of([&] { (void)ids.next(); });
+  EXPECT_EQ(failure.code(), errc::timeout);
+  EXPECT_NE(std::string(failure.what()).find("the server is down"), std::string::npos)
+      << failure.what();
   store->fail_with(std::nullopt);
   EXPECT_EQ(ids.next(steady::now() + 30s), 21);
   EXPECT_GE(ids.stats().failures, 1U);
@@ -95,25 +99,27 @@ TEST_F(SequenceDrawing, TheLeaseServesWhileTheStoreIsDown) {
 TEST_F(SequenceDrawing, ABlockInDoubtIsAbandoned) {
   auto ids = source.sequence("doubt");
   for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
-  store->fail_with(error(errc::unavailable, "the connection was lost", {.transient = true, .in_doubt = true}));
+  store->fail_with(
+      error(errc::unavailable, "the connection was lost", {.transient = true, .in_doubt = true}));
   std::jthread repair([&] {
     store->await_calls(2);
     store->fail_with(std::nullopt);
   });
   const auto id = ids.next(steady::now() + 30s);
-  EXPECT_GE(id, 41) << "21 to 40 may belong to somebody";
+  EXPECT_GE(id, 41) << "21 to 40 may have been granted";
   EXPECT_GE(ids.stats().in_doubt, 1U);
 }
 
-TEST_F(SequenceDrawing, WhatCannotPassIsSaidAtOnce) {
+TEST_F(SequenceDrawing, APermanentFailureIsThrownAtOnce) {
   auto ids = source.sequence("broken", {.wait = 1h});
   store->fail_with(error(errc::missing_object, "no such table"));
   EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::missing_object);
   store->fail_with(std::nullopt);
-  EXPECT_EQ(ids.next(), 1) << "and asked again the next time";
+  EXPECT_EQ(ids.next(), 1) << "the next call asks again";
 }
 
-/// Tinyid's ids went backwards when a slow loader met a fast consumer, and Baidu's ring gave an id twice when it was nearly empty.
+/// Tinyid's ids went backwards when a slow loader met a fast consumer, and Baidu's ring gave an id
+/// twice when it was nearly empty.
 TEST_F(SequenceDrawing, ASlowStoreNeverMakesIdsGoBack) {
   store->slow_down(300us);
   auto ids = source.sequence("slow", {.blocks = adaptive_blocks{.smallest = 2, .largest = 8}});
@@ -125,60 +131,63 @@ TEST_F(SequenceDrawing, ASlowStoreNeverMakesIdsGoBack) {
   }
 }
 
-TEST_F(SequenceDrawing, AStoreThatForgotIsFoundOut) {
+TEST_F(SequenceDrawing, AStoreThatForgotIsDetected) {
   auto ids = source.sequence("lost");
   for (int i = 1; i <= 20; ++i) EXPECT_EQ(ids.next(), i);
   store->forget();
   EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered);
-  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "and stays found out";
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "for good";
 }
 
-/// A store that grants without saying the epoch is asked for it: outside the lock, and what cannot be answered proves nothing.
-TEST_F(SequenceDrawing, AnEpochThatCannotBeHadIsNoLoss) {
+/// If a grant has no epoch, the sequence asks the store for it, without its lock. An epoch that
+/// stays unknown does not mean that the store forgot.
+TEST_F(SequenceDrawing, AnUnknownEpochIsNotALoss) {
   const sequence* drawn_from = nullptr;
-  std::atomic<int> asked{0};
-  std::atomic<int> fails{2};
+  std::atomic<int> peeks{0};
+  std::atomic<int> failures{2};
   store->hide_epochs([&] {
     (void)drawn_from->stats();  // takes the lock of the sequence
-    ++asked;
-    const int left = fails.load();
-    if (left == 0) return;
-    --fails;
-    if (left == 2) throw error(errc::unavailable, "nobody there", {.transient = true});
-    throw 7;  // NOLINT(hicpp-exception-baseclass): a store of somebody else's may
+    ++peeks;
+    const int remaining = failures.load();
+    if (remaining == 0) return;
+    --failures;
+    if (remaining == 2) throw error(errc::unavailable, "the server is down", {.transient = true});
+    throw 7;  // NOLINT(hicpp-exception-baseclass): a store of the user may
   });
   auto ids = source.sequence("epochs");
   drawn_from = &ids;
   for (int i = 1; i <= 100; ++i) ASSERT_EQ(ids.next(), i);
-  EXPECT_EQ(asked, 3) << "until it was answered";
+  EXPECT_EQ(peeks, 3) << "until one succeeded";
   store->forget();
-  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered) << "a lower block of the same epoch";
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered)
+      << "a lower block of the same epoch";
 }
 
-TEST_F(SequenceDrawing, ALowerBlockOfNoKnownEpochIsALoss) {
-  store->hide_epochs([] { throw error(errc::unavailable, "nobody there", {.transient = true}); });
+TEST_F(SequenceDrawing, ALowerBlockOfAnUnknownEpochIsALoss) {
+  store->hide_epochs(
+      [] { throw error(errc::unavailable, "the server is down", {.transient = true}); });
   auto ids = source.sequence("unknown");
   for (int i = 1; i <= 20; ++i) ASSERT_EQ(ids.next(), i);
   store->forget();
   EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::tampered);
 }
 
-/// What came while the store was busy goes in the next call, all of it.
-TEST_F(SequenceDrawing, RefillsOfManySequencesTravelTogether) {
+/// All requests that come while the store is busy go into the next call.
+TEST_F(SequenceDrawing, RefillsOfManySequencesShareOneCall) {
   std::vector<sequence> all;
   all.reserve(101);
   for (int i = 0; i < 101; ++i) all.push_back(source.sequence("s" + std::to_string(i)));
   store->stick();
   EXPECT_EQ(all.front().try_next(), std::nullopt);
   store->await_calls(1);
-  for (auto& each : all) EXPECT_EQ(each.try_next(), std::nullopt);
+  for (auto& ids : all) EXPECT_EQ(ids.try_next(), std::nullopt);
   store->release();
-  for (auto& each : all) EXPECT_EQ(each.next(), 1);
+  for (auto& ids : all) EXPECT_EQ(ids.next(), 1);
   EXPECT_EQ(store->calls(), 2U);
   EXPECT_EQ(store->requests(), 101U);
 }
 
-TEST_F(SequenceDrawing, OneThatCannotBeServedDoesNotStopTheOthers) {
+TEST_F(SequenceDrawing, ARequestThatFailsDoesNotStopTheOthers) {
   auto good = source.sequence("good");
   auto other = source.sequence("other");
   store->stick();
@@ -195,54 +204,56 @@ TEST_F(SequenceDrawing, OneThatCannotBeServedDoesNotStopTheOthers) {
 
 TEST_F(SequenceDrawing, HandlesGrowAndShareNothing) {
   auto ids = source.sequence("handles", {.blocks = fixed_blocks{1000}});
-  std::set<std::int64_t> seen;
-  auto one = ids.handle();
-  auto two = ids.handle(16);
-  std::int64_t before_one = 0;
-  std::int64_t before_two = 0;
+  std::set<std::int64_t> drawn;
+  auto first = ids.handle();
+  auto second = ids.handle(16);
+  std::int64_t last_of_first = 0;
+  std::int64_t last_of_second = 0;
   for (int i = 0; i < 5000; ++i) {
-    const auto a = one.next();
-    const auto b = two.next();
-    ASSERT_GT(a, before_one);
-    ASSERT_GT(b, before_two);
-    before_one = a;
-    before_two = b;
-    ASSERT_TRUE(seen.insert(a).second);
-    ASSERT_TRUE(seen.insert(b).second);
-    if (i == 2500) two = ids.handle(16);  // what the old one had left is a gap; it may be given a lower part than `one` has
+    const auto a = first.next();
+    const auto b = second.next();
+    ASSERT_GT(a, last_of_first);
+    ASSERT_GT(b, last_of_second);
+    last_of_first = a;
+    last_of_second = b;
+    ASSERT_TRUE(drawn.insert(a).second);
+    ASSERT_TRUE(drawn.insert(b).second);
+    // The unused ids of the old handle are a gap.
+    if (i == 2500) second = ids.handle(16);
   }
   EXPECT_EQ(failure_of([&] { (void)ids.handle(0); }).code(), errc::invalid_argument);
 }
 
-TEST_F(SequenceDrawing, AHandleUsesWhatIsLeftOfABlock) {
+TEST_F(SequenceDrawing, AHandleUsesTheEndOfABlock) {
   auto ids = source.sequence("tail", {.blocks = fixed_blocks{20}, .max = 20});
-  auto one = ids.handle();
-  std::set<std::int64_t> seen;
-  for (int i = 0; i < 20; ++i) seen.insert(one.next());
-  EXPECT_EQ(seen.size(), 20U);
-  EXPECT_EQ(*seen.rbegin(), 20);
-  EXPECT_EQ(failure_of([&] { (void)one.next(); }).code(), errc::out_of_range);
+  auto handle = ids.handle();
+  std::set<std::int64_t> drawn;
+  for (int i = 0; i < 20; ++i) drawn.insert(handle.next());
+  EXPECT_EQ(drawn.size(), 20U);
+  EXPECT_EQ(*drawn.rbegin(), 20);
+  EXPECT_EQ(failure_of([&] { (void)handle.next(); }).code(), errc::out_of_range);
 }
 
 TEST_F(SequenceDrawing, AStoreThatCouldForgetIsRefused) {
-  store->unsafe({"the disk is a drawing of a disk; buy one"});
-  const auto why = failure_of([&] { (void)source.sequence("refused"); });
-  EXPECT_EQ(why.code(), errc::unsupported_type);
-  EXPECT_NE(std::string(why.what()).find("buy one"), std::string::npos);
-  const sequence_source brave(store, {.allow_unsafe = true});
-  EXPECT_EQ(brave.sequence("refused").next(), 1);
+  store->set_unsafe_settings({"the disk does not sync; buy another one"});
+  const auto failure = failure_of([&] { (void)source.sequence("refused"); });
+  EXPECT_EQ(failure.code(), errc::unsupported_type);
+  EXPECT_NE(std::string(failure.what()).find("buy another one"), std::string::npos);
+  const sequence_source allowed(store, {.allow_unsafe = true});
+  EXPECT_EQ(allowed.sequence("refused").next(), 1);
 }
 
-TEST_F(SequenceDrawing, AStoreThatIsDownIsLookedAtLater) {
-  store->unsafe({"it forgets"});
-  store->fail_with(error(errc::unavailable, "nobody there", {.transient = true}));
+TEST_F(SequenceDrawing, AStoreThatIsDownIsCheckedLater) {
+  store->set_unsafe_settings({"it forgets"});
+  store->fail_with(error(errc::unavailable, "the server is down", {.transient = true}));
   auto ids = source.sequence("early", {.wait = 1h});
   store->fail_with(std::nullopt);
-  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unsupported_type) << "before the first block, not after";
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unsupported_type)
+      << "before the first block, not after";
   EXPECT_EQ(store->calls(), 0U);
 }
 
-TEST_F(SequenceDrawing, AHungStoreDoesNotHangTheEnd) {
+TEST_F(SequenceDrawing, AHungStoreDoesNotHangTheDestructor) {
   store->stick();
   const auto before = steady::now();
   {
@@ -255,7 +266,7 @@ TEST_F(SequenceDrawing, AHungStoreDoesNotHangTheEnd) {
   store->release();
 }
 
-TEST_F(SequenceDrawing, TheLongestWaitIsNotThePast) {
+TEST_F(SequenceDrawing, TheLongestWaitDoesNotOverflow) {
   store->stick();
   auto ids = source.sequence("patient", {.wait = std::chrono::milliseconds::max()});
   std::jthread later([this] {
@@ -273,17 +284,18 @@ TEST_F(SequenceDrawing, AClosedSequenceSaysSo) {
   EXPECT_EQ(ids.close(steady::now() + 1s).unused, 0U);
 }
 
-TEST_F(SequenceDrawing, WhoWaitsIsToldOfTheEnd) {
+TEST_F(SequenceDrawing, CloseEndsACallThatWaits) {
   store->stick();
   auto ids = source.sequence("waiting", {.wait = 1h});
-  std::jthread waits([&] { EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unavailable); });
+  std::jthread waiting(
+      [&] { EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unavailable); });
   store->await_calls(1);
   ids.close(steady::now());
-  waits.join();
+  waiting.join();
   store->release();
 }
 
-TEST_F(SequenceDrawing, NumbersAreCounted) {
+TEST_F(SequenceDrawing, MetricsAreCounted) {
   const auto registry = make_prometheus_registry();
   const sequence_source counted(store, {.metrics = registry});
   auto ids = counted.sequence("counted");
@@ -293,16 +305,20 @@ TEST_F(SequenceDrawing, NumbersAreCounted) {
   EXPECT_EQ(stats.refills, 3U);
   EXPECT_EQ(stats.stalls, 3U);
   EXPECT_EQ(stats.at_risk, 15U);
-  EXPECT_EQ(stats.left, static_cast<std::uint64_t>(last_ordinal) - 60);
+  EXPECT_EQ(stats.remaining, static_cast<std::uint64_t>(last_ordinal) - 60);
   ids.close(steady::now());
   const auto text = registry->text();
-  EXPECT_NE(text.find(R"(holdfast_sequence_ids_total{sequence="counted"} 45)"), std::string::npos) << text;
-  EXPECT_NE(text.find(R"(holdfast_sequence_refills_total{sequence="counted"} 3)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(holdfast_sequence_ids_total{sequence="counted"} 45)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"(holdfast_sequence_refills_total{sequence="counted"} 3)"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("holdfast_sequence_refill_seconds_count"), std::string::npos) << text;
   EXPECT_NE(text.find("holdfast_sequence_ids_left"), std::string::npos) << text;
 }
 
-/// While this lives no thread can be started: each would have a stack larger than any address.
+/// While this object exists no thread can be started: the default stack size exceeds the address
+/// space.
 class no_more_threads {
  public:
   no_more_threads() {
@@ -324,22 +340,23 @@ class no_more_threads {
   pthread_attr_t before_{};
 };
 
-TEST_F(SequenceDrawing, ARefillerThatCannotStartIsToldAndStartsLater) {
+TEST_F(SequenceDrawing, ARefillerThatCannotStartIsAnErrorAndStartsLater) {
   auto ids = source.sequence("threads");
   auto handle = ids.handle();
   {
-    const no_more_threads here;
+    const no_more_threads limit;
     for (int i = 0; i < 3; ++i) {
-      const auto told = failure_of([&] { (void)ids.next(); });
-      EXPECT_EQ(told.code(), errc::unavailable);
-      EXPECT_TRUE(told.transient());
-      EXPECT_NE(std::string(told.what()).find("cannot be started"), std::string::npos) << told.what();
+      const auto failure = failure_of([&] { (void)ids.next(); });
+      EXPECT_EQ(failure.code(), errc::unavailable);
+      EXPECT_TRUE(failure.transient());
+      EXPECT_NE(std::string(failure.what()).find("cannot be started"), std::string::npos)
+          << failure.what();
     }
     EXPECT_EQ(failure_of([&] { (void)ids.try_next(); }).code(), errc::unavailable);
     EXPECT_EQ(failure_of([&] { (void)ids.next_n(5); }).code(), errc::unavailable);
     EXPECT_EQ(failure_of([&] { (void)handle.next(); }).code(), errc::unavailable);
   }
-  EXPECT_EQ(ids.next(), 1) << "what was drawn in vain is not lost";
+  EXPECT_EQ(ids.next(), 1) << "tickets drawn in vain are not lost";
   EXPECT_EQ(ids.next(), 2);
 }
 
@@ -347,9 +364,10 @@ TEST_F(SequenceDrawing, ARefillerThatCannotStartIsToldAndStartsLater) {
 TEST_F(SequenceDrawing, ACrowdWithTinyBlocksIsServed) {
   store->slow_down(100us);
   for (const std::int64_t size : {1, 20}) {
-    auto ids = source.sequence("crowd" + std::to_string(size), {.blocks = fixed_blocks{size}, .wait = 5min});
+    auto ids = source.sequence("crowd" + std::to_string(size),
+                               {.blocks = fixed_blocks{size}, .wait = 5min});
     std::mutex mutex;
-    std::set<std::int64_t> seen;
+    std::set<std::int64_t> drawn;
     {
       std::vector<std::jthread> crowd;
       crowd.reserve(64);
@@ -358,12 +376,12 @@ TEST_F(SequenceDrawing, ACrowdWithTinyBlocksIsServed) {
           for (int k = 0; k < 4; ++k) {
             const auto id = ids.next();
             const std::scoped_lock lock(mutex);
-            seen.insert(id);
+            drawn.insert(id);
           }
         });
       }
     }
-    EXPECT_EQ(seen.size(), 256U);
+    EXPECT_EQ(drawn.size(), 256U);
     EXPECT_EQ(ids.peek(), 256 + (size - 256 % size) % size);
   }
 }

@@ -3,7 +3,6 @@
 #include <holdfast/error.hpp>
 #include <holdfast/sequence/block_store.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -26,25 +25,28 @@ class scripted_store final : public block_store {
     requests_ += requests.size();
     changed_.notify_all();
     changed_.wait(lock, [this] { return !stuck_; });
-    if (fails_) {
-      if (fails_->in_doubt()) (void)counters_->allocate(requests);  // it did happen, and nobody knows
-      throw error(*fails_);
+    if (failure_) {
+      // In doubt: the blocks were granted, but the caller is not told.
+      if (failure_->in_doubt()) (void)counters_->allocate(requests);
+      throw error(*failure_);
     }
     const auto latency = latency_;
     lock.unlock();
     if (latency.count() != 0) std::this_thread::sleep_for(latency);
-    auto granted = counters_->allocate(requests);
+    auto grants = counters_->allocate(requests);
     if (on_peek_) {
-      for (auto& each : granted) each.epoch = 0;
+      for (auto& grant : grants) grant.epoch = 0;
     }
-    if (after_) after_(requests);
-    return granted;
+    if (after_each_) after_each_(requests);
+    return grants;
   }
   std::optional<counter_state> peek(std::string_view name) override {
     if (on_peek_) on_peek_();
     return counters_->peek(name);
   }
-  counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override { return counters_->ensure_at_least(name, ordinal); }
+  counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override {
+    return counters_->ensure_at_least(name, ordinal);
+  }
   bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
     return counters_->reset(name, ordinal, expected);
   }
@@ -52,16 +54,16 @@ class scripted_store final : public block_store {
     if (on_give_back_) on_give_back_();
     return counters_->give_back(name, last_used, granted);
   }
-  std::vector<named_counter> list(std::size_t limit, std::string_view after) override { return counters_->list(limit, after); }
+  std::vector<named_counter> list(std::size_t limit, std::string_view after) override {
+    return counters_->list(limit, after);
+  }
   std::vector<std::string> unsafe_settings() override {
     const std::scoped_lock lock(mutex_);
-    ++looked_;
-    if (fails_) throw error(*fails_);
-    return unsafe_;
+    if (failure_) throw error(*failure_);
+    return unsafe_settings_;
   }
-  std::shared_ptr<block_store> for_child() const override { return counters_->for_child(); }
 
-  /// Calls wait until `release`.
+  /// Calls to `allocate` wait until `release`.
   void stick() {
     const std::scoped_lock lock(mutex_);
     stuck_ = true;
@@ -71,30 +73,34 @@ class scripted_store final : public block_store {
     stuck_ = false;
     changed_.notify_all();
   }
-  /// Waits until so many calls have come.
+  /// Waits until `allocate` was called `count` times.
   void await_calls(std::uint64_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return calls_ >= count; });
   }
-  void fail_with(std::optional<error> why) {
+  void fail_with(std::optional<error> failure) {
     const std::scoped_lock lock(mutex_);
-    fails_ = std::move(why);
+    failure_ = std::move(failure);
   }
-  void slow_down(std::chrono::microseconds to) {
+  void slow_down(std::chrono::microseconds latency) {
     const std::scoped_lock lock(mutex_);
-    latency_ = to;
+    latency_ = latency;
   }
-  void unsafe(std::vector<std::string> why) {
+  void set_unsafe_settings(std::vector<std::string> reasons) {
     const std::scoped_lock lock(mutex_);
-    unsafe_ = std::move(why);
+    unsafe_settings_ = std::move(reasons);
   }
-  /// All counters are as they were in the beginning.
+  /// All counters start again.
   void forget() { counters_ = make_memory_block_store(); }
-  /// Called after each grant, from the refiller's thread: another process that wants some, too. Set it before the first.
-  void after_each(std::function<void(std::span<const block_request>)> what) { after_ = std::move(what); }
-  /// Grants come without their epoch, as MySQL's do, and this is called when somebody looks for it. Set it before the first.
+  /// Called after each grant, from the refiller's thread, to act as another process. Set it before
+  /// the first grant.
+  void after_each(std::function<void(std::span<const block_request>)> action) {
+    after_each_ = std::move(action);
+  }
+  /// Grants come without their epoch, as MySQL's do. `on_peek` is called by `peek`. Set it before
+  /// the first grant.
   void hide_epochs(std::function<void()> on_peek) { on_peek_ = std::move(on_peek); }
-  void on_give_back(std::function<void()> what) { on_give_back_ = std::move(what); }
+  void on_give_back(std::function<void()> action) { on_give_back_ = std::move(action); }
 
   [[nodiscard]] std::uint64_t calls() {
     const std::scoped_lock lock(mutex_);
@@ -112,12 +118,11 @@ class scripted_store final : public block_store {
   std::condition_variable changed_{};
   bool stuck_ = false;
   std::chrono::microseconds latency_{0};
-  std::optional<error> fails_{};
-  std::vector<std::string> unsafe_{};
+  std::optional<error> failure_{};
+  std::vector<std::string> unsafe_settings_{};
   std::uint64_t calls_ = 0;
   std::uint64_t requests_ = 0;
-  std::uint64_t looked_ = 0;
-  std::function<void(std::span<const block_request>)> after_{};
+  std::function<void(std::span<const block_request>)> after_each_{};
   std::function<void()> on_peek_{};
   std::function<void()> on_give_back_{};
 };

@@ -1,4 +1,4 @@
-#include "sql/mysql_answer_size.hpp"
+#include "sql/mysql/answer_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace {
 
 using namespace std::string_literals;
-using holdfast::sql::mysql::answer_size;
+using holdfast::detail::sql::mysql::answer_size;
 
 TEST(MysqlAnswerSize, CountsBytesAndPacketsHoweverTheyArrive) {
   const auto bytes = "\3\0\0\1abc\0\0\0\2"s + "\x2c\1\0\3"s + std::string(300, 'x') + "\1\0"s;

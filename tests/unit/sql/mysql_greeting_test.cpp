@@ -1,4 +1,4 @@
-#include "sql/mysql_greeting.hpp"
+#include "sql/mysql/greeting.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,11 @@
 namespace {
 
 using namespace std::string_literals;
-using holdfast::sql::mysql::greeting;
+using holdfast::detail::sql::mysql::greeting;
 
-greeting read(const std::string& bytes) { return holdfast::sql::mysql::read_greeting(std::as_bytes(std::span(bytes))); }
+greeting read(const std::string& bytes) {
+  return holdfast::detail::sql::mysql::read_greeting(std::as_bytes(std::span(bytes)));
+}
 
 /// The greeting of a server up to its first capabilities.
 std::string packet(const std::string& version, const std::string& capabilities) {
@@ -24,14 +26,17 @@ TEST(MysqlGreeting, SaysWhetherTheServerOffersTls) {
   EXPECT_EQ(read(packet("", "\x08\0"s)), greeting::without_tls);
 }
 
-TEST(MysqlGreeting, ThatIsNotWholeDecidesNothing) {
+TEST(MysqlGreeting, IsNotJudgedBeforeItIsComplete) {
   const auto whole = packet("8.0.36", "\xff\xff"s);
-  for (std::size_t length = 0; length < whole.size(); ++length) EXPECT_EQ(read(whole.substr(0, length)), greeting::incomplete) << length;
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_EQ(read(whole.substr(0, length)), greeting::incomplete) << length;
   EXPECT_EQ(read(whole + "and more"), greeting::offers_tls);
 }
 
 TEST(MysqlGreeting, ThatHasNoEndIsRefused) {
-  EXPECT_EQ(read("\xff\xff\xff\0\x0a"s + std::string(holdfast::sql::mysql::longest_greeting, 'v')), greeting::not_a_greeting);
+  EXPECT_EQ(read("\xff\xff\xff\0\x0a"s +
+                 std::string(holdfast::detail::sql::mysql::longest_greeting, 'v')),
+            greeting::not_a_greeting);
 }
 
 TEST(MysqlGreeting, ThatEndsBeforeItsCapabilitiesIsRefused) {
@@ -48,7 +53,8 @@ TEST(MysqlGreeting, HasVersion10) {
   auto whole = packet("8.0.36", "\xff\xff"s);
   for (int version = 0; version < 255; ++version) {
     whole[4] = static_cast<char>(version);
-    EXPECT_EQ(read(whole), version == 10 ? greeting::offers_tls : greeting::not_a_greeting) << version;
+    EXPECT_EQ(read(whole), version == 10 ? greeting::offers_tls : greeting::not_a_greeting)
+        << version;
   }
   EXPECT_EQ(read("HTTP/1.1 400 Bad Request\r\n"), greeting::not_a_greeting);
 }

@@ -1,5 +1,7 @@
-// The cleanup on the manual executor and a virtual clock: every race is an order.
+// The cleanup on a manual executor and a virtual clock, so that every race is a fixed order of
+// steps.
 
+#include <holdfast/database.hpp>
 #include <holdfast/store/cleanup.hpp>
 
 #include "store/cleaner.hpp"
@@ -24,8 +26,10 @@ namespace holdfast::test {
 namespace {
 
 using namespace std::chrono_literals;
+using detail::store::cleaner;
+using detail::store::cleaner_parts;
 
-/// One row of a lease table, by the virtual clock.
+/// A row of the lease table.
 struct lease_row {
   std::string owner{};
   timestamp until{};
@@ -33,19 +37,21 @@ struct lease_row {
   std::function<void()> before_release = [] {};
 };
 
-class row_lease final : public lease {
+class row_lease final : public detail::store::table_lease {
  public:
-  row_lease(std::shared_ptr<lease_row> row, std::shared_ptr<virtual_clock> clock) : row_(std::move(row)), clock_(std::move(clock)) {}
-  attempt acquire(std::string_view owner, std::chrono::microseconds length) override {
+  row_lease(std::shared_ptr<lease_row> row, std::shared_ptr<virtual_clock> clock)
+      : row_(std::move(row)), clock_(std::move(clock)) {}
+  attempt acquire(std::string_view owner, std::chrono::microseconds duration) override {
     if (row_->until > clock_->now() && row_->owner != owner) return {.holder = row_->owner};
     row_->owner = owner;
-    row_->until = clock_->now() + length;
+    row_->until = clock_->now() + duration;
     ++row_->fence;
     return {.fence = row_->fence, .holder = row_->owner};
   }
-  bool renew(std::string_view owner, std::uint64_t fence, std::chrono::microseconds length) override {
+  bool renew(std::string_view owner, std::uint64_t fence,
+             std::chrono::microseconds duration) override {
     if (row_->owner != owner || row_->fence != fence) return false;
-    row_->until = clock_->now() + length;
+    row_->until = clock_->now() + duration;
     return true;
   }
   void release(std::string_view owner, std::uint64_t fence) override {
@@ -58,8 +64,8 @@ class row_lease final : public lease {
   std::shared_ptr<virtual_clock> clock_;
 };
 
-/// A store of numbers instead of entries, that can fail and take time.
-class counting_store final : public store {
+/// A store that counts entries instead of keeping them.
+class counting_store final : public holdfast::store {
  public:
   std::size_t expired = 0;
   std::function<void()> before_batch = [] {};
@@ -88,22 +94,25 @@ struct Cleanup : ::testing::Test {
   std::shared_ptr<prometheus_registry> registry = make_prometheus_registry();
   std::vector<std::string> lines{};
 
-  void TearDown() override { executor->clear(); }  // a task that nobody ran holds its cleaner, which holds the executor
+  // A task that did not run owns its cleaner, which owns the executor
+  void TearDown() override { executor->clear(); }
 
-  std::shared_ptr<cleaner> make(cleanup_options how = {}) {
-    if (how.jitter == cleanup_options{}.jitter) how.jitter = 0ms;
+  std::shared_ptr<cleaner> make(cleanup_options options = {}) {
+    if (options.jitter == cleanup_options{}.jitter) options.jitter = 0ms;
     auto log = std::make_shared<const logger>([this](const log_record& record) {
-      lines.push_back(std::string(to_string(record.level)) + " " + std::string(record.fields.empty() ? "" : record.fields[0].value));
+      lines.push_back(std::string(to_string(record.level)) + " " +
+                      std::string(record.fields.empty() ? "" : record.fields[0].value));
     });
-    auto made = std::make_shared<cleaner>(cleaner_parts{.what = store,
-                                                        .right = std::make_unique<row_lease>(row, clock),
-                                                        .on = executor,
-                                                        .clock = clock,
-                                                        .log = log,
-                                                        .metrics = isolate(registry)},
-                                          how);
-    made->start();
-    return made;
+    auto result =
+        std::make_shared<cleaner>(cleaner_parts{.target = store,
+                                                .lease = std::make_unique<row_lease>(row, clock),
+                                                .executor = executor,
+                                                .clock = clock,
+                                                .log = log,
+                                                .metrics = isolate(registry)},
+                                  options);
+    result->start();
+    return result;
   }
 };
 
@@ -130,14 +139,14 @@ TEST_F(Cleanup, RunsByItsScheduleAndRemovesInBatches) {
 }
 
 TEST_F(Cleanup, TellsOfEveryRunToOneWhoMayThrow) {
-  std::vector<std::size_t> told;
+  std::vector<std::size_t> removed;
   const auto cleaner = make({.on_run = [&](const cleanup_report& report) {
-    told.push_back(report.removed);
+    removed.push_back(report.removed);
     throw std::runtime_error("a listener's fault");
   }});
   store->expired = 2;
   executor->advance(2h);
-  EXPECT_EQ(told, (std::vector<std::size_t>{2, 0}));
+  EXPECT_EQ(removed, (std::vector<std::size_t>{2, 0}));
   EXPECT_EQ(cleaner->state().failures, 0U);
 }
 
@@ -172,7 +181,7 @@ TEST_F(Cleanup, OfTwoMachinesOneCleans) {
   const auto& idle = one->state().skipped == 1 ? one : two;
   const auto& busy = one->state().skipped == 1 ? two : one;
   EXPECT_EQ(idle->state().last->result, cleanup_result::held_elsewhere);
-  EXPECT_EQ(idle->state().last->holder, busy->state().last->holder) << "says who";
+  EXPECT_EQ(idle->state().last->holder, busy->state().last->holder) << "reports the holder";
   EXPECT_EQ(idle->state().removed, 0U);
 }
 
@@ -255,7 +264,9 @@ TEST_F(Cleanup, AHolderThatWasTooSlowStopsWhenAnotherTookOver) {
 TEST_F(Cleanup, AFailureIsReportedAndTheScheduleGoesOn) {
   const auto cleaner = make();
   store->expired = 5;
-  store->before_batch = [] { throw error(errc::unavailable, "the server is down", {.transient = true}); };
+  store->before_batch = [] {
+    throw error(errc::unavailable, "the server is down", {.transient = true});
+  };
   executor->advance(1h);
   auto state = cleaner->state();
   EXPECT_EQ(state.last->result, cleanup_result::failed);
@@ -295,7 +306,8 @@ TEST_F(Cleanup, CloseDoesNotWaitLongerThanItsDeadlineForTheLease) {
   row->before_release = [hung] { hung->wait(); };
   clock->advance(1h);
   for (int i = 0; i < 3; ++i) executor->run_one();
-  auto closed = std::async(std::launch::async, [&] { return cleaner->close(std::chrono::steady_clock::now() + 50ms); });
+  auto closed = std::async(std::launch::async,
+                           [&] { return cleaner->close(std::chrono::steady_clock::now() + 50ms); });
   const bool in_time = closed.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(in_time);
   hung->open();
@@ -335,19 +347,21 @@ TEST_F(Cleanup, AClockThatIsSetDoesNotStopIt) {
   EXPECT_EQ(store->expired, 0U) << "its hour has passed";
 }
 
-/// Takes nothing.
+/// Refuses all tasks.
 struct full_executor final : executor {
   bool post(task) override { return false; }
   bool post_after(std::chrono::steady_clock::duration, task) override { return false; }
 };
 
-TEST_F(Cleanup, AFullExecutorIsSaidAndOnDemandStillWorks) {
-  auto parts = cleaner_parts{.what = store,
-                             .on = std::make_shared<full_executor>(),
+TEST_F(Cleanup, AFullExecutorIsLoggedAndRunNowStillWorks) {
+  auto parts = cleaner_parts{.target = store,
+                             .executor = std::make_shared<full_executor>(),
                              .clock = clock,
-                             .log = std::make_shared<const logger>([this](const log_record& r) { lines.emplace_back(r.message); }),
+                             .log = std::make_shared<const logger>(
+                                 [this](const log_record& r) { lines.emplace_back(r.message); }),
                              .metrics = isolate(nullptr)};
-  const auto cleaner = std::make_shared<holdfast::cleaner>(std::move(parts), cleanup_options{});
+  const auto cleaner =
+      std::make_shared<detail::store::cleaner>(std::move(parts), cleanup_options{});
   cleaner->start();
   EXPECT_EQ(lines.size(), 1U);
   EXPECT_FALSE(cleaner->state().next);
@@ -355,50 +369,59 @@ TEST_F(Cleanup, AFullExecutorIsSaidAndOnDemandStillWorks) {
   EXPECT_EQ(cleaner->run_now().removed, 3U);
 }
 
-TEST_F(Cleanup, GoesOnWhenTheExecutorHasRoomAgain) {
-  struct sometimes final : executor {
-    explicit sometimes(std::shared_ptr<executor> behind) : to(std::move(behind)) {}
-    bool post(task what) override { return to->post(std::move(what)); }
-    bool post_after(std::chrono::steady_clock::duration delay, task what) override {
-      return !full && to->post_after(delay, std::move(what));
+TEST_F(Cleanup, ContinuesWhenTheExecutorHasRoomAgain) {
+  struct pausable_executor final : executor {
+    explicit pausable_executor(std::shared_ptr<executor> target) : next(std::move(target)) {}
+    bool post(task t) override { return next->post(std::move(t)); }
+    bool post_after(std::chrono::steady_clock::duration delay, task t) override {
+      return !full && next->post_after(delay, std::move(t));
     }
-    std::shared_ptr<executor> to;
+    std::shared_ptr<executor> next;
     bool full = false;
   };
-  const auto limited = std::make_shared<sometimes>(executor);
-  auto parts = cleaner_parts{.what = store,
-                             .on = limited,
+  const auto limited = std::make_shared<pausable_executor>(executor);
+  auto parts = cleaner_parts{.target = store,
+                             .executor = limited,
                              .clock = clock,
-                             .log = std::make_shared<const logger>([this](const log_record& r) { lines.emplace_back(r.message); }),
+                             .log = std::make_shared<const logger>(
+                                 [this](const log_record& r) { lines.emplace_back(r.message); }),
                              .metrics = isolate(nullptr)};
-  const auto cleaner = std::make_shared<holdfast::cleaner>(std::move(parts), cleanup_options{.jitter = 0ms});
+  const auto cleaner =
+      std::make_shared<detail::store::cleaner>(std::move(parts), cleanup_options{.jitter = 0ms});
   cleaner->start();
   limited->full = true;
   executor->advance(2h);
   EXPECT_FALSE(cleaner->state().next);
-  EXPECT_EQ(lines.size(), 1U) << "said once";
+  EXPECT_EQ(lines.size(), 1U) << "logged once";
   limited->full = false;
-  EXPECT_TRUE(cleaner->state().next) << "whoever asks starts it again";
+  EXPECT_TRUE(cleaner->state().next) << "state() starts it again";
   store->expired = 3;
   executor->advance(1h);
   EXPECT_EQ(store->expired, 0U);
   ASSERT_TRUE(cleaner->close(std::chrono::steady_clock::now()));
-  EXPECT_FALSE(cleaner->state().next) << "but not what was closed";
+  EXPECT_FALSE(cleaner->state().next) << "but not after close";
 }
 
-TEST_F(Cleanup, RefusesOptionsThatCannotHold) {
-  for (const cleanup_options& bad : {cleanup_options{.cron = "hourly"}, cleanup_options{.batch = 0}, cleanup_options{.limit = 0},
-                                     cleanup_options{.jitter = -1ms}, cleanup_options{.lease = 10ms}}) {
+TEST_F(Cleanup, RefusesInvalidOptions) {
+  for (const cleanup_options& bad :
+       {cleanup_options{.cron = "hourly"}, cleanup_options{.batch = 0}, cleanup_options{.limit = 0},
+        cleanup_options{.jitter = -1ms}, cleanup_options{.lease = 10ms}}) {
     EXPECT_THROW((void)make(bad), error);
   }
 }
 
-TEST(CleanupOnMemory, RunsOnAPoolThoughTheClockIsFarAheadOfTheMachine) {
+TEST(CleanupOnMemory, RunsOnAPoolEvenIfTheClockIsFarAheadOfTheSystem) {
   // A moment before the hour, so that the pool does not wait long.
-  const auto clock = std::make_shared<virtual_clock>(virtual_clock::default_start() - 20ms, virtual_clock::far_ahead);
+  const auto clock = std::make_shared<virtual_clock>(virtual_clock::default_start() - 20ms,
+                                                     virtual_clock::far_ahead);
   const auto db = open("memory:", {.clock = clock});
   const auto store = db.store();
-  const entry e{.name = "n", .key = "k", .as_of = clock->now(), .expire_on = clock->now() + 1ms, .payload = "x", .payload_class = "c"};
+  const entry e{.name = "n",
+                .key = "k",
+                .as_of = clock->now(),
+                .expire_on = clock->now() + 1ms,
+                .payload = "x",
+                .payload_class = "c"};
   store->put({&e, 1});
   cleanup cleaner(db, store, {.jitter = 0ms});
   clock->advance(1s);
@@ -406,12 +429,17 @@ TEST(CleanupOnMemory, RunsOnAPoolThoughTheClockIsFarAheadOfTheMachine) {
   EXPECT_TRUE(cleaner.close(std::chrono::steady_clock::now() + 20s));
 }
 
-TEST(CleanupOnMemory, CleansThroughThePublicDoor) {
+TEST(CleanupOnMemory, CleansThroughThePublicInterface) {
   const auto clock = std::make_shared<virtual_clock>();
   const auto executor = std::make_shared<manual_executor>(clock);
   const auto db = open("memory:", {.clock = clock, .executor = executor});
   const auto store = db.store();
-  const entry e{.name = "n", .key = "k", .as_of = clock->now(), .expire_on = clock->now() + 30min, .payload = "x", .payload_class = "c"};
+  const entry e{.name = "n",
+                .key = "k",
+                .as_of = clock->now(),
+                .expire_on = clock->now() + 30min,
+                .payload = "x",
+                .payload_class = "c"};
   store->put({&e, 1});
   cleanup cleaner(db, store, {.jitter = 0ms});
   executor->advance(1h);

@@ -51,14 +51,18 @@ struct plain {
 /// Says something that no one expects.
 struct rude {};
 [[maybe_unused]] std::string holdfast_encode(const rude&) { throw 7; }
-[[maybe_unused]] rude holdfast_decode(std::string_view, std::type_identity<rude>) { throw std::bad_alloc(); }
+[[maybe_unused]] rude holdfast_decode(std::string_view, std::type_identity<rude>) {
+  throw std::bad_alloc();
+}
 
 }  // namespace app
 
 template <>
 struct holdfast::codec<app::paint> {
   [[nodiscard]] std::string encode(const app::paint& c) const { return {static_cast<char>(c.red)}; }
-  [[nodiscard]] app::paint decode(std::string_view bytes) const { return {static_cast<unsigned char>(bytes.at(0))}; }
+  [[nodiscard]] app::paint decode(std::string_view bytes) const {
+    return {static_cast<unsigned char>(bytes.at(0))};
+  }
 };
 
 namespace holdfast::test {
@@ -71,12 +75,17 @@ T there_and_back(const T& value) {
 
 TEST(Codec, IsDeducedFromTheType) {
   static_assert(encodable<std::string> && encodable<std::vector<std::byte>>);
-  static_assert(encodable<app::country> && encodable<std::vector<app::country>> && encodable<std::optional<app::country>>);
-  static_assert(encodable<std::vector<std::optional<app::country>>> && encodable<std::map<std::string, app::country>>);
-  static_assert(encodable<app::money> && encodable<app::paint> && encodable<int> && encodable<nlohmann::json>);
-  static_assert(!encodable<app::plain> && !encodable<std::vector<app::plain>> && !encodable<std::optional<app::plain>>);
+  static_assert(encodable<app::country> && encodable<std::vector<app::country>> &&
+                encodable<std::optional<app::country>>);
+  static_assert(encodable<std::vector<std::optional<app::country>>> &&
+                encodable<std::map<std::string, app::country>>);
+  static_assert(encodable<app::money> && encodable<app::paint> && encodable<int> &&
+                encodable<nlohmann::json>);
+  static_assert(!encodable<app::plain> && !encodable<std::vector<app::plain>> &&
+                !encodable<std::optional<app::plain>>);
   static_assert(!encodable<int*>);
-  static_assert(codec_for<json_codec<std::string>, std::string> && !codec_for<json_codec<std::string>, int>);
+  static_assert(codec_for<json_codec<std::string>, std::string> &&
+                !codec_for<json_codec<std::string>, int>);
 }
 
 TEST(Codec, RawBytesStayAsTheyAre) {
@@ -91,14 +100,17 @@ TEST(Codec, RawBytesStayAsTheyAre) {
 
 TEST(Codec, JsonCarriesStructsContainersAndOptionals) {
   const app::country france{"FR", "France é \"q\"", 551'695.0, {"fr"}};
-  EXPECT_EQ(encode_payload(app::country{"FR", "France"}), R"({"area":null,"code":"FR","languages":[],"name":"France"})");
+  EXPECT_EQ(encode_payload(app::country{"FR", "France"}),
+            R"({"area":null,"code":"FR","languages":[],"name":"France"})");
   EXPECT_EQ(there_and_back(france), france);
   const std::vector<std::optional<app::country>> some{france, std::nullopt};
   EXPECT_EQ(there_and_back(some), some);
   EXPECT_EQ(encode_payload(std::optional<int>{}), "null");
   EXPECT_EQ(decode_payload<std::optional<int>>("7"), 7);
-  EXPECT_EQ(there_and_back(std::map<std::string, int>{{"a", 1}}), (std::map<std::string, int>{{"a", 1}}));
-  EXPECT_EQ(there_and_back(std::numeric_limits<std::uint64_t>::max()), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(there_and_back(std::map<std::string, int>{{"a", 1}}),
+            (std::map<std::string, int>{{"a", 1}}));
+  EXPECT_EQ(there_and_back(std::numeric_limits<std::uint64_t>::max()),
+            std::numeric_limits<std::uint64_t>::max());
   EXPECT_EQ(there_and_back(0.1), 0.1);
   EXPECT_EQ(encode_payload(std::string("a\"b"), json_codec<std::string>{}), R"("a\"b")");
 }
@@ -111,22 +123,32 @@ TEST(Codec, YoursComeFirst) {
 
 TEST(Codec, WhatJsonCannotSayIsRefused) {
   const auto nan = std::numeric_limits<double>::quiet_NaN();
-  auto e = failure_of([&] { (void)encode_payload(std::vector<app::country>{{"FR", "France"}, {"XX", "Nowhere", nan}}); });
+  auto e = failure_of([&] {
+    (void)encode_payload(std::vector<app::country>{{"FR", "France"}, {"XX", "Nowhere", nan}});
+  });
   EXPECT_EQ(e.code(), errc::not_finite);
   EXPECT_EQ(e.path(), "answer[1].area") << e.what();
-  EXPECT_EQ(failure_of([&] { (void)encode_payload(std::numeric_limits<double>::infinity()); }).code(), errc::not_finite);
+  EXPECT_EQ(
+      failure_of([&] { (void)encode_payload(std::numeric_limits<double>::infinity()); }).code(),
+      errc::not_finite);
   e = failure_of([&] {
     (void)encode_payload(app::country{"FR",
                                       "Fran\xe7"
                                       "ais"});
   });
   EXPECT_EQ(e.code(), errc::ill_formed_text) << e.what();
-  EXPECT_EQ(failure_of([&] { (void)encode_payload(std::map<std::string, int>{{"\xff", 1}}); }).code(), errc::ill_formed_text);
-  EXPECT_EQ(failure_of([&] { (void)encode_payload(nlohmann::json{{"a", nlohmann::json::binary({1})}}); }).code(), errc::unsupported_type);
+  EXPECT_EQ(
+      failure_of([&] { (void)encode_payload(std::map<std::string, int>{{"\xff", 1}}); }).code(),
+      errc::ill_formed_text);
+  EXPECT_EQ(failure_of([&] {
+              (void)encode_payload(nlohmann::json{{"a", nlohmann::json::binary({1})}});
+            }).code(),
+            errc::unsupported_type);
 }
 
 TEST(Codec, BadBytesSayWhatIsWrongAndNotWhatTheyHold) {
-  for (const char* bad : {"", "{", "{}x", R"({"code":"secret)", "nul", "[1,]", "\xff", "'a'", "NaN", "1e999", "\"\xc3\""}) {
+  for (const char* bad : {"", "{", "{}x", R"({"code":"secret)", "nul", "[1,]", "\xff", "'a'", "NaN",
+                          "1e999", "\"\xc3\""}) {
     const auto e = failure_of([&] { (void)decode_payload<nlohmann::json>(bad); });
     EXPECT_EQ(e.code(), errc::malformed) << bad;
     EXPECT_EQ(std::string(e.what()).find("secret"), std::string::npos) << e.what();
@@ -140,20 +162,31 @@ TEST(Codec, BadBytesSayWhatIsWrongAndNotWhatTheyHold) {
 
 TEST(Codec, AnIntegerIsNotCutToSize) {
   EXPECT_EQ(decode_payload<std::uint8_t>("255"), 255);
-  EXPECT_EQ(decode_payload<std::int64_t>("-9223372036854775808"), std::numeric_limits<std::int64_t>::min());
-  EXPECT_EQ(decode_payload<std::uint64_t>("18446744073709551615"), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(decode_payload<std::int64_t>("-9223372036854775808"),
+            std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(decode_payload<std::uint64_t>("18446744073709551615"),
+            std::numeric_limits<std::uint64_t>::max());
   for (const char* bad : {"256", "-1", "1.5", "true", "\"1\""})
-    EXPECT_EQ(failure_of([&] { (void)decode_payload<std::uint8_t>(bad); }).code(), errc::malformed) << bad;
-  EXPECT_EQ(failure_of([&] { (void)decode_payload<std::int64_t>("9223372036854775808"); }).code(), errc::malformed);
+    EXPECT_EQ(failure_of([&] { (void)decode_payload<std::uint8_t>(bad); }).code(), errc::malformed)
+        << bad;
+  EXPECT_EQ(failure_of([&] { (void)decode_payload<std::int64_t>("9223372036854775808"); }).code(),
+            errc::malformed);
   EXPECT_EQ(failure_of([&] { (void)decode_payload<std::uint64_t>("-1"); }).code(), errc::malformed);
 }
 
 TEST(Codec, DepthHasALimit) {
-  const auto nested = [](std::size_t height) { return std::string(height, '[') + std::string(height, ']'); };
+  const auto nested = [](std::size_t height) {
+    return std::string(height, '[') + std::string(height, ']');
+  };
   EXPECT_EQ(encode_payload(decode_payload<nlohmann::json>(nested(1024))), nested(1024));
-  EXPECT_EQ(failure_of([&] { (void)decode_payload<nlohmann::json>(nested(1025)); }).code(), errc::malformed);
-  EXPECT_EQ(failure_of([&] { (void)decode_payload<nlohmann::json>(std::string(1'000'000, '[')); }).code(), errc::malformed);
-  EXPECT_NO_THROW((void)decode_payload<nlohmann::json>(R"([")" + std::string(5000, '[') + R"(\"["])")) << "brackets in text do not count";
+  EXPECT_EQ(failure_of([&] { (void)decode_payload<nlohmann::json>(nested(1025)); }).code(),
+            errc::malformed);
+  EXPECT_EQ(
+      failure_of([&] { (void)decode_payload<nlohmann::json>(std::string(1'000'000, '[')); }).code(),
+      errc::malformed);
+  EXPECT_NO_THROW(
+      (void)decode_payload<nlohmann::json>(R"([")" + std::string(5000, '[') + R"(\"["])"))
+      << "brackets in text do not count";
   nlohmann::json deep = nlohmann::json::array();
   for (int i = 0; i < 1100; ++i) deep = nlohmann::json::array({std::move(deep)});
   EXPECT_EQ(failure_of([&] { (void)encode_payload(deep); }).code(), errc::too_deep);

@@ -1,3 +1,4 @@
+#include <holdfast/database.hpp>
 #include <holdfast/store/compose.hpp>
 #include <holdfast/store/memory.hpp>
 
@@ -17,16 +18,20 @@ const std::string a_key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 entry make(std::string key, std::string payload = "{}") {
   const auto now = system_clock()->now();
-  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+  return {.name = "n",
+          .key = std::move(key),
+          .as_of = now,
+          .expire_on = now + 1h,
+          .payload = std::move(payload),
+          .payload_class = "c"};
 }
 
-std::shared_ptr<composed_store> all_of_it(std::shared_ptr<store> base) {
-  return compose(std::move(base))
-      .sealed({.keys = sealing_ring::from_text("k1:" + a_key)})
-      .write_behind()
-      .tiered()
-      .tenants({.tenants = {"acme", "globex"}})
-      .build();
+std::shared_ptr<composed_store> all_of_it(std::shared_ptr<holdfast::store> base) {
+  return compose(std::move(base),
+                 {.tenants = tenant_options{.tenants = {"acme", "globex"}},
+                  .tiered = tiered_options{},
+                  .write_behind = write_behind_options{},
+                  .sealed = sealed_options{.keys = sealing_ring::from_text("k1:" + a_key)}});
 }
 
 TEST(Compose, AllOfItIsOneStore) {
@@ -51,13 +56,13 @@ TEST(Compose, AllOfItIsOneStore) {
 TEST(Compose, TheQueueIsOneAndTheRealmsStayApartInIt) {
   const auto base = std::make_shared<model_store>();
   const auto store = all_of_it(base);
-  for (const char* who : {"acme", "globex"}) {
-    const tenant_scope scope(who);
-    store->put(make("k", who));
+  for (const char* id : {"acme", "globex"}) {
+    const tenant_scope scope(id);
+    store->put(make("k", id));
   }
-  for (const char* who : {"acme", "globex"}) {
-    const tenant_scope scope(who);
-    EXPECT_EQ(store->find("n", "k").value().payload, who);
+  for (const char* id : {"acme", "globex"}) {
+    const tenant_scope scope(id);
+    EXPECT_EQ(store->find("n", "k").value().payload, id);
     EXPECT_EQ(store->count("n"), 1U);
   }
   EXPECT_TRUE(store->close(std::chrono::steady_clock::now() + 10s).complete());
@@ -67,13 +72,13 @@ TEST(Compose, TheQueueIsOneAndTheRealmsStayApartInIt) {
 
 TEST(Compose, EachPartIsOptional) {
   const auto base = std::make_shared<model_store>();
-  const auto plain = compose(base).build();
+  const auto plain = compose(base, {});
   plain->put(make("k"));
   EXPECT_TRUE(base->find("n", "k").has_value());
   EXPECT_TRUE(plain->flush(std::chrono::steady_clock::now()).complete()) << "it is written already";
   EXPECT_TRUE(plain->close(std::chrono::steady_clock::now()).complete());
   EXPECT_EQ(plain->parts().sealed, nullptr);
-  const auto with_memory = compose(base).tiered().build();
+  const auto with_memory = compose(base, {.tiered = tiered_options{}});
   EXPECT_TRUE(with_memory->find("n", "k").has_value());
 }
 
@@ -92,24 +97,25 @@ TEST(Compose, ThePartsHaveTheClockAndTheExecutorOfTheDatabase) {
   const auto executor = std::make_shared<manual_executor>(clock);
   const auto db = open("memory:", {.clock = clock, .executor = executor});
   const auto store =
-      compose(db).write_behind({.refresh_after = 0ms, .linger = 0ms}).tiered({.freshness = 1s, .read_deadline = 1ms}).build();
+      compose(db, {.tiered = tiered_options{.freshness = 1s, .read_deadline = 1ms},
+                   .write_behind = write_behind_options{.refresh_after = 0ms, .linger = 0ms}});
   auto e = make("k", "v");
   e.as_of = clock->now();
   e.expire_on = clock->now() + 1h;
   store->put(e);
-  EXPECT_EQ(store->parts().base->find("n", "k"), std::nullopt) << "nobody ran its writer";
+  EXPECT_EQ(store->parts().base->find("n", "k"), std::nullopt) << "the writer did not run";
   executor->run_all();
   EXPECT_EQ(store->parts().base->find("n", "k"), e);
   EXPECT_EQ(store->find("n", "k"), e);
   EXPECT_EQ(store->parts().tiered->stats().fresh, 1U) << "by the database's clock";
   clock->advance(2s);
   EXPECT_EQ(store->find("n", "k"), e) << "what is in front, because the read is late";
-  EXPECT_EQ(store->parts().tiered->stats().late, 1U) << "nobody ran it";
+  EXPECT_EQ(store->parts().tiered->stats().late, 1U) << "the read did not run";
   executor->clear();  // the late read holds the store, which holds its executor
 }
 
 TEST(Compose, ADeadlineForReadsNeedsNoExecutorWhereTheDatabaseHasItsOwn) {
-  const auto store = compose(open("memory:")).tiered({.read_deadline = 10s}).build();
+  const auto store = compose(open("memory:"), {.tiered = tiered_options{.read_deadline = 10s}});
   EXPECT_EQ(store->find("n", "k"), std::nullopt);
   EXPECT_EQ(store->parts().tiered->stats().asked, 1U);
 }
@@ -117,12 +123,18 @@ TEST(Compose, ADeadlineForReadsNeedsNoExecutorWhereTheDatabaseHasItsOwn) {
 TEST(Compose, SaysWhetherItsBaseWaits) {
   EXPECT_TRUE(all_of_it(std::make_shared<model_store>())->waits());
   EXPECT_FALSE(all_of_it(make_memory_store())->waits());
-  EXPECT_FALSE(compose(make_memory_store()).sealed({.keys = sealing_ring::from_text("k1:" + a_key)}).build()->waits());
+  EXPECT_FALSE(compose(make_memory_store(),
+                       {.sealed = sealed_options{.keys = sealing_ring::from_text("k1:" + a_key)}})
+                   ->waits());
 }
 
 TEST(Compose, NeedsABase) {
-  EXPECT_EQ(failure_of([] { (void)compose(nullptr).build(); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([] { (void)compose(nullptr).sealed({.keys = sealing_ring::from_text("k1:" + a_key)}); }).code(),
+  EXPECT_EQ(failure_of([] { (void)compose(nullptr, {}); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([] {
+              (void)compose(
+                  nullptr,
+                  {.sealed = sealed_options{.keys = sealing_ring::from_text("k1:" + a_key)}});
+            }).code(),
             errc::invalid_argument);
 }
 

@@ -22,7 +22,8 @@ class MemoryStore : public ::testing::Test {
     options.clock = clock_;
     return make_memory_store(std::move(options));
   }
-  [[nodiscard]] entry made(std::string key, std::string payload = "{}", std::chrono::microseconds ago = {}) const {
+  [[nodiscard]] entry make_entry(std::string key, std::string payload = "{}",
+                                 std::chrono::microseconds ago = {}) const {
     return {.name = "n",
             .key = std::move(key),
             .as_of = clock_->now() - ago,
@@ -42,15 +43,23 @@ class MemoryStore : public ::testing::Test {
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
 };
 
-// By the machine's clock, which is not asked for every entry.
+// With the system clock, which is not read for every entry.
 TEST(MemoryStoreByTheMachine, WritesNothingThatHasExpiredAndBelievesNoFarFuture) {
   const auto clock = system_clock();
-  const auto put = [&](store& to, std::chrono::microseconds stamp, std::chrono::microseconds expiry, std::string payload) {
+  const auto put = [&](store& target, std::chrono::microseconds stamp,
+                       std::chrono::microseconds expiry, std::string payload) {
     const auto now = clock->now();
     const auto started = std::min(now + stamp, now + expiry);
-    to.put({.name = "n", .key = "k", .as_of = started, .expire_on = now + expiry, .payload = std::move(payload), .payload_class = "c"});
+    target.put({.name = "n",
+                .key = "k",
+                .as_of = started,
+                .expire_on = now + expiry,
+                .payload = std::move(payload),
+                .payload_class = "c"});
   };
-  const auto payload = [](store& of) { return of.find("n", "k").value_or(entry{}).payload.value_or("nothing"); };
+  const auto payload = [](store& of) {
+    return of.find("n", "k").value_or(entry{}).payload.value_or("nothing");
+  };
   for (const auto expiry : {-1us, -1000us, -100'000us, std::chrono::microseconds(-1h)}) {
     const auto store = make_memory_store();
     put(*store, 0us, expiry, "expired");
@@ -70,12 +79,12 @@ TEST(MemoryStoreByTheMachine, WritesNothingThatHasExpiredAndBelievesNoFarFuture)
 TEST_F(MemoryStore, RefusesABadCharacterWhereverItIs) {
   const auto store = make();
   for (std::size_t length = 1; length <= 20; ++length) {
-    EXPECT_NO_THROW(store->put(made(std::string(length, '\x7f'))));
-    for (std::size_t at = 0; at < length; ++at) {
+    EXPECT_NO_THROW(store->put(make_entry(std::string(length, '\x7f'))));
+    for (std::size_t position = 0; position < length; ++position) {
       for (const char bad : {'\0', '\x80', '\xff'}) {
         std::string key(length, 'k');
-        key[at] = bad;
-        EXPECT_THROW(store->put(made(key)), error) << length << " " << at;
+        key[position] = bad;
+        EXPECT_THROW(store->put(make_entry(key)), error) << length << " " << position;
       }
     }
   }
@@ -85,13 +94,15 @@ TEST_F(MemoryStore, RefusesABadCharacterWhereverItIs) {
 TEST_F(MemoryStore, HoldsAsManyEntriesAsItMayAndNotOneMore) {
   for (const std::size_t bound : {1UL, 2UL, 7UL, 100UL, 5000UL}) {
     const auto store = make({.max_entries = bound});
-    for (std::size_t i = 0; i < bound; ++i) store->put(made(std::to_string(i)));
+    for (std::size_t i = 0; i < bound; ++i) store->put(make_entry(std::to_string(i)));
     EXPECT_EQ(store->count("n"), bound);
-    EXPECT_EQ(store->stats().evicted, 0U) << "what fits does not leave, whichever shards it falls into";
+    EXPECT_EQ(store->stats().evicted, 0U)
+        << "what fits does not leave, whichever shards it falls into";
     for (std::size_t i = 0; i < 50; ++i) {
-      store->put(made("more" + std::to_string(i)));
+      store->put(make_entry("more" + std::to_string(i)));
       ASSERT_EQ(store->count("n"), bound);
-      ASSERT_NE(store->find("n", "more" + std::to_string(i)), std::nullopt) << "what was just written is there";
+      ASSERT_NE(store->find("n", "more" + std::to_string(i)), std::nullopt)
+          << "what was just written is there";
     }
     EXPECT_EQ(store->stats().evicted, 50U);
     EXPECT_EQ(store->stats().entries, bound);
@@ -102,22 +113,25 @@ TEST_F(MemoryStore, IsBoundedByBytes) {
   constexpr std::size_t bound = 1'000'000;
   const auto store = make({.max_entries = 1'000'000, .max_bytes = bound});
   for (int i = 0; i < 3000; ++i) {
-    store->put(made(std::to_string(i), std::string(static_cast<std::size_t>(i % 10) * 500, 'x')));
+    store->put(
+        make_entry(std::to_string(i), std::string(static_cast<std::size_t>(i % 10) * 500, 'x')));
     ASSERT_LE(store->stats().bytes, bound);
   }
   const auto numbers = store->stats();
   EXPECT_GT(numbers.bytes, bound * 9 / 10) << "the room is used";
-  EXPECT_EQ(numbers.entries + numbers.evicted, 3000U) << "who is not there was counted";
+  EXPECT_EQ(numbers.entries + numbers.evicted, 3000U)
+      << "every entry is stored or counted as evicted";
   EXPECT_EQ(store->count("n"), numbers.entries);
 }
 
 TEST_F(MemoryStore, OneEntryMayTakeAlmostAllAndIsRefusedBeyond) {
   const auto store = make({.max_bytes = 100'000});
-  for (int i = 0; i < 50; ++i) store->put(made(std::to_string(i)));
-  store->put(made("large", std::string(99'000, 'x')));
+  for (int i = 0; i < 50; ++i) store->put(make_entry(std::to_string(i)));
+  store->put(make_entry("large", std::string(99'000, 'x')));
   EXPECT_NE(store->find("n", "large"), std::nullopt);
   EXPECT_LE(store->stats().bytes, 100'000U);
-  const std::vector<entry> two{made("small"), made("larger", std::string(100'001, 'x'))};
+  const std::vector<entry> two{make_entry("small"),
+                               make_entry("larger", std::string(100'001, 'x'))};
   try {
     store->put(two);
     FAIL() << "does not fit";
@@ -131,11 +145,11 @@ TEST_F(MemoryStore, OneEntryMayTakeAlmostAllAndIsRefusedBeyond) {
 
 TEST_F(MemoryStore, GivesBackWhatReplacedAndErasedEntriesTook) {
   const auto store = make();
-  store->put(made("k"));
+  store->put(make_entry("k"));
   const auto small = store->stats().bytes;
-  store->put(made("k", std::string(1'000'000, 'x')));
+  store->put(make_entry("k", std::string(1'000'000, 'x')));
   EXPECT_GT(store->stats().bytes, 1'000'000U);
-  store->put(made("k"));
+  store->put(make_entry("k"));
   EXPECT_LT(store->stats().bytes, small + 200);
   EXPECT_TRUE(store->erase("n", "k", clock_->now()));
   EXPECT_EQ(store->stats(), (memory_store::numbers{}));
@@ -144,46 +158,48 @@ TEST_F(MemoryStore, GivesBackWhatReplacedAndErasedEntriesTook) {
 TEST_F(MemoryStore, AScanDoesNotDriveOutWhatIsAskedForAgain) {
   for (const std::size_t shards : {1UL, 16UL}) {
     const auto store = make({.max_entries = 1000, .shards = shards});
-    for (int i = 0; i < 500; ++i) store->put(made("hot" + std::to_string(i)));
+    for (int i = 0; i < 500; ++i) store->put(make_entry("hot" + std::to_string(i)));
     for (int i = 0; i < 500; ++i) (void)store->find("n", "hot" + std::to_string(i));
-    for (int i = 0; i < 20'000; ++i) store->put(made("scanned" + std::to_string(i)));
-    int left = 0;
-    for (int i = 0; i < 500; ++i) left += store->find("n", "hot" + std::to_string(i)) ? 1 : 0;
-    EXPECT_EQ(left, 500) << "LRU would have none of them";
+    for (int i = 0; i < 20'000; ++i) store->put(make_entry("scanned" + std::to_string(i)));
+    int remaining = 0;
+    for (int i = 0; i < 500; ++i) remaining += store->find("n", "hot" + std::to_string(i)) ? 1 : 0;
+    EXPECT_EQ(remaining, 500) << "LRU would have none of them";
     EXPECT_EQ(store->stats().entries, 1000U);
   }
 }
 
 TEST_F(MemoryStore, WhoComesBackSoonIsTakenForGood) {
   const auto store = make({.max_entries = 100, .shards = 1});
-  for (int i = 0; i < 101; ++i) store->put(made(std::to_string(i)));
+  for (int i = 0; i < 101; ++i) store->put(make_entry(std::to_string(i)));
   ASSERT_EQ(store->find("n", "0"), std::nullopt) << "the first newcomer left";
-  store->put(made("0"));
-  for (int i = 0; i < 85; ++i) store->put(made("later" + std::to_string(i)));
-  EXPECT_NE(store->find("n", "0"), std::nullopt) << "it left and came back: newcomers leave before it";
+  store->put(make_entry("0"));
+  for (int i = 0; i < 85; ++i) store->put(make_entry("later" + std::to_string(i)));
+  EXPECT_NE(store->find("n", "0"), std::nullopt)
+      << "it left and came back: newcomers leave before it";
 }
 
 TEST_F(MemoryStore, WhatExpiredLeavesFirst) {
   const auto store = make({.max_entries = 100, .shards = 1});
   for (int i = 0; i < 50; ++i) {
-    auto e = made("short" + std::to_string(i));
+    auto e = make_entry("short" + std::to_string(i));
     e.expire_on = clock_->now() + 10s;
     store->put(e);
     (void)store->find("n", e.key);
   }
-  for (int i = 0; i < 50; ++i) store->put(made("long" + std::to_string(i)));
+  for (int i = 0; i < 50; ++i) store->put(make_entry("long" + std::to_string(i)));
   clock_->advance(1min);
-  for (int i = 0; i < 50; ++i) store->put(made("new" + std::to_string(i)));
+  for (int i = 0; i < 50; ++i) store->put(make_entry("new" + std::to_string(i)));
   EXPECT_EQ(store->stats().expired, 50U);
   EXPECT_EQ(store->stats().evicted, 0U);
-  for (int i = 0; i < 50; ++i) EXPECT_NE(store->find("n", "long" + std::to_string(i)), std::nullopt);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_NE(store->find("n", "long" + std::to_string(i)), std::nullopt);
 }
 
 TEST_F(MemoryStore, NeverAliases) {
   const auto store = make();
-  auto given = made("k", "original");
-  store->put(given);
-  given.payload = "changed by the writer";
+  auto original = make_entry("k", "original");
+  store->put(original);
+  original.payload = "changed by the writer";
   auto first = store->find("n", "k");
   ASSERT_TRUE(first && first->payload);
   first->payload->replace(0, 3, "bad");
@@ -194,20 +210,21 @@ TEST_F(MemoryStore, NeverAliases) {
 
 TEST_F(MemoryStore, ATombstoneHoldsWhileItIsThereAndNoLonger) {
   const auto store = make({.max_entries = 10, .shards = 1});
-  auto gone = made("k", "", 1s);
+  auto gone = make_entry("k", "", 1s);
   gone.payload.reset();
   gone.payload_class.clear();
   store->put(gone);
-  store->put(made("k", "late", 2s));
+  store->put(make_entry("k", "late", 2s));
   const auto held = store->find("n", "k");
   ASSERT_TRUE(held && held->tombstone());
   for (int i = 0; i < 100; ++i) {
-    store->put(made(std::to_string(i)));
+    store->put(make_entry(std::to_string(i)));
     (void)store->find("n", std::to_string(i));
   }
   ASSERT_EQ(store->find("n", "k"), std::nullopt) << "memory is bounded";
-  store->put(made("k", "late", 2s));
-  EXPECT_EQ(store->find("n", "k").value_or(entry{}).payload, "late") << "nothing is left that could refuse it; the documentation says so";
+  store->put(make_entry("k", "late", 2s));
+  EXPECT_EQ(store->find("n", "k").value_or(entry{}).payload, "late")
+      << "nothing is left that could refuse it; the documentation says so";
 }
 
 TEST_F(MemoryStore, KeepsRealmsAndNamesApart) {
@@ -216,7 +233,7 @@ TEST_F(MemoryStore, KeepsRealmsAndNamesApart) {
   for (const char* realm : {"", "acme", "globex"}) {
     for (const char* name : {"a", "b"}) {
       for (int i = 0; i < 20; ++i) {
-        auto e = made(std::to_string(i), std::string(realm) + "/" + name);
+        auto e = make_entry(std::to_string(i), std::string(realm) + "/" + name);
         e.name = name;
         e.realm = realm;
         all.push_back(e);
@@ -230,12 +247,13 @@ TEST_F(MemoryStore, KeepsRealmsAndNamesApart) {
   EXPECT_EQ(store->find({"c", "acme"}, "1"), std::nullopt);
   const auto page = store->find_all({"b", "globex"}, 100);
   EXPECT_EQ(page.entries.size(), 20U);
-  EXPECT_TRUE(std::ranges::all_of(page.entries, [](const entry& e) { return e.realm == "globex" && e.name == "b"; }));
+  EXPECT_TRUE(std::ranges::all_of(
+      page.entries, [](const entry& e) { return e.realm == "globex" && e.name == "b"; }));
 }
 
 TEST_F(MemoryStore, PagesWhileOthersComeAndGo) {
   const auto store = make({.shards = 8});
-  for (int i = 1000; i < 2000; ++i) store->put(made(std::to_string(i)));
+  for (int i = 1000; i < 2000; ++i) store->put(make_entry(std::to_string(i)));
   std::vector<std::string> seen;
   std::string after;
   for (int step = 0;; ++step) {
@@ -244,18 +262,20 @@ TEST_F(MemoryStore, PagesWhileOthersComeAndGo) {
     if (!page.next) break;
     after = *page.next;
     // Behind us and before us: neither is repeated, what stays is seen.
-    store->put(made("0" + std::to_string(step)));
+    store->put(make_entry("0" + std::to_string(step)));
     (void)store->erase("n", seen.front(), clock_->now());
-    store->put(made("3" + std::to_string(step)));
+    store->put(make_entry("3" + std::to_string(step)));
   }
   EXPECT_TRUE(std::ranges::is_sorted(seen));
-  EXPECT_EQ(std::ranges::count_if(seen, [](const std::string& key) { return key.size() == 4 && key[0] == '1'; }), 1000);
+  EXPECT_EQ(std::ranges::count_if(
+                seen, [](const std::string& key) { return key.size() == 4 && key[0] == '1'; }),
+            1000);
   EXPECT_EQ(std::ranges::adjacent_find(seen), seen.end());
 }
 
 TEST_F(MemoryStore, CountsExactly) {
   const auto store = make({.max_entries = 5, .shards = 1});
-  for (int i = 0; i < 7; ++i) store->put(made(std::to_string(i)));
+  for (int i = 0; i < 7; ++i) store->put(make_entry(std::to_string(i)));
   (void)store->find("n", "6");
   (void)store->find("n", "nobody");
   (void)store->find("n", "nobody");
@@ -290,10 +310,11 @@ TEST_F(MemoryStore, ManyThreadsStayWithinTheBoundsAndNeverGoBack) {
         for (int i = 0; i < rounds; ++i) {
           // Its own keys, each newer than the one before; found later, it is that one or has left.
           const std::string key = std::to_string(t) + "/" + std::to_string(i % 100);
-          const auto e = made(key, std::string(static_cast<std::size_t>(i % 7) * 100, 'x'), 1h - 1us * i);
+          const auto e = make_entry(key, std::string(static_cast<std::size_t>(i % 7) * 100, 'x'),
+                                    1h - 1us * i);
           store->put(e);
-          const auto found = store->find("n", key);
-          if (found && *found != e) ++wrong;
+          const auto result = store->find("n", key);
+          if (result && *result != e) ++wrong;
           if (i % 50 == 0) (void)store->find_all("n", 20, std::to_string(t));
           if (i % 70 == 0) (void)store->expire(clock_->now() + 30min, 5);
           if (i % 90 == 0) (void)store->erase("n", key, e.as_of);

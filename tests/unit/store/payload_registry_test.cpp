@@ -29,8 +29,10 @@ TEST(PayloadAllowlist, EmptyAllowsNothing) {
 TEST(PayloadAllowlist, APackageAllowsWhatIsInItAndNothingBeside) {
   payload_allowlist list;
   list.allow("com.acme");
-  for (const char* name : {"com.acme", "com.acme.X", "com.acme.sub.Y", "com.acme.X$Inner"}) EXPECT_TRUE(list.allows(name)) << name;
-  for (const char* name : {"com.acmeX", "com.acm", "com", "acme.X", "xcom.acme.Y", "[Lcom.acme.X;", "", "com.acme\n", "COM.ACME.X"})
+  for (const char* name : {"com.acme", "com.acme.X", "com.acme.sub.Y", "com.acme.X$Inner"})
+    EXPECT_TRUE(list.allows(name)) << name;
+  for (const char* name : {"com.acmeX", "com.acm", "com", "acme.X", "xcom.acme.Y", "[Lcom.acme.X;",
+                           "", "com.acme\n", "COM.ACME.X"})
     EXPECT_FALSE(list.allows(name)) << name;
   list.allow_exactly("org.Exact");
   EXPECT_TRUE(list.allows("org.Exact"));
@@ -72,20 +74,25 @@ TEST(PayloadRegistry, ATypeHasOneNameThatIsWrittenAndMoreThatAreRead) {
 
 TEST(PayloadRegistry, ListsBringTheirElements) {
   payload_registry types;
-  EXPECT_EQ(failure_of([&] { types.add_java_list<std::vector<country>>(); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { types.add_java_list<std::vector<country>>(); }).code(),
+            errc::invalid_argument);
   EXPECT_TRUE(types.allowlist().names().empty()) << "as it was";
   types.add<country>("com.acme.Country");
-  EXPECT_EQ(types.name_of<std::vector<country>>(), "com.acme.Country[]") << "named after its elements";
+  EXPECT_EQ(types.name_of<std::vector<country>>(), "com.acme.Country[]")
+      << "named after its elements";
   EXPECT_TRUE(types.allowlist_of<std::vector<country>>().allows("com.acme.Country[]"));
   types.add_java_list<std::vector<country>>();
   EXPECT_EQ(types.name_of<std::vector<country>>(), "java.util.ArrayList");
-  EXPECT_TRUE(types.allowlist_of<std::vector<country>>().allows("java.util.ImmutableCollections$ListN"));
-  EXPECT_FALSE(types.allowlist_of<std::vector<country>>().allows("com.acme.Country")) << "a row of one country is no list of them";
+  EXPECT_TRUE(
+      types.allowlist_of<std::vector<country>>().allows("java.util.ImmutableCollections$ListN"));
+  EXPECT_FALSE(types.allowlist_of<std::vector<country>>().allows("com.acme.Country"))
+      << "one country is not a list";
   EXPECT_TRUE(types.allowlist().allows("com.acme.Country"));
   types.add<person>("com.acme.Person");
   types.add_java_list<std::vector<person>>();
   types.add<std::list<person>>("java.util.LinkedList");
-  EXPECT_EQ(types.name_of<std::vector<person>>(), "java.util.ArrayList") << "Java forgets what a list holds, so lists share names";
+  EXPECT_EQ(types.name_of<std::vector<person>>(), "java.util.ArrayList")
+      << "Java forgets what a list holds, so lists share names";
 }
 
 TEST(PayloadRegistry, TextAndMapsAreNoLists) {
@@ -100,11 +107,14 @@ TEST(PayloadRegistry, NothingIsRegisteredTwice) {
   payload_registry types;
   types.add<country>("com.acme.Country");
   EXPECT_EQ(failure_of([&] { types.add<country>("com.acme.Land"); }).code(), errc::duplicate);
-  EXPECT_EQ(failure_of([&] { types.add<person>("com.acme.Person", {"com.acme.Country"}); }).code(), errc::duplicate);
-  EXPECT_EQ(failure_of([&] { types.add<std::vector<country>>("com.acme.Country"); }).code(), errc::duplicate);
+  EXPECT_EQ(failure_of([&] { types.add<person>("com.acme.Person", {"com.acme.Country"}); }).code(),
+            errc::duplicate);
+  EXPECT_EQ(failure_of([&] { types.add<std::vector<country>>("com.acme.Country"); }).code(),
+            errc::duplicate);
   EXPECT_EQ(failure_of([&] { types.add<person>("a b"); }).code(), errc::invalid_argument);
   types.add<person>("com.acme.Person");
-  EXPECT_EQ(types.allowlist().names(), (std::vector<std::string>{"com.acme.Country", "com.acme.Person"}));
+  EXPECT_EQ(types.allowlist().names(),
+            (std::vector<std::string>{"com.acme.Country", "com.acme.Person"}));
 }
 
 TEST(PayloadRegistry, AnUnknownTypeSaysWhatToDo) {
@@ -112,7 +122,8 @@ TEST(PayloadRegistry, AnUnknownTypeSaysWhatToDo) {
   const auto e = failure_of([&] { (void)types.name_of<country>(); });
   EXPECT_EQ(e.code(), errc::not_found);
   EXPECT_NE(e.message().find("registry.add"), std::string::npos) << e.what();
-  EXPECT_EQ(failure_of([&] { (void)types.allowlist_of<std::vector<country>>(); }).code(), errc::not_found);
+  EXPECT_EQ(failure_of([&] { (void)types.allowlist_of<std::vector<country>>(); }).code(),
+            errc::not_found);
 }
 
 TEST(PayloadRegistry, MoreCanBeAllowed) {

@@ -19,10 +19,10 @@ using namespace std::chrono_literals;
 const std::string sealed_key_a = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const std::string sealed_key_b = "ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
 
-/// The model, and who it says that its table is shared with.
+/// The model, with a configurable peer.
 class raw_store final : public store {
  public:
-  explicit raw_store(holdfast::peer with = holdfast::peer::none) : with_(with) {}
+  explicit raw_store(holdfast::peer table_peer = holdfast::peer::none) : peer_(table_peer) {}
   using store::put;
   void put(std::span<const entry> entries) override {
     if (at_the_gate != nullptr) {
@@ -31,19 +31,27 @@ class raw_store final : public store {
     }
     model_.put(entries);
   }
-  std::optional<entry> find(place where, std::string_view key) override { return model_.find(where, key); }
-  entry_page find_all(place where, std::size_t limit, std::string_view after) override { return model_.find_all(where, limit, after); }
-  bool erase(place where, std::string_view key, timestamp as_of) override { return model_.erase(where, key, as_of); }
-  std::size_t expire(timestamp before, std::size_t limit) override { return model_.expire(before, limit); }
-  std::uint64_t count(place where) override { return model_.count(where); }
-  [[nodiscard]] holdfast::peer peer() const noexcept override { return with_; }
+  std::optional<entry> find(place location, std::string_view key) override {
+    return model_.find(location, key);
+  }
+  entry_page find_all(place location, std::size_t limit, std::string_view after) override {
+    return model_.find_all(location, limit, after);
+  }
+  bool erase(place location, std::string_view key, timestamp as_of) override {
+    return model_.erase(location, key, as_of);
+  }
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    return model_.expire(before, limit);
+  }
+  std::uint64_t count(place location) override { return model_.count(location); }
+  [[nodiscard]] holdfast::peer peer() const noexcept override { return peer_; }
   store_health health() noexcept override { return model_.health(); }
 
-  std::barrier<>* at_the_gate = nullptr;  ///< who puts waits there, if it is given
+  std::barrier<>* at_the_gate = nullptr;  ///< if set, put waits there
 
  private:
   model_store model_{};
-  holdfast::peer with_;
+  holdfast::peer peer_;
 };
 
 sealing_ring ring(const std::string& text) { return sealing_ring::from_text(text); }
@@ -59,8 +67,12 @@ class Sealed : public ::testing::Test {
             .payload = std::move(payload),
             .payload_class = "app.Country"};
   }
-  [[nodiscard]] std::string raw(const std::string& key) const { return raw_->find("country", key).value().payload.value(); }
-  void put_raw(const std::string& key, std::string payload) const { raw_->put(make(key, std::move(payload))); }
+  [[nodiscard]] std::string raw(const std::string& key) const {
+    return raw_->find("country", key).value().payload.value();
+  }
+  void put_raw(const std::string& key, std::string payload) const {
+    raw_->put(make(key, std::move(payload)));
+  }
   [[nodiscard]] error failure(const std::string& key) const {
     return failure_of([&] { (void)sealed_->find("country", key); });
   }
@@ -82,8 +94,9 @@ TEST_F(Sealed, NothingOfThePayloadIsBelow) {
 }
 
 TEST_F(Sealed, PayloadsOfEverySizeComeBack) {
-  for (const std::size_t size : {0U,     1U,     2U,     3U,     15U,    16U,    17U,    47U,    48U,      1000U,
-                                 12256U, 12287U, 12288U, 12289U, 12304U, 24575U, 24576U, 24577U, 100'000U, 1'000'003U}) {
+  for (const std::size_t size :
+       {0U,     1U,     2U,     3U,     15U,    16U,    17U,    47U,    48U,      1000U,
+        12256U, 12287U, 12288U, 12289U, 12304U, 24575U, 24576U, 24577U, 100'000U, 1'000'003U}) {
     std::string payload(size, '\0');
     for (std::size_t i = 0; i < size; ++i) payload[i] = static_cast<char>(i * 7 + i / 251);
     sealed_->put(make("k", payload));
@@ -103,7 +116,8 @@ TEST_F(Sealed, TheSamePayloadIsNeverTheSameBelow) {
 }
 
 TEST_F(Sealed, MemoryThatIsUsedAgainShowsNothingOfTheEntryBefore) {
-  const auto before = make("a long key, so long that it has memory of its own", std::string(5000, 'x'));
+  const auto before =
+      make("a long key, so long that it has memory of its own", std::string(5000, 'x'));
   const auto after = make("k", "short");
   auto gone = make("gone", "");
   gone.payload.reset();
@@ -129,17 +143,19 @@ TEST_F(Sealed, EveryChangedByteIsSeen) {
   sealed_->put(make("FR"));
   const auto good = raw("FR");
   const auto colon = good.find(':');
-  for (std::size_t at = 0; at < good.size(); ++at) {
+  for (std::size_t position = 0; position < good.size(); ++position) {
     auto bad = good;
-    bad[at] = bad[at] == 'A' ? 'B' : 'A';
+    bad[position] = bad[position] == 'A' ? 'B' : 'A';
     if (bad == good) continue;
     put_raw("FR", bad);
     const auto code = failure("FR").code();
-    if (at < 4) EXPECT_EQ(code, errc::permission) << at << ": it is plaintext now";
-    else if (at < colon) EXPECT_EQ(code, errc::not_found) << at;
-    else if (at == colon || at < colon + 5 || at + 1 == good.size()) EXPECT_EQ(code, errc::malformed) << at;
-    else if (at + 3 > good.size() - 1) EXPECT_TRUE(code == errc::malformed || code == errc::tampered) << at;
-    else EXPECT_EQ(code, errc::tampered) << at;
+    if (position < 4) EXPECT_EQ(code, errc::permission) << position << ": it is plaintext now";
+    else if (position < colon) EXPECT_EQ(code, errc::not_found) << position;
+    else if (position == colon || position < colon + 5 || position + 1 == good.size())
+      EXPECT_EQ(code, errc::malformed) << position;
+    else if (position + 3 > good.size() - 1)
+      EXPECT_TRUE(code == errc::malformed || code == errc::tampered) << position;
+    else EXPECT_EQ(code, errc::tampered) << position;
   }
   EXPECT_GT(sealed_->numbers().refused, 0U);
   EXPECT_GT(sealed_->health().unreadable, 0U);
@@ -152,7 +168,8 @@ TEST_F(Sealed, EveryCutIsSeen) {
     put_raw("FR", good.substr(0, size));
     EXPECT_EQ(failure("FR").code(), size < 4 ? errc::permission : errc::malformed) << size;
   }
-  for (const std::string bad : {"ENC()", "ENC(:)", "ENC(k1)", "ENC(k1:)", "ENC(k1:SEYB)", "ENC(k1:====)", "ENC(:AAAA)", "ENC(a\nb:AAAA)"}) {
+  for (const std::string bad : {"ENC()", "ENC(:)", "ENC(k1)", "ENC(k1:)", "ENC(k1:SEYB)",
+                                "ENC(k1:====)", "ENC(:AAAA)", "ENC(a\nb:AAAA)"}) {
     put_raw("FR", bad);
     EXPECT_EQ(failure("FR").code(), errc::malformed) << bad;
   }
@@ -169,12 +186,15 @@ TEST_F(Sealed, ARowCannotBePutInThePlaceOfAnother) {
   auto other = make("FR", stolen);
   other.name = "capital";
   raw_->put(other);
-  EXPECT_EQ(failure_of([&] { (void)sealed_->find("capital", "FR"); }).code(), errc::tampered) << "another name";
+  EXPECT_EQ(failure_of([&] { (void)sealed_->find("capital", "FR"); }).code(), errc::tampered)
+      << "another name";
 
   other = make("FR", stolen);
   other.realm = "acme";
   raw_->put(other);
-  EXPECT_EQ(failure_of([&] { (void)sealed_->find({"country", "acme"}, "FR"); }).code(), errc::tampered) << "another realm";
+  EXPECT_EQ(failure_of([&] { (void)sealed_->find({"country", "acme"}, "FR"); }).code(),
+            errc::tampered)
+      << "another realm";
 
   other = make("FR", stolen);
   other.payload_class = "app.Admin";
@@ -214,7 +234,8 @@ TEST_F(Sealed, AnOldKeyOpensAndTheCurrentOneSeals) {
   EXPECT_EQ(sealed_->numbers().opened, 2U);
   EXPECT_EQ(sealed_->numbers().opened_old, 1U);
   EXPECT_EQ(failure_of([&] { sealed_->use({}); }).code(), errc::invalid_argument);
-  EXPECT_TRUE(sealed_->find("country", "old").has_value()) << "a ring that is refused changes nothing";
+  EXPECT_TRUE(sealed_->find("country", "old").has_value())
+      << "a ring that is refused changes nothing";
 }
 
 TEST_F(Sealed, PlaintextIsReadOnlyWhereItIsAllowed) {
@@ -222,16 +243,19 @@ TEST_F(Sealed, PlaintextIsReadOnlyWhereItIsAllowed) {
   const auto refused = failure("FR");
   EXPECT_EQ(refused.code(), errc::permission);
   EXPECT_NE(std::string(refused.what()).find("read_plaintext"), std::string::npos);
-  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_plaintext = true});
+  const auto migrating =
+      make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_plaintext = true});
   EXPECT_EQ(migrating->find("country", "FR").value().payload, "{}");
   put_raw("cut", "ENC(k1:SEYB");
-  EXPECT_EQ(failure_of([&] { (void)migrating->find("country", "cut"); }).code(), errc::malformed) << "half an envelope is no plaintext";
+  EXPECT_EQ(failure_of([&] { (void)migrating->find("country", "cut"); }).code(), errc::malformed)
+      << "half of an envelope is not plaintext";
 }
 
 TEST_F(Sealed, Base64IsReadOnlyWhereItIsAllowedAndNeverWritten) {
   put_raw("FR", "ENC(b64:eyJhIjoxfQ==)");
   EXPECT_EQ(failure("FR").code(), errc::permission);
-  const auto migrating = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_base64 = true});
+  const auto migrating =
+      make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a), .read_base64 = true});
   EXPECT_EQ(migrating->find("country", "FR").value().payload, R"({"a":1})");
   put_raw("FR", "ENC(b64:eyJhIjoxfQ=)");
   EXPECT_EQ(failure_of([&] { (void)migrating->find("country", "FR"); }).code(), errc::malformed);
@@ -250,14 +274,23 @@ TEST_F(Sealed, AListLeavesOutWhatCannotBeOpened) {
 }
 
 TEST_F(Sealed, SaysWhatCannotBeSealed) {
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {}); }).code(), errc::invalid_argument) << "no key";
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(nullptr, {.keys = ring("k1:" + sealed_key_a)}); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("aesgcm:" + sealed_key_a)}); }).code(), errc::invalid_argument)
+  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {}); }).code(), errc::invalid_argument)
+      << "no key";
+  EXPECT_EQ(
+      failure_of([&] { (void)make_sealed(nullptr, {.keys = ring("k1:" + sealed_key_a)}); }).code(),
+      errc::invalid_argument);
+  EXPECT_EQ(
+      failure_of([&] { (void)make_sealed(raw_, {.keys = ring("aesgcm:" + sealed_key_a)}); }).code(),
+      errc::invalid_argument)
       << "not Java's table";
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(raw_, {.keys = ring("k1:" + sealed_key_a + ",aesgcm:" + sealed_key_b)}); }).code(),
+  EXPECT_EQ(failure_of([&] {
+              (void)make_sealed(raw_,
+                                {.keys = ring("k1:" + sealed_key_a + ",aesgcm:" + sealed_key_b)});
+            }).code(),
             errc::invalid_argument)
       << "a Java key that would never be used";
-  EXPECT_EQ(failure_of([&] { (void)sealed_->rekey(); }).code(), errc::invalid_argument) << "the model cannot rewrite";
+  EXPECT_EQ(failure_of([&] { (void)sealed_->rekey(); }).code(), errc::invalid_argument)
+      << "the model cannot rewrite";
 }
 
 TEST_F(Sealed, ThreadsSealAndOpenWhileKeysChange) {
@@ -266,14 +299,16 @@ TEST_F(Sealed, ThreadsSealAndOpenWhileKeysChange) {
     threads.emplace_back([this, t] {
       for (int i = 0; i < 200; ++i) {
         const auto key = std::to_string(t) + "." + std::to_string(i % 10);
-        const auto payload = std::string(static_cast<std::size_t>(i) * 20, static_cast<char>('a' + t));
+        const auto payload =
+            std::string(static_cast<std::size_t>(i) * 20, static_cast<char>('a' + t));
         sealed_->put(make(key, payload));
         EXPECT_EQ(sealed_->find("country", key).value().payload, payload);
       }
     });
   }
   for (int i = 0; i < 50; ++i)
-    sealed_->use(i % 2 == 0 ? ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a) : ring("k1:" + sealed_key_a + ",k2:" + sealed_key_b));
+    sealed_->use(i % 2 == 0 ? ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a)
+                            : ring("k1:" + sealed_key_a + ",k2:" + sealed_key_b));
   threads.clear();
   EXPECT_EQ(sealed_->numbers().refused, 0U);
 }
@@ -281,12 +316,13 @@ TEST_F(Sealed, ThreadsSealAndOpenWhileKeysChange) {
 TEST_F(Sealed, NobodyKeepsTheKeysBeforeHoweverManyAreBusyWithThem) {
   constexpr int many = 20;  // more than are kept ready
   std::barrier gate(many + 1);
-  const auto all_put = [&](const std::string& what) {
+  const auto all_put = [&](const std::string& prefix) {
     std::vector<std::jthread> threads;
     threads.reserve(many);
-    for (int i = 0; i < many; ++i) threads.emplace_back([this, key = what + std::to_string(i)] { sealed_->put(make(key)); });
+    for (int i = 0; i < many; ++i)
+      threads.emplace_back([this, key = prefix + std::to_string(i)] { sealed_->put(make(key)); });
     gate.arrive_and_wait();  // all have sealed, and none has put
-    if (what == "before") sealed_->use(ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a));
+    if (prefix == "before") sealed_->use(ring("k2:" + sealed_key_b + ",k1:" + sealed_key_a));
     gate.arrive_and_wait();
   };
   raw_->at_the_gate = &gate;
@@ -314,23 +350,28 @@ TEST_F(Sealed, WritesForAJavaPeerAsItReads) {
   sealed->put(make("FR", "{}"));
   const auto text = shared->find("country", "FR").value().payload.value();
   EXPECT_TRUE(text.starts_with("ENC(aesgcm:")) << text;
-  EXPECT_EQ(text.size(), 60U) << "2 bytes: a nonce of 16, a tag of 16, in Base64, with ENC(aesgcm:)";
+  EXPECT_EQ(text.size(), 60U)
+      << "2 bytes: a nonce of 16, a tag of 16, in Base64, with ENC(aesgcm:)";
   EXPECT_EQ(sealed->find("country", "FR").value().payload, "{}");
-  EXPECT_EQ(failure_of([&] { (void)make_sealed(shared, {.keys = ring("k1:" + sealed_key_a)}); }).code(), errc::invalid_argument)
+  EXPECT_EQ(
+      failure_of([&] { (void)make_sealed(shared, {.keys = ring("k1:" + sealed_key_a)}); }).code(),
+      errc::invalid_argument)
       << "Java has no k1";
 }
 
 TEST_F(Sealed, OpensWhatJavaSealedOnlyWhereItIsAllowed) {
-  // Made by tests/integration/java/Sealed.java with the key 00 01 ... 1f: AES/GCM/NoPadding, a nonce of 16 bytes a0 ... af, no associated data.
+  // Made by tests/integration/java/Sealed.java with the key 00 01 ... 1f: AES/GCM/NoPadding, a
+  // nonce of 16 bytes a0 ... af, no associated data.
   put_raw("FR", "ENC(aesgcm:oKGio6SlpqeoqaqrrK2ur1GBTd11qO9M4dht0IN36LL/VbmCtl9ydaeXBy0YvyZXRQ==)");
   EXPECT_EQ(failure("FR").code(), errc::permission);
-  const auto reading = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_b + ",aesgcm:" + sealed_key_a), .read_java = true});
+  const auto reading = make_sealed(
+      raw_, {.keys = ring("k1:" + sealed_key_b + ",aesgcm:" + sealed_key_a), .read_java = true});
   EXPECT_EQ(reading->find("country", "FR").value().payload, R"({"name":"France"})");
   const auto without = make_sealed(raw_, {.keys = ring("k1:" + sealed_key_b), .read_java = true});
   EXPECT_EQ(failure_of([&] { (void)without->find("country", "FR"); }).code(), errc::not_found);
 }
 
-/// A format is a promise: what was sealed once opens for ever.
+/// The format is stable: payloads sealed by earlier versions can be opened.
 TEST_F(Sealed, OpensWhatTheFirstVersionSealed) {
   put_raw("FR", "ENC(k1:SEYBx2xkOxKvzZCeQkPpnyc8ytKu25o8bVCK+HUyzd9GEvfywHfKTDEJ2Nc5iypA)");
   EXPECT_EQ(sealed_->find("country", "FR").value().payload, R"({"name":"France"})");

@@ -18,7 +18,12 @@ using namespace std::chrono_literals;
 
 entry entry_of(std::string key, std::string payload = "{}") {
   const auto now = system_clock()->now();
-  return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+  return {.name = "n",
+          .key = std::move(key),
+          .as_of = now,
+          .expire_on = now + 1h,
+          .payload = std::move(payload),
+          .payload_class = "c"};
 }
 
 class Tenants : public ::testing::Test {
@@ -50,7 +55,7 @@ TEST_F(Tenants, ScopesNestAndRestore) {
     {
       const tenant_scope inner("globex");
       EXPECT_EQ(current_tenant(), "globex");
-      const tenant_scope nobody(std::nullopt);
+      const tenant_scope no_tenant(std::nullopt);
       EXPECT_EQ(current_tenant(), std::nullopt);
       EXPECT_EQ(failure_of([&] { (void)store_->count("n"); }).code(), errc::permission);
     }
@@ -69,7 +74,7 @@ TEST_F(Tenants, ScopesThatAreLeftInAnotherOrderLeaveNothingBehind) {
 }
 
 TEST_F(Tenants, AScopeOfAnotherThreadChangesNothingHere) {
-  const tenant_scope mine("acme");
+  const tenant_scope outer("acme");
   std::unique_ptr<tenant_scope> strange;
   std::thread([&] { strange = std::make_unique<tenant_scope>("globex"); }).join();
   strange.reset();
@@ -121,9 +126,11 @@ TEST_F(Tenants, TheResolverIsAskedOnTheCallingThreadWhereNoScopeIs) {
     EXPECT_EQ(asked, std::thread::id()) << "a scope says it already";
   }
   answer = "";
-  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission) << "an empty answer is none";
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission)
+      << "an empty id means no tenant";
   answer = " ";
-  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission) << "a blank one is nobody's";
+  EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission)
+      << "a blank id is not a tenant";
   answer.reset();
   EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission);
   EXPECT_EQ(store->numbers().missing, 2U);
@@ -131,7 +138,8 @@ TEST_F(Tenants, TheResolverIsAskedOnTheCallingThreadWhereNoScopeIs) {
 }
 
 TEST_F(Tenants, TheDefaultStandsInForNobodyButNotForStrangers) {
-  const auto store = make_tenant_store(below_, {.tenants = {"acme", "public"}, .default_tenant = "public"});
+  const auto store =
+      make_tenant_store(below_, {.tenants = {"acme", "public"}, .default_tenant = "public"});
   EXPECT_EQ(store->tenant(), "public");
   const tenant_scope scope("mallory");
   EXPECT_EQ(failure_of([&] { (void)store->tenant(); }).code(), errc::permission);
@@ -143,7 +151,8 @@ TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
   e.realm = "globex";
   EXPECT_EQ(failure_of([&] { store_->put(e); }).code(), errc::permission);
   EXPECT_EQ(failure_of([&] { (void)store_->find({"n", "globex"}, "k"); }).code(), errc::permission);
-  EXPECT_EQ(failure_of([&] { (void)store_->find_all({"n", "globex"}, 1); }).code(), errc::permission);
+  EXPECT_EQ(failure_of([&] { (void)store_->find_all({"n", "globex"}, 1); }).code(),
+            errc::permission);
   EXPECT_EQ(failure_of([&] { (void)store_->count({"n", "globex"}); }).code(), errc::permission);
   EXPECT_EQ(failure_of([&] { store_->erase({"n", "globex"}, "k", {}); }).code(), errc::permission);
   e.realm = "acme";
@@ -159,8 +168,8 @@ TEST_F(Tenants, ARealmThatIsGivenMustBeTheTenants) {
 }
 
 TEST_F(Tenants, ExpiryCoversEveryTenant) {
-  for (const char* who : {"acme", "globex"}) {
-    const tenant_scope scope((std::string(who)));
+  for (const char* id : {"acme", "globex"}) {
+    const tenant_scope scope((std::string(id)));
     store_->put(entry_of("k"));
   }
   EXPECT_EQ(store_->expire(system_clock()->now() + 2h, 10), 2U) << "and needs no scope";
@@ -169,19 +178,30 @@ TEST_F(Tenants, ExpiryCoversEveryTenant) {
 TEST_F(Tenants, BlankAndLongIdsAreRefused) {
   for (const std::string id : {"", " ", "\t\n"}) {
     EXPECT_EQ(failure_of([&] { const tenant_scope scope(id); }).code(), errc::invalid_argument);
-    EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", id}}); }).code(), errc::invalid_argument);
+    EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", id}}); }).code(),
+              errc::invalid_argument);
   }
-  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string(129, 'a')); }).code(), errc::too_large);
-  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string("\xff")); }).code(), errc::ill_formed_text);
-  EXPECT_EQ(current_tenant(), std::nullopt) << "a scope that was refused is none";
+  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string(129, 'a')); }).code(),
+            errc::too_large);
+  EXPECT_EQ(failure_of([] { const tenant_scope scope(std::string("\xff")); }).code(),
+            errc::ill_formed_text);
+  EXPECT_EQ(current_tenant(), std::nullopt) << "a refused scope has no effect";
 }
 
 TEST_F(Tenants, OptionsThatCannotHold) {
-  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {}); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(nullptr, {.tenants = {"a"}}); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", "a"}}); }).code(), errc::duplicate);
-  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a"}, .default_tenant = "b"}); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = std::vector<std::string>(10'001, "a")}); }).code(),
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {}); }).code(),
+            errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(nullptr, {.tenants = {"a"}}); }).code(),
+            errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)make_tenant_store(below_, {.tenants = {"a", "a"}}); }).code(),
+            errc::duplicate);
+  EXPECT_EQ(failure_of([&] {
+              (void)make_tenant_store(below_, {.tenants = {"a"}, .default_tenant = "b"});
+            }).code(),
+            errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] {
+              (void)make_tenant_store(below_, {.tenants = std::vector<std::string>(10'001, "a")});
+            }).code(),
             errc::too_large);
 }
 
@@ -191,18 +211,34 @@ TEST_F(Tenants, BothStrategiesNameWhatStandsInFrontOfTheTable) {
   EXPECT_EQ(tenant_realms(tenants, tenant_strategy::table_prefix).at("böse; DROP TABLE"), "T2_");
   EXPECT_EQ(tenant_realms(tenants, tenant_strategy::schema).at("acme"), "acme.");
   for (const std::string bad : {"a b", "a.b", "a;b", "a\"b", "é"}) {
-    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = bad}}, tenant_strategy::table_prefix); }).code(), errc::invalid_argument) << bad;
-    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = "x", .place = bad}}, tenant_strategy::schema); }).code(), errc::invalid_argument)
+    EXPECT_EQ(failure_of([&] {
+                (void)tenant_realms({{.id = bad}}, tenant_strategy::table_prefix);
+              }).code(),
+              errc::invalid_argument)
+        << bad;
+    EXPECT_EQ(failure_of([&] {
+                (void)tenant_realms({{.id = "x", .place = bad}}, tenant_strategy::schema);
+              }).code(),
+              errc::invalid_argument)
         << bad;
   }
-  EXPECT_EQ(failure_of([] { (void)tenant_realms({{.id = "a"}, {.id = "a"}}, tenant_strategy::schema); }).code(), errc::duplicate);
+  EXPECT_EQ(failure_of([] {
+              (void)tenant_realms({{.id = "a"}, {.id = "a"}}, tenant_strategy::schema);
+            }).code(),
+            errc::duplicate);
   for (const auto strategy : {tenant_strategy::table_prefix, tenant_strategy::schema}) {
-    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = "a", .place = "x"}, {.id = "b", .place = "X"}}, strategy); }).code(),
+    EXPECT_EQ(failure_of([&] {
+                (void)tenant_realms({{.id = "a", .place = "x"}, {.id = "b", .place = "X"}},
+                                    strategy);
+              }).code(),
               errc::invalid_argument)
         << "two in one place";
     // PostgreSQL would take them for the same table.
     const std::string most(48, 'x');
-    EXPECT_EQ(failure_of([&] { (void)tenant_realms({{.id = most + "1"}, {.id = most + "2"}}, strategy); }).code(), errc::too_large);
+    EXPECT_EQ(failure_of([&] {
+                (void)tenant_realms({{.id = most + "1"}, {.id = most + "2"}}, strategy);
+              }).code(),
+              errc::too_large);
     EXPECT_EQ(tenant_realms({{.id = most}}, strategy).size(), 1U);
   }
 }
@@ -233,9 +269,9 @@ std::size_t resident_kilobytes() {
 }
 
 TEST_F(Tenants, TenThousandInventedIdsAreRefusedAndLeaveNothing) {
-  const auto invent = [this](int from) {
+  const auto invent = [this](int first) {
     std::size_t refused = 0;
-    for (int i = from; i < from + 10'000; ++i) {
+    for (int i = first; i < first + 10'000; ++i) {
       const tenant_scope scope("invented-" + std::to_string(i));
       try {
         (void)store_->find("n", "k");

@@ -20,8 +20,8 @@ class WriteBehindFaults : public WriteBehindFixture {
 };
 
 TEST_F(WriteBehindFaults, TriesAgainWithPausesThatGrow) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   put(make("k", 0ms, "v"));
   executor_->run_all();
@@ -36,7 +36,8 @@ TEST_F(WriteBehindFaults, TriesAgainWithPausesThatGrow) {
   EXPECT_LE(sizes_.size(), 2U + 8 + 60);
   EXPECT_GE(sizes_.size(), 2U + 30) << "every two seconds at the latest";
   EXPECT_TRUE(numbers().stalled);
-  EXPECT_NE(store().health().problem.find("1 operations"), std::string::npos) << store().health().problem;
+  EXPECT_NE(store().health().problem.find("1 operations"), std::string::npos)
+      << store().health().problem;
   put(make("other"));
   before_ = {};
   executor_->advance(2s);
@@ -49,8 +50,8 @@ TEST_F(WriteBehindFaults, TriesAgainWithPausesThatGrow) {
 
 TEST_F(WriteBehindFaults, RepeatsWhatIsInDoubt) {
   int doubts = 2;
-  below_->after = [&](operation what, auto) {
-    if ((what == operation::put || what == operation::erase) && doubts-- > 0) {
+  below_->after = [&](operation op, auto) {
+    if ((op == operation::put || op == operation::erase) && doubts-- > 0) {
       throw error(errc::unavailable, "cut off", {.transient = false, .in_doubt = true});
     }
   };
@@ -68,22 +69,22 @@ TEST_F(WriteBehindFaults, RepeatsWhatIsInDoubt) {
 }
 
 TEST_F(WriteBehindFaults, FindsPoisonByHalvesAndTellsOfIt) {
-  std::vector<std::string> told;
-  options_.on_failed = [&](const entry& what, const error& why) {
-    told.push_back(what.key + ": " + std::string(to_string(why.code())));
+  std::vector<std::string> failures;
+  options_.on_failed = [&](const entry& e, const error& reason) {
+    failures.push_back(e.key + ": " + std::string(to_string(reason.code())));
     throw std::runtime_error("a listener that throws");
   };
   std::vector<std::string> said;
   options_.log = [&](const log_record& record) { said.emplace_back(record.message); };
-  before_ = [](operation what, std::span<const entry> entries) {
-    if (what != operation::put) return;
+  before_ = [](operation op, std::span<const entry> entries) {
+    if (op != operation::put) return;
     for (const entry& each : entries) {
       if (each.payload == "poison") throw error(errc::too_large, "the row is too long");
     }
   };
   for (int i = 0; i < 256; ++i) put(make("k" + std::to_string(i), 0ms, i == 77 ? "poison" : "v"));
   executor_->run_all();
-  EXPECT_EQ(told, (std::vector<std::string>{"k77: too_large"}));
+  EXPECT_EQ(failures, (std::vector<std::string>{"k77: too_large"}));
   EXPECT_EQ(said.size(), 1U);
   EXPECT_LE(sizes_.size(), 1U + 2 * 8);
   EXPECT_EQ(model_->count("n"), 255U);
@@ -98,8 +99,8 @@ TEST_F(WriteBehindFaults, FindsPoisonByHalvesAndTellsOfIt) {
 
 TEST_F(WriteBehindFaults, AFailureAmongTheHalvesKeepsWhatIsDone) {
   int puts = 0;
-  before_ = [&](operation what, std::span<const entry> entries) {
-    if (what != operation::put) return;
+  before_ = [&](operation op, std::span<const entry> entries) {
+    if (op != operation::put) return;
     if (++puts == 3) throw down();
     for (const entry& each : entries) {
       if (each.key == "k7") throw error(errc::invalid_argument, "refused");
@@ -117,8 +118,8 @@ TEST_F(WriteBehindFaults, AFailureAmongTheHalvesKeepsWhatIsDone) {
 }
 
 TEST_F(WriteBehindFaults, AMissingTableIsNoPoison) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw error(errc::missing_object, "no table; create it");
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw error(errc::missing_object, "no table; create it");
   };
   for (int i = 0; i < 10; ++i) put(make("k" + std::to_string(i)));
   executor_->advance(10s);
@@ -131,8 +132,8 @@ TEST_F(WriteBehindFaults, AMissingTableIsNoPoison) {
 
 TEST_F(WriteBehindFaults, SurvivesAStoreThatThrowsAnything) {
   int puts = 0;
-  before_ = [&](operation what, auto) {
-    if (what != operation::put) return;
+  before_ = [&](operation op, auto) {
+    if (op != operation::put) return;
     ++puts;
     if (puts == 1) throw std::bad_alloc();
     if (puts == 2) throw 7;
@@ -149,9 +150,11 @@ TEST_F(WriteBehindFaults, ServesWhatWaitsWhileTheStoreCannotBeRead) {
   before_ = [](auto, auto) { throw down(); };
   EXPECT_EQ(payload("k"), "v");
   EXPECT_EQ(failure_of([&] { (void)payload("stored"); }).code(), errc::unavailable);
-  EXPECT_EQ(failure_of([&] { (void)store().erase("n", "stored", clock_->now()); }).code(), errc::unavailable);
+  EXPECT_EQ(failure_of([&] { (void)store().erase("n", "stored", clock_->now()); }).code(),
+            errc::unavailable);
   EXPECT_TRUE(store().erase("n", "k", one.as_of));
-  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "there may be a newer one in the store";
+  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable)
+      << "there may be a newer one in the store";
 }
 
 TEST_F(WriteBehindFaults, DoesNotServeWhatWaitsWhenANewerVersionWasRead) {
@@ -205,7 +208,8 @@ TEST_F(WriteBehindFaults, WhatIsOlderThanWhatWasDroppedIsNotServed) {
   EXPECT_EQ(numbers().dropped, 1U);
   put(make("k", 5ms, "older"));
   before_ = [](auto, auto) { throw down(); };
-  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "a caller has seen the newer one";
+  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable)
+      << "a caller has seen the newer one";
 }
 
 TEST_F(WriteBehindFaults, AKeyThatLostItsRecordIsNotServedWhatIsOlder) {
@@ -218,15 +222,16 @@ TEST_F(WriteBehindFaults, AKeyThatLostItsRecordIsNotServedWhatIsOlder) {
   executor_->run_all();
   put(make("k", 5ms, "older"));
   before_ = [](auto, auto) { throw down(); };
-  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable) << "this process wrote the newer one";
+  EXPECT_EQ(failure_of([&] { (void)payload("k"); }).code(), errc::unavailable)
+      << "this process wrote the newer one";
 }
 
 TEST_F(WriteBehindFaults, DropsWhatIsAddedWhenAllElseIsInFlight) {
   options_.max_entries = 1;
   options_.full = when_full::drop_oldest;
   put(make("k"));
-  before_ = [this](operation what, auto) {
-    if (what == operation::put) put(make("other"));
+  before_ = [this](operation op, auto) {
+    if (op == operation::put) put(make("other"));
   };
   executor_->run_all();
   EXPECT_EQ(numbers().dropped, 1U);
@@ -240,7 +245,8 @@ TEST_F(WriteBehindFaults, BoundsBytes) {
   for (int i = 0; i < 10; ++i) put(make("k" + std::to_string(i), 0ms, std::string(3'000, 'x')));
   EXPECT_LE(numbers().pending_bytes, 10'000U);
   EXPECT_EQ(numbers().pending, 3U);
-  EXPECT_EQ(failure_of([&] { put(make("large", 0ms, std::string(10'000, 'x'))); }).code(), errc::too_large);
+  EXPECT_EQ(failure_of([&] { put(make("large", 0ms, std::string(10'000, 'x'))); }).code(),
+            errc::too_large);
 }
 
 TEST_F(WriteBehindFaults, WritesThroughWhenFull) {
@@ -254,15 +260,16 @@ TEST_F(WriteBehindFaults, WritesThroughWhenFull) {
   put(make("a", 0ms, "merged: needs no room"));
   EXPECT_EQ(stored("a"), "(none)");
   before_ = [](auto, auto) { throw down(); };
-  EXPECT_EQ(failure_of([&] { put(make("d")); }).code(), errc::unavailable) << "the caller learns what the store says";
+  EXPECT_EQ(failure_of([&] { put(make("d")); }).code(), errc::unavailable)
+      << "the caller learns what the store says";
   before_ = {};
   executor_->advance(1s);
   EXPECT_EQ(stored("a"), "merged: needs no room");
 }
 
 TEST_F(WriteBehindFaults, AFlushTriesAtOnceAndTellsWhatIsLeft) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   for (int i = 0; i < 3; ++i) put(make("k" + std::to_string(i)));
   executor_->advance(5s);
@@ -283,7 +290,8 @@ TEST_F(WriteBehindFaults, ClosesAndStays) {
   const auto report = store().close(now());
   EXPECT_EQ(report.unsaved, 1U);
   EXPECT_EQ(failure_of([&] { put(make("other")); }).code(), errc::unavailable);
-  EXPECT_EQ(failure_of([&] { (void)store().erase("n", "k", clock_->now()); }).code(), errc::unavailable);
+  EXPECT_EQ(failure_of([&] { (void)store().erase("n", "k", clock_->now()); }).code(),
+            errc::unavailable);
   EXPECT_EQ(payload("k"), "v");
   executor_->advance(1min);
   EXPECT_EQ(stored("k"), "(none)") << "what was reported as unsaved is not written later";
@@ -325,7 +333,8 @@ TEST_F(WriteBehindFaults, RefusesLimitsWithoutRoom) {
   const auto refused = [this](auto change) {
     auto options = options_;
     change(options);
-    return failure_of([&] { (void)make_write_behind(below_, options); }).code() == errc::invalid_argument;
+    return failure_of([&] { (void)make_write_behind(below_, options); }).code() ==
+           errc::invalid_argument;
   };
   EXPECT_TRUE(refused([](auto& o) { o.max_entries = 0; }));
   EXPECT_TRUE(refused([](auto& o) { o.max_bytes = 0; }));
@@ -346,9 +355,15 @@ TEST_F(WriteBehindFaults, CountsForOthers) {
   put(make("l"));
   (void)store().flush(now());
   const auto text = registry->text();
-  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"queued\"} 3"), std::string::npos) << text;
-  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"coalesced\"} 1"), std::string::npos) << text;
-  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"written\"} 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"queued\"} 3"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"coalesced\"} 1"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("holdfast_write_behind_operations_total{result=\"written\"} 1"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("holdfast_write_behind_pending 1"), std::string::npos) << text;
 }
 
@@ -361,7 +376,7 @@ class exit_gate {
     changed_.notify_all();
     changed_.wait(lock, [this] { return open_; });
   }
-  void wait_for_somebody() {
+  void wait_for_arrival() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return waiting_ > 0; });
   }
@@ -390,21 +405,28 @@ class WriteBehindThreads : public WriteBehindFixture {
   }
   [[nodiscard]] static entry current(std::string key, std::string payload = "{}") {
     const auto now = system_clock()->now();
-    return {.name = "n", .key = std::move(key), .as_of = now, .expire_on = now + 1h, .payload = std::move(payload), .payload_class = "c"};
+    return {.name = "n",
+            .key = std::move(key),
+            .as_of = now,
+            .expire_on = now + 1h,
+            .payload = std::move(payload),
+            .payload_class = "c"};
   }
-  static std::chrono::steady_clock::time_point in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+  static std::chrono::steady_clock::time_point deadline_in(std::chrono::milliseconds time) {
+    return std::chrono::steady_clock::now() + time;
+  }
 };
 
 TEST_F(WriteBehindThreads, BlocksUntilThereIsRoomOrTheDeadline) {
   exit_gate door;
-  below_->before = [&](operation what, auto) {
-    if (what == operation::put) door.pass();
+  below_->before = [&](operation op, auto) {
+    if (op == operation::put) door.pass();
   };
   options_.max_entries = 2;
   options_.batch_entries = 1;
   options_.block_for = 50ms;
   put(current("a"));
-  door.wait_for_somebody();
+  door.wait_for_arrival();
   put(current("b"));
   const auto start = std::chrono::steady_clock::now();
   const auto refused = failure_of([&] { put(current("c")); });
@@ -430,20 +452,22 @@ TEST_F(WriteBehindThreads, BlocksUntilThereIsRoomOrTheDeadline) {
 
 TEST_F(WriteBehindThreads, AHungStoreHangsNeitherFlushNorDestructor) {
   auto door = std::make_shared<exit_gate>();
-  below_->before = [door](operation what, auto) {
-    if (what == operation::put) door->pass();
+  below_->before = [door](operation op, auto) {
+    if (op == operation::put) door->pass();
   };
   options_.linger = 20ms;
   put(current("k"));
-  door->wait_for_somebody();
+  door->wait_for_arrival();
   put(current("l"));
-  const auto report = store().flush(in(20ms));
+  const auto report = store().flush(deadline_in(20ms));
   EXPECT_EQ(report.in_flight, 1U);
   EXPECT_EQ(report.unsaved, 1U);
   store_.reset();
   door->open();
-  EXPECT_TRUE(eventually([&] { return model_->count("n") == 1; })) << "what was in flight ended by itself";
-  EXPECT_TRUE(eventually([&] { return below_.use_count() == 1; })) << "and the thread let go of everything";
+  EXPECT_TRUE(eventually([&] { return model_->count("n") == 1; }))
+      << "what was in flight ended by itself";
+  EXPECT_TRUE(eventually([&] { return below_.use_count() == 1; }))
+      << "and the thread let go of everything";
 }
 
 TEST_F(WriteBehindThreads, ManyThreadsLeaveTheNewestAndTheNumbersAddUp) {
@@ -471,16 +495,16 @@ TEST_F(WriteBehindThreads, ManyThreadsLeaveTheNewestAndTheNumbersAddUp) {
     threads.emplace_back([&](std::stop_token stop) {
       timestamp seen{};
       while (!stop.stop_requested()) {
-        const auto found = store_->find("n", "k0");
-        if (found && found->as_of < seen) ++back;
-        if (found) seen = found->as_of;
+        const auto result = store_->find("n", "k0");
+        if (result && result->as_of < seen) ++back;
+        if (result) seen = result->as_of;
         (void)store_->numbers();
       }
     });
     for (int w = 0; w < writers; ++w) threads[static_cast<std::size_t>(w)].join();
   }
   EXPECT_EQ(back, 0) << "a reader never goes back in time";
-  EXPECT_TRUE(store().flush(in(30s)).complete());
+  EXPECT_TRUE(store().flush(deadline_in(30s)).complete());
   EXPECT_EQ(numbers().queued, static_cast<std::uint64_t>(writers * rounds));
   EXPECT_EQ(numbers().pending, 0U);
   for (int k = 0; k < keys; ++k) {

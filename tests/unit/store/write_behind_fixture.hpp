@@ -30,10 +30,10 @@ struct refusing_executor final : executor {
 class WriteBehindFixture : public ::testing::Test {
  protected:
   WriteBehindFixture() {
-    below_->before = [this](faulty_store::operation what, std::span<const entry> entries) {
-      if (what == faulty_store::operation::put) sizes_.push_back(entries.size());
-      if (what == faulty_store::operation::erase) ++erases_;
-      if (before_) before_(what, entries);
+    below_->before = [this](faulty_store::operation op, std::span<const entry> entries) {
+      if (op == faulty_store::operation::put) sizes_.push_back(entries.size());
+      if (op == faulty_store::operation::erase) ++erases_;
+      if (before_) before_(op, entries);
     };
     options_.clock = clock_;
     options_.executor = executor_;
@@ -44,7 +44,8 @@ class WriteBehindFixture : public ::testing::Test {
   ~WriteBehindFixture() override {
     if (!store_) return;
     const auto now = numbers();
-    EXPECT_EQ(now.queued, now.coalesced + now.written + now.skipped + now.dropped + now.failed + now.pending);
+    EXPECT_EQ(now.queued,
+              now.coalesced + now.written + now.skipped + now.dropped + now.failed + now.pending);
   }
 
   write_behind& store() {
@@ -54,7 +55,8 @@ class WriteBehindFixture : public ::testing::Test {
   write_behind_numbers numbers() { return store().numbers(); }
 
   /// An entry of the name `n`; its version is so many milliseconds before now.
-  [[nodiscard]] entry make(std::string key, std::chrono::milliseconds ago = 0ms, std::string payload = "{}") const {
+  [[nodiscard]] entry make(std::string key, std::chrono::milliseconds ago = 0ms,
+                           std::string payload = "{}") const {
     return {.name = "n",
             .key = std::move(key),
             .as_of = clock_->now() - ago,
@@ -63,9 +65,9 @@ class WriteBehindFixture : public ::testing::Test {
             .payload_class = "c"};
   }
   void put(const entry& e) { store().put({&e, 1}); }
-  [[nodiscard]] static std::string payload_in(holdfast::store& in, std::string_view key) {
-    const auto found = in.find("n", key);
-    return !found ? "(none)" : found->tombstone() ? "(tombstone)" : *found->payload;
+  [[nodiscard]] static std::string payload_in(holdfast::store& source, std::string_view key) {
+    const auto result = source.find("n", key);
+    return !result ? "(none)" : result->tombstone() ? "(tombstone)" : *result->payload;
   }
   [[nodiscard]] std::string payload(std::string_view key) { return payload_in(store(), key); }
   [[nodiscard]] std::string stored(std::string_view key) { return payload_in(*model_, key); }
@@ -73,7 +75,8 @@ class WriteBehindFixture : public ::testing::Test {
 
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<manual_executor> executor_ = std::make_shared<manual_executor>(clock_);
-  std::shared_ptr<holdfast::store> model_ = std::make_shared<model_store>(model_store_options{.clock = clock_});
+  std::shared_ptr<holdfast::store> model_ =
+      std::make_shared<model_store>(model_store_options{.clock = clock_});
   std::shared_ptr<faulty_store> below_ = std::make_shared<faulty_store>(model_);
   faulty_store::hook before_{};
   std::vector<std::size_t> sizes_{};  // of the puts that reached the store below

@@ -21,8 +21,8 @@ class WriteBehindStuck : public WriteBehindFixture {
 };
 
 TEST_F(WriteBehindStuck, ARowThatCannotBeReadDoesNotStopTheWriter) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   auto brief = make("k");
   brief.expire_on = clock_->now() + 1s;
@@ -30,8 +30,9 @@ TEST_F(WriteBehindStuck, ARowThatCannotBeReadDoesNotStopTheWriter) {
   put(make("other", 0ms, "v"));
   executor_->advance(5s);
   // As a sealed store says it of a row that was sealed with a key that is gone.
-  before_ = [](operation what, auto) {
-    if (what == operation::find) throw error(errc::not_found, "sealed with a key that is not in the ring", {.path = "n/k"});
+  before_ = [](operation op, auto) {
+    if (op == operation::find)
+      throw error(errc::not_found, "sealed with a key that is not in the ring", {.path = "n/k"});
   };
   executor_->advance(5s);
   EXPECT_EQ(stored("other"), "v");
@@ -45,11 +46,13 @@ TEST_F(WriteBehindStuck, AStoreThatCannotBeReadIsWaitedFor) {
   model_->put(make("k", 1min, "old"));
   put(brief);
   clock_->advance(2s);
-  before_ = [](operation what, auto) {
-    if (what == operation::find) throw error(errc::permission, "no privilege", {.path = "FAILOVER_STORE"});
+  before_ = [](operation op, auto) {
+    if (op == operation::find)
+      throw error(errc::permission, "no privilege", {.path = "FAILOVER_STORE"});
   };
   executor_->advance(5s);
-  EXPECT_EQ(numbers().pending, 1U) << "what it would have replaced is there, and may be readable tomorrow";
+  EXPECT_EQ(numbers().pending, 1U)
+      << "what it would have replaced is there, and may be readable tomorrow";
   before_ = {};
   executor_->advance(5s);
   EXPECT_EQ(numbers().pending, 0U);
@@ -61,9 +64,10 @@ TEST_F(WriteBehindStuck, AnEraseIsCarriedOutThoughThePutAfterItIsRefused) {
   put(erased);
   executor_->run_all();
   bool unreachable = true;
-  before_ = [&](operation what, std::span<const entry> entries) {
-    if (what == operation::put && entries[0].payload == "poison") throw error(errc::too_large, "the row is too long");
-    if (what == operation::erase && std::exchange(unreachable, false)) throw down();
+  before_ = [&](operation op, std::span<const entry> entries) {
+    if (op == operation::put && entries[0].payload == "poison")
+      throw error(errc::too_large, "the row is too long");
+    if (op == operation::erase && std::exchange(unreachable, false)) throw down();
   };
   ASSERT_TRUE(store().erase("n", "k", erased.as_of));
   put(make("k", 0ms, "poison"));
@@ -76,8 +80,8 @@ TEST_F(WriteBehindStuck, AnEraseIsCarriedOutThoughThePutAfterItIsRefused) {
 TEST_F(WriteBehindStuck, ARefusedPutLeavesTheLastGoodAnswer) {
   put(make("k", 1s, "old"));
   executor_->run_all();
-  before_ = [&](operation what, auto) {
-    if (what == operation::put) throw error(errc::too_large, "the row is too long");
+  before_ = [&](operation op, auto) {
+    if (op == operation::put) throw error(errc::too_large, "the row is too long");
   };
   put(make("k", 0ms, "poison"));
   executor_->advance(5s);
@@ -85,8 +89,8 @@ TEST_F(WriteBehindStuck, ARefusedPutLeavesTheLastGoodAnswer) {
 }
 
 TEST_F(WriteBehindStuck, FlushesOfAStoreThatFailsLeaveNoTimersBehind) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   put(make("k", 0ms, "v"));
   executor_->run_all();
@@ -119,8 +123,8 @@ TEST_F(WriteBehindStuck, ClosingEndsABatchBetweenTwoStatements) {
   put(one);
   EXPECT_TRUE(store().erase("n", "k", one.as_of));
   write_behind_report report;
-  before_ = [&](operation what, auto) {
-    if (what == operation::put) report = store().close(now());
+  before_ = [&](operation op, auto) {
+    if (op == operation::put) report = store().close(now());
   };
   executor_->run_all();
   EXPECT_EQ(report.in_flight, 2U);
@@ -132,8 +136,8 @@ TEST_F(WriteBehindStuck, ClosingEndsABatchBetweenTwoStatements) {
 TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
   const auto door = std::make_shared<gate>();
   options_.executor = std::make_shared<refusing_executor>();
-  before_ = [door](operation what, auto) {
-    if (what == operation::put) door->wait();
+  before_ = [door](operation op, auto) {
+    if (op == operation::put) door->wait();
   };
   put(make("k", 0ms, "v"));
   auto asked = std::async(std::launch::async, [this] { return store_->close(now() + 20s); });
@@ -144,23 +148,26 @@ TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
   door->open();
   EXPECT_EQ(asked.get().in_flight, in_time ? 1U : 0U);
   store_.reset();
-  EXPECT_TRUE(eventually([this] { return below_.use_count() == 1; })) << "it ended by itself, and let go of everything";
+  EXPECT_TRUE(eventually([this] { return below_.use_count() == 1; }))
+      << "it ended by itself, and let go of everything";
   EXPECT_EQ(stored("k"), "v");
 }
 
 TEST_F(WriteBehindStuck, AFailureIsTriedAgainThoughTheClockIsFarAheadOfTheExecutor) {
-  clock_ = std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
+  clock_ =
+      std::make_shared<virtual_clock>(virtual_clock::default_start(), virtual_clock::far_ahead);
   options_.clock = clock_;
   options_.executor = make_thread_pool({.threads = 1});
   options_.retry_first = options_.retry_longest = 20ms;
   std::atomic<int> tried{0};
-  before_ = [&](operation what, auto) {
-    if (what == operation::put && ++tried == 1) throw down();
+  before_ = [&](operation op, auto) {
+    if (op == operation::put && ++tried == 1) throw down();
   };
   put(make("k", 0ms, "v"));
   ASSERT_TRUE(eventually([&] { return tried == 1; }));
   std::this_thread::sleep_for(60ms);
-  EXPECT_EQ(tried, 1) << "the executor's timer came, but by this store's clock the pause is not over";
+  EXPECT_EQ(tried, 1)
+      << "the executor's timer came, but by this store's clock the pause is not over";
   clock_->advance(20ms);
   EXPECT_TRUE(eventually([&] { return numbers().pending == 0; })) << "so the timer was set again";
   EXPECT_EQ(tried, 2);
@@ -181,8 +188,8 @@ TEST_F(WriteBehindStuck, AClockThatStandsStillHoldsNeitherFlushNorPutNorDestruct
   options_.executor = make_thread_pool({.threads = 1, .linger = 0ms});
   options_.max_entries = 2;
   options_.block_for = options_.linger = options_.scan_flush = 20ms;
-  before_ = [door](operation what, auto) {
-    if (what == operation::put) door->wait();
+  before_ = [door](operation op, auto) {
+    if (op == operation::put) door->wait();
   };
   put(make("k"));
   ASSERT_TRUE(eventually([&] { return door->waiting() == 1; }));
@@ -204,8 +211,8 @@ TEST_F(WriteBehindStuck, AClockThatStandsStillHoldsNeitherFlushNorPutNorDestruct
 TEST_F(WriteBehindStuck, AFailureThatPassesIsTriedAgainThoughNobodyRunsTasks) {
   options_.executor = std::make_shared<refusing_executor>();
   std::atomic<int> tried{0};
-  before_ = [&](operation what, auto) {
-    if (what == operation::put && ++tried < 3) throw down();
+  before_ = [&](operation op, auto) {
+    if (op == operation::put && ++tried < 3) throw down();
   };
   put(make("k", 0ms, "v"));
   auto asked = std::async(std::launch::async, [this] { return store_->close(now() + 1h); });
@@ -223,15 +230,15 @@ TEST_F(WriteBehindStuck, TwoFlushesAreBothServedThoughNobodyRunsTasks) {
   options_.executor = std::make_shared<refusing_executor>();
   options_.batch_entries = 1;
   const auto door = std::make_shared<gate>();
-  before_ = [door](operation what, auto) {
-    if (what == operation::put) door->wait();
+  before_ = [door](operation op, auto) {
+    if (op == operation::put) door->wait();
   };
   put(make("k", 0ms, "v"));
   auto first = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
   ASSERT_TRUE(eventually([&] { return door->waiting() == 1; }));
   put(make("l", 0ms, "w"));
   auto second = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
-  EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout) << "it found somebody at work";
+  EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout) << "another thread was writing";
   door->open();
   const bool ended = second.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(ended);
@@ -242,28 +249,31 @@ TEST_F(WriteBehindStuck, TwoFlushesAreBothServedThoughNobodyRunsTasks) {
 }
 
 TEST_F(WriteBehindStuck, NobodyWaitsUntilTheFirstMomentThereIs) {
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   put(make("k"));
-  auto asked = std::async(std::launch::async, [this] { return store_->close(std::chrono::steady_clock::time_point::min()); });
+  auto asked = std::async(std::launch::async, [this] {
+    return store_->close(std::chrono::steady_clock::time_point::min());
+  });
   const bool ended = asked.wait_for(20s) == std::future_status::ready;
   EXPECT_TRUE(ended);
-  if (!ended) std::quick_exit(1);  // it would wait for ever
+  if (!ended) std::quick_exit(1);  // otherwise the test would hang
   EXPECT_EQ(asked.get().unsaved, 1U);
 }
 
 TEST_F(WriteBehindStuck, TheLongestTimeThatThereIsIsLong) {
   constexpr auto forever = std::chrono::milliseconds::max();
   options_.max_entries = 1;
-  options_.block_for = options_.scan_flush = options_.stalled_after = options_.retry_longest = options_.refresh_after = forever;
+  options_.block_for = options_.scan_flush = options_.stalled_after = options_.retry_longest =
+      options_.refresh_after = forever;
   put(make("k"));
   EXPECT_FALSE(numbers().stalled);
   auto blocked = std::async(std::launch::async, [this] { put(make("other")); });
   while (blocked.wait_for(1ms) != std::future_status::ready) executor_->run_all();
   EXPECT_NO_THROW(blocked.get());
-  before_ = [](operation what, auto) {
-    if (what == operation::put) throw down();
+  before_ = [](operation op, auto) {
+    if (op == operation::put) throw down();
   };
   executor_->run_all();
   EXPECT_FALSE(numbers().stalled);
@@ -292,8 +302,9 @@ TEST_F(WriteBehindStuck, WhatIsHeldIsWrittenThoughItsTimerMetAWriterAtWork) {
   ASSERT_EQ(numbers().held, 2U);
   executor_->advance(6'999ms);
   put(make("a", 0ms, "another"));
-  before_ = [this](operation what, auto) {
-    if (what == operation::put) executor_->advance(500ms);  // the timer for a, which is held no more, finds the writer at work
+  before_ = [this](operation op, auto) {
+    // The timer for a, which is held no more, finds the writer at work
+    if (op == operation::put) executor_->advance(500ms);
   };
   executor_->run_all();
   before_ = {};

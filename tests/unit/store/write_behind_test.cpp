@@ -59,8 +59,8 @@ TEST_F(WriteBehind, AFutureStampDoesNotFreezeItsKey) {
 TEST_F(WriteBehind, TakesWhatIsQueuedUpToABatch) {
   for (int i = 0; i < 1200; ++i) put(make("k" + std::to_string(i)));
   bool more = true;
-  before_ = [&](operation what, auto) {
-    if (what == operation::put && std::exchange(more, false)) {
+  before_ = [&](operation op, auto) {
+    if (op == operation::put && std::exchange(more, false)) {
       for (int i = 0; i < 7; ++i) put(make("later" + std::to_string(i)));
     }
   };
@@ -78,8 +78,8 @@ TEST_F(WriteBehind, ClosesABatchThatIsLarge) {
 TEST_F(WriteBehind, ReadsSeeWhatIsInFlight) {
   put(make("k", 1ms, "v"));
   int looked = 0;
-  before_ = [&](operation what, auto) {
-    if (what != operation::put) return;
+  before_ = [&](operation op, auto) {
+    if (op != operation::put) return;
     ++looked;
     EXPECT_EQ(payload("k"), "v");
     EXPECT_EQ(numbers().pending, 1U);
@@ -147,7 +147,8 @@ TEST_F(WriteBehind, KeepsTheOrderOfPutsAndErases) {
   put(first);
   EXPECT_TRUE(store().erase("n", "k", first.as_of));
   put(make("k", 6ms, "an older one, put after the erase"));
-  EXPECT_EQ(payload("k"), "an older one, put after the erase") << "a plain erase lets an older write return, here as in every store";
+  EXPECT_EQ(payload("k"), "an older one, put after the erase")
+      << "a plain erase lets an older write return, here as in every store";
   executor_->run_all();
   EXPECT_EQ(stored("k"), "an older one, put after the erase");
   EXPECT_EQ(numbers().written, 3U);
@@ -213,7 +214,7 @@ TEST_F(WriteBehind, WhatExpiresWhileItWaitsTakesTheOlderWithIt) {
   brief.key = "other";
   put(brief);
   clock_->advance(2s);
-  EXPECT_EQ(payload("k"), "brief") << "a store gives what has expired, too";
+  EXPECT_EQ(payload("k"), "brief") << "a store also returns expired entries";
   executor_->run_all();
   EXPECT_EQ(stored("k"), "(none)") << "had it been written in time, the older one would be gone";
   EXPECT_EQ(stored("other"), "newer than what waits");

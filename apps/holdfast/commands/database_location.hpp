@@ -1,0 +1,48 @@
+#pragma once
+
+/// \file
+/// Options of the commands that open an SQL database.
+
+#include <holdfast/database.hpp>
+
+#include "terminal/command.hpp"
+#include "terminal/password_option.hpp"
+
+#include <string>
+#include <utility>
+
+namespace holdfast::cli {
+
+/// Returns the URL to open. Unless `create` is set, an SQLite file must exist: a mistyped path must
+/// not create an empty file.
+[[nodiscard]] inline std::string url_to_open(const std::string& url, bool create) {
+  const auto parameters = url.find('?');
+  if (create || !url.starts_with("sqlite:") ||
+      (parameters != std::string::npos && url.find("mode=", parameters) != std::string::npos))
+    return url;
+  return url + (parameters == std::string::npos ? "?" : "&") + "mode=rw";
+}
+
+struct database_location {
+  option url;
+  option prefix;
+  password_option password;
+
+  explicit database_location(command& cmd)
+      : url(cmd.value("--store", "URL",
+                      "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name, "
+                      "h2://host/name, odbc:DSN=name")
+                .required()),
+        prefix(cmd.value("--prefix", "P", "Prefix of the table name: MYAPP_, SCHEMA.MYAPP_")),
+        password(cmd) {}
+
+  /// Prints the log as warnings, unless the options have a log.
+  [[nodiscard]] database open_database(console& io, database_options options = {},
+                                       bool create = false) const {
+    if (!options.log) options.log = [&io](const log_record& record) { io.warn(record.message); };
+    options.password = password.read(io);
+    return holdfast::open(url_to_open(url.text(), create), std::move(options));
+  }
+};
+
+}  // namespace holdfast::cli

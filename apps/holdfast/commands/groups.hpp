@@ -1,0 +1,36 @@
+#pragma once
+
+/// \file
+/// The groups of subcommands. A new group is one function here, one call in program.cpp, and a
+/// folder next to this file.
+
+#include "terminal/command.hpp"
+
+namespace holdfast::cli {
+
+void add_key_commands(command root);
+void add_store_commands(command root);
+void add_seq_commands(command root);
+void add_redis_commands(command root);
+void add_outbox_commands(command root);
+void add_bench_commands(command root);
+void add_demo_command(command root);
+void add_completion_command(command root);
+
+// Parts of the key group.
+void add_batch_command(command key);
+
+// Parts of the store group.
+void add_transfer_commands(command store);
+void add_doctor_command(command store);
+void add_rekey_command(command store);
+void add_clean_command(command store);
+
+// Parts of the outbox group.
+void add_publish_commands(command outbox);
+void add_inspect_commands(command outbox);
+void add_parked_commands(command outbox);
+void add_work_command(command outbox);
+void add_tail_command(command outbox);
+
+}  // namespace holdfast::cli

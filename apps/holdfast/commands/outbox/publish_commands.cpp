@@ -1,0 +1,191 @@
+// holdfast outbox publish, schedule and cancel.
+
+#include <holdfast/error.hpp>
+#include <holdfast/outbox.hpp>
+
+#include "commands/groups.hpp"
+#include "commands/outbox/location.hpp"
+#include "terminal/arguments.hpp"
+#include "terminal/input.hpp"
+#include "terminal/text.hpp"
+#include "terminal/time_text.hpp"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace holdfast::cli {
+
+namespace {
+
+/// Options that describe an event.
+struct event_options {
+  option type;
+  option key;
+  option payload;
+  option file;
+  option raw;
+  option headers;
+  option content_type;
+
+  explicit event_options(command& cmd)
+      : type(cmd.value("--type", "T", "Type of the event: ticket.created").required()),
+        key(cmd.value("--key", "K",
+                      "Key of the event; events with the same key are delivered in order")),
+        payload(cmd.value("--payload", "JSON", "Payload of the event")),
+        file(
+            cmd.value("--payload-file", "FILE", "File with the payload; -: standard input").file()),
+        raw(cmd.flag("--raw", "Accept any text as payload, not only JSON")),
+        headers(cmd.values("--header", "NAME=VALUE",
+                           "Header for the receiver: traceparent=00-...; repeat for more")),
+        content_type(cmd.value("--content-type", "C",
+                               "Content type of the payload (default application/json)")) {}
+
+  [[nodiscard]] event read() const {
+    constexpr std::size_t largest = std::size_t{64} << 20U;
+    if (payload.is_set() == file.is_set())
+      throw error(errc::invalid_argument,
+                  "exactly one payload is required; give --payload JSON or --payload-file FILE");
+    event result{.type = type.text(),
+                 .key = key.text(),
+                 .payload = file.is_set() ? read_small_file(file.text(), largest) : payload.text()};
+    if (content_type.is_set()) result.content_type = content_type.text();
+    if (!raw.is_set() && result.content_type == "application/json")
+      require_json_payload(result.payload);
+    for (const auto& header : headers.all()) {
+      const auto equals = header.find('=');
+      if (equals == std::string::npos || equals == 0)
+        throw error(errc::invalid_argument, "--header is '" + header + "'; give NAME=VALUE");
+      result.headers[header.substr(0, equals)] = header.substr(equals + 1);
+    }
+    return result;
+  }
+};
+
+/// Parses `memory`, `aof`, `replicated:2`, `fsynced`, `fsynced:1`.
+durability parse_durability(const std::string& text) {
+  const auto colon = text.find(':');
+  const std::string word = text.substr(0, colon);
+  std::size_t replicas = word == "replicated" ? 1 : 0;
+  if (colon != std::string::npos) {
+    const std::string count = text.substr(colon + 1);
+    if (count.size() != 1 || count[0] < '0' || count[0] > '9')
+      throw error(
+          errc::invalid_argument,
+          "--safe is '" + text + "'; give the number of replicas as one digit: replicated:1");
+    replicas = static_cast<std::size_t>(count[0] - '0');
+  }
+  if (colon != std::string::npos && (word == "memory" || word == "aof"))
+    throw error(errc::invalid_argument,
+                "--safe " + word + " has no replicas; use " + word + ", replicated:1 or fsynced:1");
+  if (word == "memory") return durability::memory();
+  if (word == "aof") return durability::aof();
+  if (word == "replicated" && replicas > 0) return durability::replicated(replicas);
+  if (word == "fsynced") return durability::fsynced(replicas);
+  throw error(errc::invalid_argument,
+              "--safe is '" + text + "'; use memory, aof, replicated:1 or fsynced");
+}
+
+void add_publish(command group) {
+  command cmd = group.add("publish", "Publish an event, and print its id when it is safe");
+  cmd.about(
+      "The same id is published only once: after a failure, repeat the command with --id.\n"
+      "Exit code 3 if it is unknown whether the event was stored; the message begins with its id.");
+  cmd.examples(
+      "holdfast outbox publish --outbox redis://127.0.0.1 --type ticket.created --key ticket-7 "
+      "--payload '{\"seat\":12}'\n"
+      "holdfast outbox publish --outbox sqlite:app.db --create-schema --type mail --payload-file "
+      "body.json --delay 10m\n"
+      "holdfast outbox publish --outbox redis://127.0.0.1 --type mail --payload '{}' --safe "
+      "replicated:1");
+  const outbox_location location(cmd);
+  const event_options content(cmd);
+  const option id = cmd.value("--id", "UUID", "Id of the event (default a new one)");
+  const option delay =
+      cmd.value("--delay", "TIME", "Delay before the first delivery: 90s, 15m, 1h, 7d");
+  const option ttl =
+      cmd.value("--ttl", "TIME", "Park the event if it is not delivered within this time");
+  const option safe = cmd.value(
+      "--safe", "LEVEL",
+      "Required durability: memory (default), aof, replicated:1, fsynced; see docs/outbox.md");
+  const option json = cmd.flag("--json", "Print one JSON object");
+  cmd.run([=](console& io) {
+    event published = content.read();
+    published.id = id.text();
+    if (delay.is_set()) published.delay = duration_of(delay, "0s");
+    if (ttl.is_set()) published.time_to_live = duration_of(ttl, "0s");
+    // In the library 0 means: no limit.
+    if (ttl.is_set() && published.time_to_live.count() == 0)
+      throw error(
+          errc::invalid_argument,
+          "--ttl is 0, so the event would never be delivered; give a longer time, or remove --ttl");
+    const durability required = parse_durability(safe.text("memory"));
+    const auto receipt = location.open(io).publish(std::move(published), required);
+    if (json.is_set())
+      io.out << "{\"id\":" << json_string(receipt.id)
+             << ",\"status\":" << json_string(to_string(receipt.status)) << "}\n";
+    else io.out << receipt.id << "\n";
+    return exit_ok;
+  });
+}
+
+void add_schedule(command group) {
+  command cmd = group.add("schedule", "Schedule a ticket that becomes an event when it expires");
+  cmd.about(
+      "Replaces the time and the event of a ticket that is already scheduled. Prints the time of "
+      "expiry.");
+  cmd.examples(
+      "holdfast outbox schedule --outbox sqlite:app.db hold-7 --after 15m --type hold.expired "
+      "--payload '{\"seat\":12}'\n"
+      "holdfast outbox cancel --outbox sqlite:app.db hold-7");
+  const outbox_location location(cmd);
+  const event_options content(cmd);
+  const option ticket = cmd.positional("TICKET", "Name of the ticket").required();
+  const option after =
+      cmd.value("--after", "TIME", "Time until it expires: 90s, 15m, 1h, 7d").required();
+  const option json = cmd.flag("--json", "Print one JSON object");
+  cmd.run([=](console& io) {
+    const auto scheduled =
+        location.open(io).schedule(ticket.text(), duration_of(after, "0s"), content.read());
+    if (json.is_set()) {
+      io.out << "{\"ticket\":" << json_string(ticket.text())
+             << ",\"expires_at\":" << json_string(iso_time(scheduled.expires_at)) << ",\"before\":"
+             << (scheduled.before ? json_string(iso_time(*scheduled.before)) : std::string("null"))
+             << "}\n";
+    } else {
+      io.out << iso_time(scheduled.expires_at) << "\n";
+    }
+    return exit_ok;
+  });
+}
+
+void add_cancel(command group) {
+  command cmd = group.add("cancel", "Cancel a ticket before it expires");
+  cmd.about(
+      "Prints cancelled, fired (too late: it has become its event) or unknown. Exit code 1 unless "
+      "it was cancelled.");
+  cmd.examples("holdfast outbox cancel --outbox sqlite:app.db hold-7");
+  const outbox_location location(cmd);
+  const option ticket = cmd.positional("TICKET", "Name of the ticket").required();
+  const option key = cmd.value(
+      "--key", "K", "Key of its event, if it has one; it determines the lane of the ticket");
+  const option json = cmd.flag("--json", "Print one JSON object");
+  cmd.run([=](console& io) {
+    const auto status = location.open(io).cancel(ticket.text(), key.text());
+    if (json.is_set())
+      io.out << "{\"ticket\":" << json_string(ticket.text())
+             << ",\"status\":" << json_string(to_string(status)) << "}\n";
+    else io.out << to_string(status) << "\n";
+    return status == cancel_status::cancelled ? exit_ok : exit_negative;
+  });
+}
+
+}  // namespace
+
+void add_publish_commands(command group) {
+  add_publish(group);
+  add_schedule(group);
+  add_cancel(group);
+}
+
+}  // namespace holdfast::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+/// \file
+/// Events, statistics and reports of an outbox as text and as JSON.
+
+#include <holdfast/outbox.hpp>
+#include <holdfast/worker.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+/// `kind` is `event` or `ticket`.
+[[nodiscard]] std::string record_json(const outbox_record& record, std::string_view kind = "event");
+
+/// A table of records: its header, and one row.
+[[nodiscard]] std::string_view record_header();
+[[nodiscard]] std::string record_line(const outbox_record& record, timestamp now);
+
+[[nodiscard]] std::string stats_json(const outbox_stats& stats);
+[[nodiscard]] std::string stats_text(const outbox_stats& stats);
+
+[[nodiscard]] std::string check_report_json(const check_report& report, bool repaired);
+[[nodiscard]] std::string check_report_text(const check_report& report, bool repaired);
+
+/// The counters of a worker, in one line.
+[[nodiscard]] std::string worker_report_text(const worker_report& report);
+[[nodiscard]] std::string worker_report_json(const worker_report& report);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,337 @@
+// holdfast outbox work and tail.
+
+#include <holdfast/error.hpp>
+#include <holdfast/outbox/relay.hpp>
+#include <holdfast/worker.hpp>
+
+#include "commands/groups.hpp"
+#include "commands/outbox/exec_target.hpp"
+#include "commands/outbox/location.hpp"
+#include "commands/outbox/record_pages.hpp"
+#include "commands/outbox/record_text.hpp"
+#include "terminal/message_queue.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/stop_signals.hpp"
+#include "terminal/text.hpp"
+
+#if HOLDFAST_HAS_HTTP
+#include "commands/outbox/http_target.hpp"
+#endif
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+event_handler exec_handler(std::string command) {
+  return [command = std::move(command)](const delivery& delivered) {
+    program_call call{.command = command,
+                      .input = relay::to_json(delivered) + "\n",
+                      .retry_delay = std::chrono::seconds(60)};
+    const auto& event = delivered.event();
+    call.environment = {"HOLDFAST_EVENT_ID=" + event.id, "HOLDFAST_EVENT_TYPE=" + event.type,
+                        "HOLDFAST_EVENT_KEY=" + event.key,
+                        "HOLDFAST_EVENT_ATTEMPTS=" + std::to_string(delivered.attempts()),
+                        "HOLDFAST_EVENT_FENCE=" + std::to_string(delivered.fence())};
+    return run_program(call, delivered.lost());
+  };
+}
+
+#if HOLDFAST_HAS_HTTP
+event_handler http_handler(const std::string& url, milliseconds timeout, std::string source,
+                           relay::cloud_event_options options) {
+  return [target = std::make_shared<http_target>(url, timeout), source = std::move(source),
+          options](const delivery& delivered) {
+    return target->post(relay::cloud_event_headers(delivered, source, options),
+                        delivered.event().payload, delivered.event().content_type);
+  };
+}
+#endif
+
+/// Prints lines on a terminal. They are escaped, so that an event cannot control it.
+event_handler terminal_handler() {
+  return [mutex = std::make_shared<std::mutex>()](const delivery& delivered) {
+    const std::string line = json_for_terminal(relay::to_json(delivered)) + "\n";
+    const std::scoped_lock lock(*mutex);
+    output terminal(STDOUT_FILENO);
+    terminal << line;
+    terminal.flush();
+    return outcome::done();
+  };
+}
+
+/// Prints lines on standard output. The outcome is `throttled` only if the reader closed it.
+event_handler output_handler(std::shared_ptr<std::atomic<bool>> reader_gone) {
+  if (::isatty(STDOUT_FILENO) != 0) return terminal_handler();
+  return
+      [lines = relay::json_lines("-"), gone = std::move(reader_gone)](const delivery& delivered) {
+        auto result = lines(delivered);
+        if (result.code() == outcome::kind::throttled) *gone = true;
+        return result;
+      };
+}
+
+void refuse_blank(const option& target, const char* message) {
+  if (target.is_set() && target.text().find_first_not_of(" \t\n\v\f\r") == std::string::npos)
+    throw error(errc::invalid_argument, message);
+}
+
+/// Options that select the target of deliveries.
+struct target_options {
+  option exec;
+  option http;
+  option file;
+  option stream;
+  option timeout;
+  option pass_credentials;
+
+  explicit target_options(command& cmd)
+      : exec(cmd.value(
+            "--exec", "CMD",
+            "Run a program for each event; it reads JSON, and its exit code is the outcome")),
+        http(cmd.value("--http", "URL",
+                       "POST each event to this URL as a CloudEvent, with an Idempotency-Key")),
+        file(cmd.value("--file", "FILE",
+                       "Append each event to this file as a line of JSON; -: standard output")
+                 .file()),
+        stream(
+            cmd.value("--stream", "KEY", "Append each event to this stream of the outbox's Redis")),
+        timeout(cmd.value("--timeout", "TIME",
+                          "With --http: time limit of a request and its answer (default 30s)")),
+        pass_credentials(
+            cmd.flag("--pass-credentials",
+                     "With --http: send the Authorization and Cookie headers of events")) {}
+
+  /// Sets `reader_gone` if events are printed and the reader closes the output.
+  [[nodiscard]] event_handler handler([[maybe_unused]] console& io, const outbox_location& location,
+                                      const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
+    const auto count =
+        std::ranges::count_if(std::vector{exec, http, file, stream}, &option::is_set);
+    if (count != 1)
+      throw error(errc::invalid_argument,
+                  "exactly one target is required; give --exec CMD, --http URL, --file FILE or "
+                  "--stream KEY");
+    if (timeout.is_set() && !http.is_set())
+      throw error(errc::invalid_argument, "--timeout is only for --http; remove it");
+    if (pass_credentials.is_set() && !http.is_set())
+      throw error(errc::invalid_argument, "--pass-credentials is only for --http; remove it");
+    // For a blank command the shell does nothing and succeeds: every event would be acknowledged
+    // without a delivery.
+    refuse_blank(exec, "--exec names no program; give a command");
+    refuse_blank(http, "--http names no URL; give a URL");
+    refuse_blank(file, "--file names no file; give a file name, or - for standard output");
+    refuse_blank(stream, "--stream names no key; give the key of a stream");
+    if (exec.is_set()) return exec_handler(exec.text());
+    if (file.text() == "-") return output_handler(reader_gone);
+    if (file.is_set()) return relay::json_lines(file.text());
+    if (stream.is_set()) {
+#if HOLDFAST_HAS_REDIS
+      if (!location.url.text().starts_with("redis"))
+        throw error(errc::invalid_argument,
+                    "--stream requires an outbox on Redis; use --exec, --http or --file");
+      return relay::redis_stream(
+          redis::client(location.url.text(), {.password = location.password.read(io)}),
+          stream.text());
+#else
+      throw error(errc::unsupported_type,
+                  "this program was built without Redis; use --exec, --http or --file");
+#endif
+    }
+#if HOLDFAST_HAS_HTTP
+    // The same source with and without --prefix. A URI has no braces.
+    std::string source = "/holdfast/outbox/" + location.prefix.text(outbox_options{}.prefix);
+    std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
+    return http_handler(http.text(), duration_of(timeout, "30s"), std::move(source),
+                        {.credentials = pass_credentials.is_set()});
+#else
+    throw error(
+        errc::unsupported_type,
+        "this program was built without HTTP; install libcpp-httplib-dev and build it again, or "
+        "use --exec");
+#endif
+  }
+};
+
+/// Explains why due events were not delivered. Ignores errors: the report of the worker is more
+/// important.
+void warn_if_paused(console& io, const outbox& source) {
+  try {
+    if (const auto stats = source.admin().stats(); stats.paused && stats.overdue.count() > 0)
+      io.warn("the outbox is paused, and events are due; see: holdfast outbox resume");
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
+/// Runs the worker on another thread. This thread prints warnings and progress, and waits for
+/// signals.
+worker_report run_worker(console& io, worker& events, message_queue<std::string>& warnings,
+                         const std::atomic<bool>& reader_gone, bool until_empty) {
+  const stop_signals stop;
+  worker_report report;
+  std::exception_ptr failure;
+  std::atomic<bool> finished = false;
+  {
+    std::jthread thread([&](const std::stop_token& stop_requested) {
+      try {
+        report = until_empty ? events.run_until_empty(stop_requested) : events.run(stop_requested);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      finished = true;
+    });
+    progress shown(io, "delivered", true);
+    while (!finished) {
+      if (stop.wait(20) || reader_gone) thread.request_stop();
+      const auto lines = warnings.drain();
+      if (!lines.empty()) shown.clear();
+      for (const auto& line : lines) io.warn(line);
+      shown.update(events.count().done);
+    }
+    shown.clear();
+  }
+  for (const auto& line : warnings.drain()) io.warn(line);
+  if (failure) std::rethrow_exception(failure);
+  return report;
+}
+
+}  // namespace
+
+void add_work_command(command group) {
+  command cmd = group.add("work", "Deliver events until stopped");
+  cmd.about(
+      "Each event is delivered at least once, and events of one key in order. It is removed when "
+      "its receiver has confirmed it. After SIGINT or SIGTERM the running deliveries are finished. "
+      "With --until-empty the command ends when no event is due; exit code 1 if a delivery "
+      "failed.\n"
+      "\n"
+      "--exec: exit code 0 confirms the event, 65 (EX_DATAERR) parks it, 75 (EX_TEMPFAIL) delays "
+      "it without counting a failure, any other code is a failure, and a signal is ambiguous. The "
+      "last line on standard error is stored as the reason. The environment has HOLDFAST_EVENT_ID, "
+      "_TYPE, _KEY, _ATTEMPTS and _FENCE. Other variables that begin with HOLDFAST_, such as "
+      "HOLDFAST_PASSWORD, are not passed to the program.\n"
+      "\n"
+      "--http: --timeout limits the whole request. At most 64 KiB of the header and 64 KiB of the "
+      "body of an answer are read, and nothing is decompressed: only the status counts.");
+  cmd.examples(
+      "holdfast outbox work --outbox sqlite:app.db --exec './deliver' --until-empty\n"
+      "holdfast outbox work --outbox redis://127.0.0.1 --http https://example.org/events "
+      "--concurrency 8\n"
+      "holdfast outbox work --outbox redis://127.0.0.1 --file events.jsonl --lease 10s");
+  const outbox_location location(cmd);
+  const target_options target(cmd);
+  const option until_empty = cmd.flag("--until-empty", "End when no event is due");
+  const option lease =
+      cmd.value("--lease", "TIME",
+                "Time after which other workers get the events of a dead worker (default 30s)");
+  const option concurrency =
+      cmd.value("--concurrency", "N", "Number of concurrent deliveries (default 4)")
+          .number(1, 1024);
+  const option attempts =
+      cmd.value("--max-attempts", "N",
+                "Number of failures until an event is parked (default 12); 0: no limit")
+          .number(0, 1'000'000);
+  const option inline_limit =
+      cmd.value("--inline-limit", "BYTES",
+                "Park events with a larger payload (default 262144); the inline_limit of the "
+                "publishers")
+          .number(1, std::uint64_t{16} << 20U);
+  const option policy =
+      cmd.value("--parked", "",
+                "What happens to later events of the key of a parked event (default skip)")
+          .one_of({"skip", "block", "park"});
+  const option compete =
+      cmd.flag("--compete",
+               "Share lanes with other workers; otherwise only one worker at a time uses a lane");
+  const option json = cmd.flag("--json", "Print the counters as one JSON object");
+  cmd.run([=](console& io) {
+    message_queue<std::string> warnings;
+    worker_options options;
+    options.concurrency = static_cast<std::size_t>(concurrency.count(options.concurrency));
+    options.lease = duration_of(lease, "30s");
+    options.lock_time = std::min(options.lock_time, options.lease);
+    options.compete = compete.is_set();
+    options.handling.max_attempts =
+        static_cast<std::uint32_t>(attempts.count(options.handling.max_attempts));
+    if (policy.text() == "block") options.handling.parked = park_policy::block;
+    if (policy.text() == "park") options.handling.parked = park_policy::park;
+    options.log = queue_warnings(warnings);
+    const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
+    auto handler = target.handler(io, location, reader_gone);
+    outbox_options source_options;
+    source_options.inline_limit =
+        static_cast<std::size_t>(inline_limit.count(source_options.inline_limit));
+    const auto source = location.open(io, std::move(source_options), queue_warnings(warnings));
+    worker events(source, std::move(handler), std::move(options));
+    const auto report = run_worker(io, events, warnings, *reader_gone, until_empty.is_set());
+    if (until_empty.is_set()) warn_if_paused(io, source);
+    // With --file - the standard output has only events.
+    const bool prints_events = target.file.text() == "-";
+    if (json.is_set()) (prints_events ? io.err : io.out) << worker_report_json(report);
+    else if (!prints_events) io.out << worker_report_text(report);
+    io.err.flush();
+    const auto& counters = report.did;
+    const bool succeeded =
+        counters.retried + counters.parked + counters.in_doubt + report.still_running == 0 &&
+        !*reader_gone;
+    return succeeded || !until_empty.is_set() ? exit_ok : exit_negative;
+  });
+}
+
+void add_tail_command(command group) {
+  command cmd = group.add("tail", "Print events as they are published, until stopped");
+  cmd.about(
+      "Scans the whole outbox repeatedly, so it can miss an event that is delivered immediately. "
+      "To see every event, deliver them to a file: holdfast outbox work --file.");
+  cmd.examples(
+      "holdfast outbox tail --outbox redis://127.0.0.1\n"
+      "holdfast outbox tail --outbox sqlite:app.db --json --for 10s");
+  const outbox_location location(cmd);
+  const option duration = cmd.value("--for", "TIME", "End after this time");
+  const option json = cmd.flag("--json", "Print one JSON object per line");
+  cmd.run([=](console& io) {
+    const stop_signals stop;
+    const auto source = location.open(io);
+    const auto end = duration.is_set()
+                         ? std::chrono::steady_clock::now() + duration_of(duration, "0s")
+                         : std::chrono::steady_clock::time_point::max();
+    std::map<std::size_t, std::int64_t> newest;  // sequence by lane
+    bool first_scan = true;
+    do {
+      std::vector<outbox_record> published;
+      auto scanned = newest;
+      for_each_record(source, scan_what::all, [&](const outbox_record& record) {
+        const auto lane = record.details.lane;
+        const auto sequence = record.details.sequence;
+        if (!first_scan && sequence > newest[lane]) published.push_back(record);
+        scanned[lane] = std::max(scanned[lane], sequence);
+        return true;
+      });
+      newest = std::move(scanned);
+      first_scan = false;
+      std::ranges::sort(published, {},
+                        [](const outbox_record& record) { return record.details.created_at; });
+      const timestamp now = system_clock()->now();
+      for (const auto& record : published)
+        io.out << (json.is_set() ? record_json(record) : record_line(record, now)) << "\n";
+      io.out.flush();
+    } while (!stop.wait() && std::chrono::steady_clock::now() < end);
+    return exit_ok;
+  });
+}
+
+}  // namespace holdfast::cli

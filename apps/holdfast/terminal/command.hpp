@@ -1,0 +1,116 @@
+#pragma once
+
+/// \file
+/// How a subcommand joins the command line. A group of subcommands is one function that receives
+/// the root command, adds options and subcommands, and sets their actions; commands/groups.hpp
+/// lists the groups. This header hides CLI11, so that only a few files compile it.
+
+#include "terminal/output.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace holdfast::cli {
+
+enum exit_code : std::uint8_t {
+  exit_ok = 0,
+  /// The command ran, and the answer is no: no such entry, not stored, a check failed.
+  exit_negative = 1,
+  /// The command line or its input is wrong.
+  exit_usage = 2,
+  /// Something else has to change first: a database, a disk, a file.
+  exit_unavailable = 3
+};
+
+/// The output streams of a running command.
+struct console {
+  output& out;
+  output& err;
+
+  /// Writes one line to `err`, after what is in `out`. Does not change the exit code.
+  void warn(std::string_view message) const;
+};
+
+using action = std::function<exit_code(console&)>;
+
+/// An option or a positional argument. It is declared while the command line is set up, and read
+/// when the command runs.
+class option {
+ public:
+  option required();
+  /// Accepts only these words. The error for another word suggests the nearest one. Former words
+  /// are accepted, but neither listed nor completed.
+  option one_of(std::initializer_list<std::string_view> words,
+                std::initializer_list<std::string_view> former = {});
+  /// Accepts only an integer in this range.
+  option number(std::uint64_t least, std::uint64_t most);
+  /// Completes file names.
+  option file();
+
+  /// Whether the command line has it.
+  [[nodiscard]] bool is_set() const;
+  [[nodiscard]] std::string text(std::string_view fallback = {}) const;
+  [[nodiscard]] std::uint64_t count(std::uint64_t fallback) const;
+  [[nodiscard]] std::vector<std::string> all() const;
+
+ private:
+  friend class command;
+  explicit option(CLI::Option* cli_option) : cli_option_(cli_option) {}
+  CLI::Option* cli_option_;
+};
+
+/// One command of the tree. Copies refer to the same command.
+class command {
+ public:
+  /// Adds a subcommand. The summary is a sentence without its full stop.
+  command add(std::string_view name, std::string_view summary);
+  /// Text that --help shows after the summary.
+  command about(std::string_view text);
+  /// Examples that --help shows, one per line.
+  command examples(std::string_view lines);
+  /// Sets the action. A command without one needs a subcommand.
+  void run(action function);
+
+  /// `--name VALUE`, at most once.
+  option value(std::string_view name, std::string_view placeholder, std::string_view summary);
+  /// `--kwarg VALUE`, any number of times.
+  option values(std::string_view name, std::string_view placeholder, std::string_view summary);
+  /// `--json`. Commas separate several spellings.
+  option flag(std::string_view name, std::string_view summary);
+  /// A positional argument that occurs once.
+  option positional(std::string_view name, std::string_view summary);
+  /// A positional argument that occurs any number of times.
+  option rest(std::string_view name, std::string_view summary);
+
+  [[nodiscard]] CLI::App& app() const noexcept { return *app_; }
+
+ private:
+  friend class program;
+  using actions = std::vector<std::pair<const CLI::App*, action>>;
+  command(CLI::App& app, actions& all) : app_(&app), actions_(&all) {}
+
+  CLI::App* app_;
+  actions* actions_;
+};
+
+/// CLI11 interprets some words itself: `[a,b]`, `++`, and what follows `--`. `shield` marks them
+/// before CLI11 parses the command line; `unshield` removes the mark when a value is read.
+[[nodiscard]] std::vector<std::string> shield(std::vector<std::string> words);
+[[nodiscard]] std::string unshield(std::string word);
+
+/// The words of an option declared with `one_of`; empty for other options.
+[[nodiscard]] std::vector<std::string> choices_of(const CLI::Option& cli_option);
+[[nodiscard]] bool takes_file(const CLI::Option& cli_option);
+
+}  // namespace holdfast::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+/// \file
+/// The signals that end a command which otherwise runs until it is stopped.
+
+#include <csignal>
+#include <ctime>
+
+namespace holdfast::cli {
+
+/// Blocks SIGINT and SIGTERM, so that the command can poll for them. Create it before any thread:
+/// threads inherit the mask.
+class stop_signals {
+ public:
+  stop_signals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, &previous_mask_);
+  }
+  stop_signals(const stop_signals&) = delete;
+  stop_signals& operator=(const stop_signals&) = delete;
+  ~stop_signals() { pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+
+  /// Waits for a signal; returns false after this time.
+  [[nodiscard]] bool wait(long milliseconds = 250) const {
+    const timespec timeout{.tv_sec = milliseconds / 1000,
+                           .tv_nsec = milliseconds % 1000 * 1'000'000};
+    return sigtimedwait(&signals_, nullptr, &timeout) > 0;
+  }
+
+ private:
+  sigset_t signals_{};
+  sigset_t previous_mask_{};
+};
+
+}  // namespace holdfast::cli

@@ -1,0 +1,237 @@
+#include "net/tls.hpp"
+
+#include "net/address.hpp"
+
+#include <arpa/inet.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <new>
+#include <system_error>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::net {
+
+namespace {
+
+/// Returns the reason of the oldest error in OpenSSL's queue, and clears the queue.
+std::string openssl_reason() {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (code == 0) return "OpenSSL gives no reason";
+  const char* reason = ERR_reason_error_string(code);
+  return reason != nullptr ? reason : "OpenSSL error " + std::to_string(code);
+}
+
+bool would_block(ssize_t returned) noexcept {
+  return returned < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+int descriptor_of(BIO* bio) noexcept { return *static_cast<const int*>(BIO_get_data(bio)); }
+
+int bio_write(BIO* bio, const char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t count =
+      ::send(descriptor_of(bio), data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (would_block(count)) BIO_set_retry_write(bio);
+  return static_cast<int>(count);
+}
+
+int bio_read(BIO* bio, char* data, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t count =
+      ::recv(descriptor_of(bio), data, static_cast<std::size_t>(size), MSG_DONTWAIT);
+  if (would_block(count)) BIO_set_retry_read(bio);
+  return static_cast<int>(count);
+}
+
+long bio_control(BIO* /*bio*/, int operation, long /*number*/, void* /*pointer*/) {
+  return operation == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+int bio_create(BIO* bio) {
+  BIO_set_init(bio, 1);
+  return 1;
+}
+
+BIO_METHOD* make_socket_method() {
+  BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "holdfast socket");
+  if (method == nullptr) throw std::bad_alloc();
+  BIO_meth_set_write(method, bio_write);
+  BIO_meth_set_read(method, bio_read);
+  BIO_meth_set_ctrl(method, bio_control);
+  BIO_meth_set_create(method, bio_create);
+  return method;
+}
+
+/// A socket that does not raise SIGPIPE. Immutable, and lives as long as OpenSSL itself.
+BIO_METHOD* socket_method() {
+  static BIO_METHOD* const method = make_socket_method();
+  return method;
+}
+
+[[noreturn]] void throw_bad_options(const std::string& problem) {
+  throw error(errc::invalid_argument, problem + ": " + openssl_reason(), {.path = "tls"});
+}
+
+bool is_ip_address(const std::string& host) {
+  std::array<unsigned char, 16> address{};
+  return ::inet_pton(AF_INET, host.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
+}
+
+/// Makes the handshake accept only certificates of this host. Returns false if that is impossible.
+bool expect_host(SSL* session, const std::string& host) {
+  if (is_ip_address(host))
+    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), host.c_str()) == 1;
+  if (host.empty()) return false;
+  // The macro SSL_set_tlsext_host_name has an old-style cast.
+  SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+           const_cast<char*>(host.c_str()));
+  return SSL_set1_host(session, host.c_str()) == 1;
+}
+
+void load_client_certificate(SSL_CTX* context, const tls_options& options) {
+  if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1)
+    throw_bad_options("cannot read the client certificate " + options.certificate);
+  if (SSL_CTX_use_PrivateKey_file(context, options.key.c_str(), SSL_FILETYPE_PEM) != 1)
+    throw_bad_options("cannot read the key " + options.key);
+  if (SSL_CTX_check_private_key(context) != 1)
+    throw_bad_options("the key does not belong to the client certificate");
+}
+
+}  // namespace
+
+void tls_context::deleter::operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
+
+// Does not send a close notification: that could block, and in a child after fork it would end the
+// parent's session.
+void tls_session::deleter::operator()(SSL* session) const noexcept { SSL_free(session); }
+
+tls_context::tls_context(const tls_options& options) : options_(options) {
+  if (options.certificate.empty() != options.key.empty())
+    throw error(errc::invalid_argument,
+                "a client certificate needs its key, and a key its certificate: give both",
+                {.path = "tls"});
+  context_.reset(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX* const context = context_.get();
+  if (context == nullptr) throw std::bad_alloc();
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A server that dies sends no close notification. That is a lost connection, not a protocol
+  // error.
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_verify(context, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  if (!options.ca.empty()) {
+    if (SSL_CTX_load_verify_locations(context, options.ca.c_str(), nullptr) != 1)
+      throw_bad_options("cannot read the certificates to trust from " + options.ca);
+  } else if (options.verify && SSL_CTX_set_default_verify_paths(context) != 1) {
+    throw_bad_options("cannot find the system's certificates; name a file with tls_ca");
+  }
+  // Without a callback OpenSSL would ask for the password of an encrypted key on the terminal.
+  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
+  if (!options.certificate.empty()) load_client_certificate(context, options);
+}
+
+tls_session::tls_session(const tls_context& context, int socket, const std::string& address,
+                         std::string peer)
+    : socket_(socket),
+      verify_(context.options().verify),
+      peer_(std::move(peer)),
+      session_(SSL_new(context.get())) {
+  BIO* bio = BIO_new(socket_method());
+  if (!session_ || bio == nullptr) {
+    BIO_free(bio);
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio, &socket_);
+  SSL_set_bio(session_.get(), bio, bio);
+
+  const auto& server_name = context.options().server_name;
+  const std::string host = server_name.empty() ? std::string(host_of(address)) : server_name;
+  // Without a name to compare, any certificate of a trusted issuer would be accepted.
+  if (!expect_host(session_.get(), host) && verify_)
+    throw error(
+        errc::invalid_argument,
+        "the name '" + host + "' cannot be compared with a certificate; give one with tls_name",
+        {.path = "tls"});
+}
+
+short tls_session::handshake() {
+  ERR_clear_error();
+  const int returned = SSL_connect(session_.get());
+  if (returned == 1) return 0;
+  const int status = SSL_get_error(session_.get(), returned);
+  if (status == SSL_ERROR_WANT_READ) return POLLIN;
+  if (status == SSL_ERROR_WANT_WRITE) return POLLOUT;
+  const std::string prefix = "cannot connect to " + peer_ + " with TLS: ";
+  const long verified = SSL_get_verify_result(session_.get());
+  if (verify_ && verified != X509_V_OK) {
+    throw error(errc::permission,
+                prefix + "its certificate is not accepted, " +
+                    X509_verify_cert_error_string(verified) +
+                    "; name the file of its issuer with tls_ca, or its name with tls_name");
+  }
+  if (status == SSL_ERROR_SSL) {
+    const std::string reason = openssl_reason();
+    throw error(errc::unavailable,
+                prefix + reason +
+                    "; check that the server speaks TLS there, and whether it requires a client "
+                    "certificate",
+                {.backend_code = reason, .transient = false});
+  }
+  throw error(errc::unavailable, prefix + "the server closed it", {.transient = true});
+}
+
+io_result tls_session::result_of(int returned, std::size_t bytes) {
+  if (returned == 1) return {.status = io_status::done, .bytes = bytes};
+  switch (SSL_get_error(session_.get(), returned)) {
+    case SSL_ERROR_WANT_READ:
+      return {.status = io_status::wait_read};
+    case SSL_ERROR_WANT_WRITE:
+      return {.status = io_status::wait_write};
+    case SSL_ERROR_ZERO_RETURN:
+      close_reason_ = "the server closed it";
+      break;
+    case SSL_ERROR_SYSCALL:
+      close_reason_ = errno == 0 ? "the server closed it" : std::generic_category().message(errno);
+      ERR_clear_error();
+      break;
+    default:
+      close_reason_ = openssl_reason();
+  }
+  return {.status = io_status::closed};
+}
+
+bool tls_session::is_idle() noexcept {
+  ERR_clear_error();
+  char byte = 0;
+  std::size_t count = 0;
+  const int returned = SSL_peek_ex(session_.get(), &byte, 1, &count);
+  return returned != 1 && SSL_get_error(session_.get(), returned) == SSL_ERROR_WANT_READ;
+}
+
+io_result tls_session::write(std::string_view bytes) {
+  if (bytes.empty()) return {};
+  ERR_clear_error();
+  std::size_t count = 0;
+  errno = 0;
+  const int returned = SSL_write_ex(session_.get(), bytes.data(), bytes.size(), &count);
+  return result_of(returned, count);
+}
+
+io_result tls_session::read(std::span<char> buffer) {
+  ERR_clear_error();
+  std::size_t count = 0;
+  errno = 0;
+  const int returned = SSL_read_ex(session_.get(), buffer.data(), buffer.size(), &count);
+  return result_of(returned, count);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::net

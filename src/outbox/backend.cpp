@@ -1,0 +1,16 @@
+#include <holdfast/outbox/backend.hpp>
+
+namespace HOLDFAST_NAMESPACE {
+
+outbox_backend::~outbox_backend() = default;
+
+std::string outbox_backend::key_prefix(std::size_t /*lane*/) const { return {}; }
+
+committed outbox_backend::commit(std::size_t /*lane*/, const commit_request& /*request*/,
+                                 const publish_terms& /*terms*/) {
+  throw error(errc::unsupported_type,
+              "commit is only possible on Redis; on SQL, publish in your own transaction "
+              "(outbox::publish with a join::transaction)");
+}
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,138 @@
+// Publishing of class outbox, by itself and in a transaction of the caller.
+
+#include <holdfast/error.hpp>
+#include <holdfast/outbox.hpp>
+
+#include "outbox/checks.hpp"
+#include "outbox/state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE {
+
+namespace {
+
+using detail::outbox::outbox_state;
+
+std::vector<event> single(event event) {
+  std::vector<holdfast::event> events;
+  events.push_back(std::move(event));
+  return events;
+}
+
+/// Prepares the events. Returns for each lane the indexes of its events.
+std::vector<std::vector<std::size_t>> prepare_by_lane(const outbox_state& state,
+                                                      std::vector<event>& events) {
+  for (auto& event : events) state.prepare(event);
+  std::vector<std::vector<std::size_t>> indexes(state.lanes());
+  for (std::size_t i = 0; i < events.size(); ++i) indexes[state.lane_of(events[i])].push_back(i);
+  return indexes;
+}
+
+std::vector<event> take_events(std::vector<event>& events, std::span<const std::size_t> indexes) {
+  std::vector<event> taken;
+  taken.reserve(indexes.size());
+  for (const auto i : indexes) taken.push_back(std::move(events[i]));
+  return taken;
+}
+
+std::vector<receipt> refuse_after_failure(std::span<const event> events) {
+  const error problem(errc::unavailable,
+                      "it was not sent, because earlier events may not be kept; publish them "
+                      "again, in their order",
+                      {.transient = true});
+  std::vector<receipt> receipts;
+  receipts.reserve(events.size());
+  for (const auto& event : events)
+    receipts.push_back({.id = event.id, .status = publish_status::refused, .problem = problem});
+  return receipts;
+}
+
+void count_receipt(const outbox_state& state, publish_status status) {
+  switch (status) {
+    case publish_status::added:
+      return state.published->add();
+    case publish_status::duplicate:
+      return state.duplicates->add();
+    case publish_status::in_doubt:
+      return state.in_doubt->add();
+    case publish_status::refused:
+      return state.refused->add();
+  }
+}
+
+}  // namespace
+
+receipt outbox::publish(event event) const {
+  return publish(std::move(event), state_->options.safe);
+}
+
+receipt outbox::publish(event event, const durability& durability) const {
+  auto result = publish_all(single(std::move(event)), durability).front();
+  if (result.safe() || !result.problem) return result;
+  const auto& problem = *result.problem;
+  throw error(problem.code(), problem.message(),
+              {.path = result.id,
+               .backend_code = problem.backend_code(),
+               .transient = problem.transient(),
+               .in_doubt = problem.in_doubt()});
+}
+
+std::vector<receipt> outbox::publish_all(std::vector<event> events) const {
+  return publish_all(std::move(events), state_->options.safe);
+}
+
+std::vector<receipt> outbox::publish_all(std::vector<event> events,
+                                         const durability& durability) const {
+  constexpr auto limit = detail::outbox::max_events_per_call;
+  const auto& state = *state_;
+  if (durability != state.options.safe) state.backend->require(durability);
+  const auto indexes_by_lane = prepare_by_lane(state, events);
+  const auto terms = state.terms(durability);
+  std::vector<receipt> result(events.size());
+  for (std::size_t lane = 0; lane < state.lanes(); ++lane) {
+    const std::span<const std::size_t> indexes = indexes_by_lane[lane];
+    bool all_safe = true;
+    for (std::size_t begin = 0; begin < indexes.size(); begin += limit) {
+      const auto part = indexes.subspan(begin, std::min(limit, indexes.size() - begin));
+      const auto part_events = take_events(events, part);
+      // If a part is not safe, its publisher repeats it. Events published after it now would be
+      // delivered before it.
+      auto receipts = all_safe ? state.backend->publish(lane, part_events, terms)
+                               : refuse_after_failure(part_events);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        auto& receipt = receipts.at(i);
+        all_safe = all_safe && receipt.safe();
+        count_receipt(state, receipt.status);
+        result[part[i]] = std::move(receipt);
+      }
+    }
+  }
+  return result;
+}
+
+receipt outbox::publish(join::transaction& transaction, event event) const {
+  return publish_all(transaction, single(std::move(event))).front();
+}
+
+std::vector<receipt> outbox::publish_all(join::transaction& transaction,
+                                         std::vector<event> events) const {
+  const auto& state = *state_;
+  auto& backend = state.joining_backend();
+  const auto indexes_by_lane = prepare_by_lane(state, events);
+  std::vector<receipt> result(events.size());
+  for (std::size_t lane = 0; lane < state.lanes(); ++lane) {
+    const auto& indexes = indexes_by_lane[lane];
+    if (indexes.empty()) continue;
+    auto receipts =
+        backend.publish_in(transaction, lane, take_events(events, indexes), state.terms());
+    for (std::size_t i = 0; i < receipts.size(); ++i) {
+      count_receipt(state, receipts[i].status);
+      result[indexes[i]] = std::move(receipts[i]);
+    }
+  }
+  return result;
+}
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -1,0 +1,116 @@
+#pragma once
+
+/// \file
+/// The outbox on Redis and Redis Cluster. Every operation is one Lua script on one lane; the
+/// scripts keep the states of events that docs/outbox-states.md describes.
+
+#include <holdfast/outbox/backend.hpp>
+#include <holdfast/outbox/options.hpp>
+#include <holdfast/redis.hpp>
+
+#include "outbox/redis/lane.hpp"
+#include "outbox/redis/scripts.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+/// Thread-safety: every function may be called from any thread.
+class HOLDFAST_API redis_backend final : public outbox_backend {
+ public:
+  /// Checks the servers. Records layout and number of lanes if the outbox is new. Throws
+  /// errc::invalid_argument if the outbox has another layout or number of lanes, if a server may
+  /// evict keys, or if a Cluster maps keys to other slots than Redis does. `time`: see scripts.hpp.
+  redis_backend(std::shared_ptr<const redis::client> client, const outbox_options& options,
+                std::string_view time = server_time);
+
+  [[nodiscard]] std::size_t lanes() const noexcept override { return lanes_.size(); }
+  [[nodiscard]] std::string key_prefix(std::size_t lane) const override {
+    return lane_at(lane).prefix;
+  }
+  void require(const durability& required) override;
+  [[nodiscard]] std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
+                                             const publish_terms& terms) override;
+  [[nodiscard]] claimed claim(const claim_request& request) override;
+  [[nodiscard]] std::vector<bool> extend(std::size_t lane, fence token,
+                                         std::span<const settlement> events,
+                                         std::chrono::milliseconds lease) override;
+  [[nodiscard]] settled settle(std::size_t lane, fence token,
+                               std::span<const settlement> settlements,
+                               const std::optional<run_request>& next,
+                               const publish_terms& terms) override;
+  std::size_t park_followers(std::size_t lane, std::string_view key, std::size_t most) override;
+  [[nodiscard]] std::vector<bool> replay(std::size_t lane,
+                                         std::span<const std::string> ids) override;
+  [[nodiscard]] std::vector<bool> discard(std::size_t lane,
+                                          std::span<const std::string> ids) override;
+  void pause(std::size_t lane, bool paused) override;
+  [[nodiscard]] scheduled schedule(std::size_t lane, std::string_view ticket,
+                                   std::optional<timestamp> expires_at,
+                                   std::chrono::milliseconds delay, const event& becomes,
+                                   const publish_terms& terms) override;
+  [[nodiscard]] cancel_status cancel(std::size_t lane, std::string_view ticket) override;
+  [[nodiscard]] drained drain(std::size_t lane, std::size_t most,
+                              const publish_terms& terms) override;
+  [[nodiscard]] lock_grant lock(std::size_t lane, std::string_view owner,
+                                std::chrono::milliseconds ttl) override;
+  [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,
+                                 std::chrono::milliseconds ttl) override;
+  bool unlock(std::size_t lane, std::string_view owner) override;
+  [[nodiscard]] committed commit(std::size_t lane, const commit_request& request,
+                                 const publish_terms& terms) override;
+  [[nodiscard]] outbox_stats stats(std::size_t lane) override;
+  [[nodiscard]] std::optional<outbox_record> find(std::size_t lane, std::string_view id) override;
+  [[nodiscard]] scan_page scan(std::size_t lane, scan_what kind, std::string_view after,
+                               std::size_t most) override;
+  [[nodiscard]] check_report check(std::size_t lane, bool repair) override;
+  bool wait(std::size_t lane, std::chrono::milliseconds longest) override;
+  void wake(std::size_t lane) override;
+  [[nodiscard]] std::optional<error> health() noexcept override { return client_->health(); }
+
+ private:
+  struct raw_entry {
+    std::string id{}, text{};
+  };
+  class checker;
+
+  /// Throws errc::invalid_argument if the lane does not exist.
+  [[nodiscard]] const redis_lane& lane_at(std::size_t lane) const;
+  /// A command that runs the script on the keys of the lane.
+  [[nodiscard]] redis::command command_for(std::size_t lane, const redis::script& script) const;
+  /// Runs the command, then waits for replicas or disks as required. Throws an error in doubt if
+  /// they do not confirm in time.
+  [[nodiscard]] redis::reply run_durably(redis::command command, const durability& required) const;
+  [[nodiscard]] std::vector<bool> run_on_ids(std::size_t lane, const redis::script& script,
+                                             std::span<const std::string> ids) const;
+  [[nodiscard]] lock_grant update_lock(std::size_t lane, std::string_view owner,
+                                       std::chrono::milliseconds ttl, bool takes_free_lock) const;
+  /// Reads the state of each of these events. `claim_records` gets the claim record of each, as it
+  /// is stored, or an empty text; null: they are not needed.
+  [[nodiscard]] std::vector<outbox_record> read_records(
+      std::size_t lane, const std::vector<raw_entry>& entries,
+      std::vector<std::string>* claim_records = nullptr) const;
+  [[nodiscard]] scan_page scan_entries(std::size_t lane, std::string_view after,
+                                       std::size_t most) const;
+  [[nodiscard]] scan_page scan_parked(std::size_t lane, std::string_view after,
+                                      std::size_t most) const;
+  [[nodiscard]] scan_page scan_tickets(std::size_t lane, std::string_view after,
+                                       std::size_t most) const;
+  /// Records layout and number of lanes if the outbox is new; otherwise compares them.
+  void check_layout(std::string_view prefix);
+  void check_slots() const;
+
+  std::shared_ptr<const redis::client> client_;
+  std::vector<redis_lane> lanes_;
+  redis_scripts scripts_;
+  bool allow_eviction_;
+  std::mutex mutex_{};
+  /// Requirements that all servers met; guarded by the mutex
+  std::vector<durability> verified_{};
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,0 +1,94 @@
+#pragma once
+
+/// \file
+/// The outbox on SQLite, PostgreSQL, MariaDB and MySQL.
+///
+///     sql_backend      transactions, retries, waking of workers
+///       publish        adds events
+///       deliver        claims, leases, settlements (run_claimer, settle_batch)
+///       admin          parked events, lanes, tickets
+///       inspect        statistics, records, check
+///     outbox_tables    lanes, events, remembered ids, tickets, counters, locks of keys
+///     statement        SQL text of all dialects
+///
+/// event_table.hpp explains how events of one key are kept in order.
+
+#include <holdfast/outbox/backend.hpp>
+#include <holdfast/outbox/sql.hpp>
+
+#include "outbox/sql/admin.hpp"
+#include "outbox/sql/deliver.hpp"
+#include "outbox/sql/inspect.hpp"
+#include "outbox/sql/open.hpp"
+#include "outbox/sql/publish.hpp"
+#include "outbox/sql/tables.hpp"
+#include "outbox/sql/transaction.hpp"
+#include "outbox/sql/wake.hpp"
+#include "sql/context.hpp"
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+class sql_backend final : public outbox_backend, public joining_outbox_backend {
+ public:
+  /// The tables must exist; see open_sql_outbox.
+  sql_backend(std::shared_ptr<sql::context> context, const statement_builder& builder,
+              const sql_outbox_setup& setup);
+
+  std::size_t lanes() const noexcept override { return lanes_; }
+  std::string key_prefix(std::size_t) const override { return {}; }
+  void require(const durability& durability) override;
+  std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
+                               const publish_terms& terms) override;
+  claimed claim(const claim_request& request) override;
+  std::vector<bool> extend(std::size_t lane, fence token, std::span<const settlement> events,
+                           std::chrono::milliseconds lease) override;
+  settled settle(std::size_t lane, fence token, std::span<const settlement> settlements,
+                 const std::optional<run_request>& next, const publish_terms& terms) override;
+  std::size_t park_followers(std::size_t lane, std::string_view key, std::size_t limit) override;
+  std::vector<bool> replay(std::size_t lane, std::span<const std::string> ids) override;
+  std::vector<bool> discard(std::size_t lane, std::span<const std::string> ids) override;
+  void pause(std::size_t lane, bool paused) override;
+  scheduled schedule(std::size_t lane, std::string_view ticket, std::optional<timestamp> expires_at,
+                     std::chrono::milliseconds delay, const event& event,
+                     const publish_terms& terms) override;
+  cancel_status cancel(std::size_t lane, std::string_view ticket) override;
+  drained drain(std::size_t lane, std::size_t limit, const publish_terms& terms) override;
+  lock_grant lock(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) override;
+  lock_grant renew(std::size_t lane, std::string_view owner,
+                   std::chrono::milliseconds ttl) override;
+  bool unlock(std::size_t lane, std::string_view owner) override;
+  committed commit(std::size_t lane, const commit_request& request,
+                   const publish_terms& terms) override;
+  outbox_stats stats(std::size_t lane) override;
+  std::optional<outbox_record> find(std::size_t lane, std::string_view id) override;
+  scan_page scan(std::size_t lane, scan_what kind, std::string_view after,
+                 std::size_t limit) override;
+  check_report check(std::size_t lane, bool repair) override;
+  bool wait(std::size_t lane, std::chrono::milliseconds longest) override {
+    return wake_.wait(lane, longest);
+  }
+  void wake(std::size_t lane) override { wake_.signal(lane); }
+  std::optional<error> health() noexcept override;
+
+  std::vector<receipt> publish_in(join::transaction& transaction, std::size_t lane,
+                                  std::span<const event> events,
+                                  const publish_terms& terms) override;
+  commit_status apply_once(join::transaction& transaction, std::size_t lane, fence token,
+                           std::string_view id, std::string_view key,
+                           const publish_terms& terms) override;
+
+ private:
+  std::shared_ptr<sql::context> context_;
+  sql::dialect_id dialect_;
+  std::size_t lanes_;
+  transaction_runner transactions_;
+  outbox_tables tables_;
+  sql_wake wake_;
+  sql_publisher publisher_;
+  sql_deliverer deliverer_;
+  sql_admin admin_;
+  sql_inspector inspector_;
+  named_statement count_lanes_;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,0 +1,144 @@
+// Opens an outbox: creates or checks its tables, lanes and prefix.
+
+#include "outbox/sql/open.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "outbox/sql/backend.hpp"
+#include "outbox/sql/counter_table.hpp"
+#include "outbox/sql/key_locks.hpp"
+#include "outbox/sql/lane_table.hpp"
+#include "outbox/sql/transaction.hpp"
+#include "sql/read_only_server.hpp"
+
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+namespace {
+
+/// The row of the table of lanes that holds the prefix in OWNER: prefixes that differ only in case
+/// and punctuation have the same table names.
+constexpr std::int64_t prefix_lane = -1;
+
+/// Statements that fail if a column is missing. They return no row of a table.
+std::vector<named_statement> column_checks(const statement_builder& builder) {
+  std::string counters = "o.N, o.LANE";
+  for (const auto& column : counter_columns) counters.append(", ").append(column.name);
+  std::vector<std::pair<std::string, std::string>> tables{
+      {"{stored_event}, o.LANE", "{events}"},
+      {"o.ID, o.ENTRY", "{entries}"},
+      {"o.LANE, o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY", "{tickets}"},
+      {"o.LANE, o.PAUSED, o.OWNER, o.UNTIL, o.FENCE, o.TOKEN", "{lanes}"},
+      {counters, "{counters}"}};
+  if (builder.mysql()) tables.emplace_back("o.N", "{stripes}");
+  std::vector<named_statement> checks;
+  checks.reserve(tables.size());
+  for (const auto& [columns, table] : tables) {
+    std::string text = "SELECT COUNT(*) FROM (SELECT ";
+    text.append(columns).append(" FROM ").append(table).append(" o WHERE 1 = 0) a");
+    checks.push_back(builder.statement(text, {sql::type::integer}));
+  }
+  return checks;
+}
+
+/// Prepares the tables on one connection.
+class table_setup {
+ public:
+  table_setup(const statement_builder& builder, const sql_outbox_setup& setup,
+              sql::connection& connection)
+      : builder_(builder), setup_(setup), connection_(connection) {}
+
+  void run() const {
+    if (setup_.create_schema) {
+      for (const auto& text : create_statements(builder_.dialect(), builder_.tables()))
+        connection_.run(text);
+    }
+    // Tables of another version are found now, not by the first event.
+    for (const auto& check : column_checks(builder_)) (void)check.query(connection_);
+    const bool has_prefix = check_prefix();
+    auto lanes = count_lanes();
+    if (lanes == 0) {
+      insert_lanes();
+      lanes = count_lanes();
+    }
+    if (lanes != setup_.lanes)
+      throw error(errc::invalid_argument,
+                  "the outbox " + builder_.tables().events + " has " + std::to_string(lanes) +
+                      " lanes, not " + std::to_string(setup_.lanes) +
+                      ": the number of lanes is fixed when the outbox is created");
+    if (!has_prefix) store_prefix();
+  }
+
+ private:
+  [[nodiscard]] std::size_t count_lanes() const {
+    const auto count = first_integer(count_lanes_statement(builder_).query(connection_));
+    return static_cast<std::size_t>(count.value_or(0));
+  }
+
+  void insert_lanes() const {
+    const auto insert_lane = builder_.statement(
+        "INSERT INTO {lanes} (LANE, OWNER) VALUES (:lane, '')" + builder_.keep_existing("LANE"));
+    own_transaction transaction(connection_);
+    for (std::size_t lane = 0; lane < setup_.lanes; ++lane)
+      insert_lane.execute({transaction, lane});
+    if (builder_.mysql()) {
+      const auto insert_stripe = builder_.statement("INSERT INTO {stripes} (N) VALUES (:stripe)" +
+                                                    builder_.keep_existing("N"));
+      for (std::int64_t stripe = 0; stripe < stripe_count; ++stripe)
+        insert_stripe.execute({transaction, 0}, {{"stripe", stripe}});
+    }
+    transaction.commit();
+  }
+
+  /// Throws errc::invalid_argument if the tables belong to another prefix. Returns false if no
+  /// prefix is stored, because an earlier version created the tables.
+  [[nodiscard]] bool check_prefix() const {
+    const auto rows = builder_
+                          .statement("SELECT o.OWNER FROM {lanes} o WHERE o.LANE = " +
+                                         std::to_string(prefix_lane),
+                                     {sql::type::text})
+                          .query(connection_);
+    if (rows.empty()) return false;
+    const auto stored = row_reader(rows).text();
+    if (stored == setup_.prefix) return true;
+    throw error(errc::invalid_argument,
+                "the table " + builder_.tables().events + " belongs to the outbox '" + stored +
+                    "', and '" + setup_.prefix + "' would share it; open it as '" + stored +
+                    "', or choose a prefix that differs in more than case and punctuation",
+                {.path = "prefix"});
+  }
+
+  void store_prefix() const {
+    const auto insert_prefix = builder_.statement("INSERT INTO {lanes} (LANE, OWNER) VALUES (" +
+                                                  std::to_string(prefix_lane) + ", :prefix/text)" +
+                                                  builder_.keep_existing("LANE"));
+    const sql::parameter prefix[]{std::string_view(setup_.prefix)};
+    try {
+      (void)connection_.execute(insert_prefix.positional(), prefix);
+    } catch (const error& problem) {
+      // An outbox of an earlier version works without, for a user or on a server that may only
+      // read.
+      if (problem.code() == errc::permission || detail::sql::is_read_only_server(problem)) return;
+      throw;
+    }
+    (void)check_prefix();  // another process may have stored another prefix first
+  }
+
+  const statement_builder& builder_;
+  const sql_outbox_setup& setup_;
+  sql::connection& connection_;
+};
+
+}  // namespace
+
+std::shared_ptr<outbox_backend> open_sql_outbox(std::shared_ptr<sql::context> context,
+                                                const sql_outbox_setup& setup) {
+  const statement_builder builder(context->dialect(), table_names_of(setup.prefix));
+  const transaction_runner transactions(context, builder, setup.prefix);
+  transactions.retry([&] { table_setup(builder, setup, *context->pool.acquire_writer()).run(); },
+                     when_in_doubt::retry);
+  return std::make_shared<sql_backend>(std::move(context), builder, setup);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

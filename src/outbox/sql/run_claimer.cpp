@@ -1,0 +1,129 @@
+#include "outbox/sql/run_claimer.hpp"
+
+#include "outbox/entry.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+run_claimer::statements run_claimer::make_statements(const statement_builder& builder) {
+  using enum sql::type;
+  return {
+      .followers = builder.statement(
+          "SELECT {event} FROM {events} o WHERE o.LANE = :lane AND o.QUEUE = :key/text AND "
+          "o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
+          event_types()),
+      .write_leases = builder.statement(builder.update_events(
+          {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}}}, {{"TOKEN", "g.token"},
+                                                             {"RUN", "g.run"},
+                                                             {"DUE", "g.due"},
+                                                             {"DELIVERIES", "o.DELIVERIES + 1"}}))};
+}
+
+run_claimer::run_claimer(const statement_builder& builder, const outbox_tables& tables)
+    : tables_(tables), statements_(make_statements(builder)) {}
+
+void run_claimer::claim(event_rows heads, claim_progress& progress) const {
+  auto& answer = progress.answer;
+  // All events of a claim share one token. Rows with a larger one, because the clock of the
+  // database was set back, wait for the next claim.
+  if (answer.fence != 0)
+    std::erase_if(heads, [&](const event_row& row) { return row.token >= answer.fence; });
+  const auto runs = collect_runs(std::move(heads), progress);
+  if (runs.empty()) return;
+
+  std::vector<std::string> ids;
+  fence last_token = 0;
+  for (const auto& run : runs) {
+    last_token = std::max(last_token, run.head.token);
+    ids.push_back(run.head.id);
+    for (const auto& follower : run.followers) ids.push_back(follower.id);
+  }
+  const auto entries = tables_.events.entries(progress.session, ids);
+  if (answer.fence <= last_token)
+    answer.fence = tables_.lanes.new_token(progress.session, progress.lane,
+                                           std::max(last_token, answer.fence));
+
+  json_rows claimed_rows;
+  std::vector<std::int64_t> orphans;
+  promotions_by_key orphaned_keys;
+  for (const auto& [head, followers] : runs) {
+    if (!hand_out(head, true, entries, progress)) {
+      // The entry is missing: it was deleted by hand.
+      ++progress.changes.orphans;
+      --progress.changes.events;
+      progress.changes.bytes -= head.bytes;
+      orphans.push_back(head.seq);
+      if (head.queue) orphaned_keys.emplace(*head.queue, promotion{});
+      continue;
+    }
+    std::int64_t run_length = 1;
+    for (const auto& follower : followers) {
+      if (!hand_out(follower, false, entries, progress)) break;
+      ++run_length;
+    }
+    claimed_rows.add(head.seq, answer.fence, run_length,
+                     progress.lane.now_ms + progress.lease.count());
+  }
+  if (!claimed_rows.empty())
+    statements_.write_leases.execute(progress.session, {{"rows", claimed_rows.text()}});
+  if (orphans.empty()) return;
+  tables_.events.erase(progress.session, orphans);
+  tables_.events.promote(progress.session, orphaned_keys);
+}
+
+std::vector<run_claimer::event_run> run_claimer::collect_runs(event_rows heads,
+                                                              claim_progress& progress) const {
+  std::vector<event_run> runs;
+  for (auto& head : heads) {
+    if (progress.remaining_events == 0) break;
+    const auto bytes = static_cast<std::size_t>(head.bytes);
+    const bool is_first = progress.answer.events.empty() && runs.empty();
+    if (!is_first && bytes > progress.remaining_bytes) break;
+    progress.remaining_bytes -= std::min(progress.remaining_bytes, bytes);
+    --progress.remaining_events;
+    collect_followers(runs.emplace_back(event_run{.head = std::move(head)}), progress);
+  }
+  return runs;
+}
+
+void run_claimer::collect_followers(event_run& run, claim_progress& progress) const {
+  const auto& head = run.head;
+  // An event that was delivered before comes alone, so that one that kills its handler is found.
+  if (!head.queue || head.deliveries != 0 || progress.max_run_length <= 1 || head.next == 0) return;
+  const auto rows = statements_.followers.query(
+      progress.session,
+      {{"key", *head.queue},
+       {"seq", head.seq},
+       {"limit", std::min(progress.max_run_length - 1, progress.remaining_events)}});
+  for (auto& follower : read_event_rows(rows)) {
+    const auto bytes = static_cast<std::size_t>(follower.bytes);
+    if (progress.remaining_events == 0 || follower.state_time > progress.lane.now_ms ||
+        bytes > progress.remaining_bytes)
+      return;
+    progress.remaining_bytes -= bytes;
+    --progress.remaining_events;
+    run.followers.push_back(std::move(follower));
+  }
+}
+
+/// Adds the event to the answer. Returns false if the event has no entry, or is a follower whose
+/// entry cannot be read: it is parked when it becomes the head, and until then no lease waits for
+/// it.
+bool run_claimer::hand_out(const event_row& row, bool is_head, const entry_map& entries,
+                           claim_progress& progress) {
+  const auto entry = entries.find(row.id);
+  if (entry == entries.end()) return false;
+  auto content = read_or_explain(entry->second, row.id, row.key);
+  if (!is_head && !content.problem.empty()) return false;
+  auto event = claimed_event_of(row, progress.session.lane);
+  event.event = std::move(content.event);
+  if (!content.problem.empty()) event.last_error = std::move(content.problem);
+  ++event.deliveries;
+  progress.answer.events.push_back(std::move(event));
+  ++progress.changes.claims;
+  return true;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,0 +1,65 @@
+#pragma once
+
+/// \file
+/// The last step of a claim: hands out the heads of keys that are due, and the events after them.
+
+#include <holdfast/outbox/operations.hpp>
+#include <holdfast/version.hpp>
+
+#include "outbox/checks.hpp"
+#include "outbox/sql/tables.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+/// A claim that is being made: its limits, what it may still hand out, and its answer so far.
+struct claim_progress {
+  const lane_session& session;
+  lane_row& lane;  ///< new_token updates it
+  std::size_t max_run_length = 1;
+  std::chrono::milliseconds lease{};
+  std::size_t remaining_events = max_events_per_call;
+  std::size_t remaining_bytes = 0;
+  claimed& answer;
+  lane_counters& changes;  ///< the caller adds them to the counters of the lane
+};
+
+/// Thread-safety: every function may be called from any thread.
+class run_claimer {
+ public:
+  run_claimer(const statement_builder& builder, const outbox_tables& tables);
+
+  /// Claims events that have no key or are the head of their key, each with its followers, until
+  /// the limits are reached. The caller has locked the rows of the heads. Removes rows without an
+  /// entry, and promotes the next events of their keys.
+  void claim(event_rows heads, claim_progress& progress) const;
+
+  struct statements {
+    named_statement followers, write_leases;
+  };
+  [[nodiscard]] static statements make_statements(const statement_builder& builder);
+
+ private:
+  /// A head and the followers that are claimed with it. One lease covers all of them.
+  struct event_run {
+    event_row head{};
+    event_rows followers{};
+  };
+  using entry_map = std::map<std::string, std::string, std::less<>>;
+
+  std::vector<event_run> collect_runs(event_rows heads, claim_progress& progress) const;
+  void collect_followers(event_run& run, claim_progress& progress) const;
+  [[nodiscard]] static bool hand_out(const event_row& row, bool is_head, const entry_map& entries,
+                                     claim_progress& progress);
+
+  const outbox_tables& tables_;
+  statements statements_;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,0 +1,120 @@
+// The names of the enumerations of the outbox that are printed. A value that is not in its
+// enumeration is "unknown".
+
+#include <holdfast/outbox/commit.hpp>
+#include <holdfast/outbox/event.hpp>
+#include <holdfast/outbox/operations.hpp>
+#include <holdfast/outbox/outcome.hpp>
+
+#include <string_view>
+
+namespace HOLDFAST_NAMESPACE {
+
+std::string_view to_string(durability::kind level) noexcept {
+  switch (level) {
+    using enum durability::kind;
+    case memory:
+      return "memory";
+    case aof:
+      return "aof";
+    case replicated:
+      return "replicated";
+    case fsynced:
+      return "fsynced";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(publish_status status) noexcept {
+  switch (status) {
+    using enum publish_status;
+    case added:
+      return "added";
+    case duplicate:
+      return "duplicate";
+    case in_doubt:
+      return "in_doubt";
+    case refused:
+      return "refused";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(park_policy policy) noexcept {
+  switch (policy) {
+    using enum park_policy;
+    case skip:
+      return "skip";
+    case block:
+      return "block";
+    case park:
+      return "park";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(cancel_status status) noexcept {
+  switch (status) {
+    using enum cancel_status;
+    case cancelled:
+      return "cancelled";
+    case fired:
+      return "fired";
+    case unknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(event_state state) noexcept {
+  switch (state) {
+    using enum event_state;
+    case due:
+      return "due";
+    case waiting:
+      return "waiting";
+    case claimed:
+      return "claimed";
+    case following:
+      return "following";
+    case parked:
+      return "parked";
+    case blocking:
+      return "blocking";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(commit_status status) noexcept {
+  switch (status) {
+    using enum commit_status;
+    case done:
+      return "done";
+    case applied:
+      return "applied";
+    case condition_failed:
+      return "condition_failed";
+    case stale:
+      return "stale";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(outcome::kind kind) noexcept {
+  switch (kind) {
+    using enum outcome::kind;
+    case done:
+      return "done";
+    case retry:
+      return "retry";
+    case throttled:
+      return "throttled";
+    case ambiguous:
+      return "ambiguous";
+    case permanent:
+      return "permanent";
+  }
+  return "unknown";
+}
+
+}  // namespace HOLDFAST_NAMESPACE

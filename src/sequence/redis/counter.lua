@@ -1,0 +1,68 @@
+-- The beginning of every script of a sequence: exact numbers, and the counter in KEYS[1].
+--
+-- A counter is a hash with these fields:
+--   last    the last ordinal that was granted
+--   epoch   a number that grows when the counter is reset or starts again
+--   server  the replication id of the server that wrote the counter (super_blocks, clock_fence)
+--   top     the last ordinal of the current super-block (super_blocks)
+--
+-- Ordinals have up to 19 digits, and Lua's numbers are doubles. An ordinal is therefore a table:
+-- `low` is its last nine digits and `high` the digits before them. Both are exact.
+-- luacheck: ignore 211 (the scripts that follow use what is defined here)
+
+local ordinal = {half = 1000000000, zero = {high = 0, low = 0}, one = {high = 0, low = 1}}
+
+function ordinal.parse(text)
+  if not text then return ordinal.zero end
+  local digits = #text
+  if digits > 19 or not string.find(text, '^%d+$') then
+    error('HOLDFAST this key does not hold a sequence counter')
+  end
+  if digits <= 9 then return {high = 0, low = tonumber(text)} end
+  return {
+    high = tonumber(string.sub(text, 1, digits - 9)),
+    low = tonumber(string.sub(text, digits - 8)),
+  }
+end
+
+function ordinal.format(a)
+  if a.high == 0 then return string.format('%.0f', a.low) end
+  return string.format('%.0f%09.0f', a.high, a.low)
+end
+
+function ordinal.less(a, b) return a.high < b.high or (a.high == b.high and a.low < b.low) end
+
+function ordinal.min(a, b)
+  if ordinal.less(b, a) then return b end
+  return a
+end
+
+function ordinal.add(a, b)
+  local low = a.low + b.low
+  if low >= ordinal.half then return {high = a.high + b.high + 1, low = low - ordinal.half} end
+  return {high = a.high + b.high, low = low}
+end
+
+-- a - b, but not below zero.
+function ordinal.subtract(a, b)
+  if ordinal.less(a, b) then return ordinal.zero end
+  local low = a.low - b.low
+  if low < 0 then return {high = a.high - b.high - 1, low = low + ordinal.half} end
+  return {high = a.high - b.high, low = low}
+end
+
+-- Redis changes its replication id at every restart and every promotion. A counter with the current
+-- id was written by this server since it started.
+local function replication_id()
+  return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+end
+
+local fields = redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top')
+local counter = {
+  exists = fields[1] ~= false,
+  last = ordinal.parse(fields[1]),
+  epoch = fields[2] or '1',
+  server = fields[3],
+  top = ordinal.parse(fields[4]),
+}
+

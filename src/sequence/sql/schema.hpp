@@ -1,0 +1,16 @@
+#pragma once
+
+/// \file
+/// The table of counters. The public part is sequence_schema (holdfast/sequence.hpp).
+
+#include <holdfast/sequence/options.hpp>
+#include <holdfast/version.hpp>
+
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::detail::sequence {
+
+/// {prefix}SEQUENCES. Throws errc::invalid_argument for an invalid prefix.
+[[nodiscard]] std::string table_name(const sequence_store_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::sequence

@@ -1,0 +1,224 @@
+#include "sql/postgres/login.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "base/aes_gcm.hpp"
+#include "base/local_host.hpp"
+#include "base/secret.hpp"
+
+#include <libpq-fe.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace HOLDFAST_NAMESPACE::detail::sql::postgres {
+
+namespace {
+
+/// Frees the options and wipes their values, which include the password.
+struct free_options {
+  void operator()(PQconninfoOption* list) const noexcept {
+    for (auto* option = list; option != nullptr && option->keyword != nullptr; ++option) {
+      if (option->val != nullptr)
+        wipe(std::as_writable_bytes(std::span(option->val, std::strlen(option->val))));
+    }
+    PQconninfoFree(list);
+  }
+};
+using option_list = std::unique_ptr<PQconninfoOption, free_options>;
+
+/// Returns an empty text if the option is not set.
+std::string_view value_of(const option_list& list, std::string_view keyword) {
+  for (const auto* option = list.get(); option != nullptr && option->keyword != nullptr; ++option)
+    if (option->keyword == keyword && option->val != nullptr) return option->val;
+  return {};
+}
+
+struct finish_connection {
+  void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+};
+
+/// The options that libpq would connect with: the string, completed from the environment, the
+/// service file and libpq's defaults. Does not connect: libpq refuses port 0 before it resolves the
+/// host.
+option_list resolve_options(const std::string& connection_string) {
+  constexpr std::array<const char*, 3> keywords{"dbname", "port", nullptr};
+  const std::array<const char*, 3> values{connection_string.c_str(), "0", nullptr};
+  const std::unique_ptr<PGconn, finish_connection> probe(
+      PQconnectStartParams(keywords.data(), values.data(), 1));
+  option_list options(probe ? PQconninfo(probe.get()) : nullptr);
+  if (!options) throw std::bad_alloc();
+  return options;
+}
+
+/// Removes the first element from a comma-separated list and returns it.
+std::string_view pop_element(std::string_view& list) {
+  const auto comma = list.find(',');
+  const auto element = list.substr(0, comma);
+  list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  return element;
+}
+
+/// Whether every host that libpq may connect to is this machine. An address replaces the host name
+/// at the same position.
+bool all_hosts_are_local(std::string_view hosts, std::string_view addresses) {
+  do {
+    const auto host = pop_element(hosts);
+    const auto address = pop_element(addresses);
+    if (!is_local_host(address.empty() ? host : address)) return false;
+  } while (!hosts.empty() || !addresses.empty());
+  return true;
+}
+
+/// libpq's default, sslmode=prefer, sends the password unencrypted if the server, or an attacker on
+/// the way, claims that TLS is not available.
+bool needs_tls_by_default(const option_list& parsed, const option_list& resolved) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq also reads the environment
+  if (!value_of(parsed, "sslmode").empty() || std::getenv("PGSSLMODE") != nullptr) return false;
+  return value_of(resolved, "sslmode") == "prefer" &&
+         !all_hosts_are_local(value_of(resolved, "host"), value_of(resolved, "hostaddr"));
+}
+
+/// libpq reads a colon in sslkey as `engine:key`, even if a file of that name exists, and OpenSSL
+/// loads the library of the engine, whose name may be a path. libpq 18 writes the secrets of TLS
+/// sessions to sslkeylogfile.
+void refuse_engine_and_key_log(const option_list& resolved) {
+  const auto key = value_of(resolved, "sslkey");
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq also reads the environment
+  const char* const key_of_environment = std::getenv("PGSSLKEY");
+  if (key.find(':') != std::string_view::npos &&
+      (key_of_environment == nullptr || key != key_of_environment)) {
+    throw error(errc::invalid_argument,
+                "sslkey of the PostgreSQL connection has a colon: libpq would load an OpenSSL "
+                "engine into this process; name a key file without a colon, or set the engine in "
+                "the environment variable PGSSLKEY",
+                {.path = "url"});
+  }
+  if (!value_of(resolved, "sslkeylogfile").empty()) {
+    throw error(errc::invalid_argument,
+                "sslkeylogfile of the PostgreSQL connection would write the secrets of TLS to a "
+                "file; remove it",
+                {.path = "url"});
+  }
+}
+
+/// Whether libpq finds a file of authorities. Then it verifies the certificate also with
+/// sslmode=require.
+bool has_root_certificate(std::string_view file) {
+  std::error_code ignored;
+  if (!file.empty()) return std::filesystem::exists(file, ignored);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq also reads the environment
+  const char* const home = std::getenv("HOME");
+  return home != nullptr &&
+         std::filesystem::exists(std::filesystem::path(home) / ".postgresql/root.crt", ignored);
+}
+
+// libpq's own message would repeat the part that it cannot parse, which may be half a password.
+[[noreturn]] void refuse_connection_string() {
+  throw error(errc::invalid_argument,
+              "the PostgreSQL connection string cannot be read; write "
+              "postgresql://user:password@host:port/database?sslmode=require with "
+              "parameters that libpq knows, and percent-encode special characters (@ is %40, / is "
+              "%2F, : is %3A, % is %25)");
+}
+
+/// A password with an unescaped @ or / shifts the parts of a URI: libpq would take the rest of the
+/// password for a host and show it in a message.
+bool is_ambiguous(std::string_view uri) {
+  const auto scheme = uri.find("://");
+  if (!uri.starts_with("postgres") || scheme == std::string_view::npos) return false;
+  const auto rest = uri.substr(scheme + 3, uri.find('?') - (scheme + 3));
+  const auto slash = std::min(rest.find('/'), rest.size());
+  const auto authority = rest.substr(0, slash);
+  return std::ranges::count(authority, '@') > 1 ||
+         rest.substr(slash).find('@') != std::string_view::npos;
+}
+
+/// The value of the startup parameter `options`. Later settings win: the caller may replace the
+/// time limit of the server, but not the time zone, which decides how a column without a zone is
+/// read.
+std::string server_settings(const postgres_options& options, const option_list& parsed) {
+  auto callers = value_of(parsed, "options");
+  const option_list defaults(callers.empty() ? PQconndefaults() : nullptr);
+  if (callers.empty()) callers = value_of(defaults, "options");
+  const auto limit = std::min<std::int64_t>((options.statement_timeout + server_margin).count(),
+                                            std::numeric_limits<int>::max());
+  return "-c statement_timeout=" + std::to_string(limit) + " " + std::string(callers) +
+         " -c TimeZone=UTC";
+}
+
+}  // namespace
+
+std::string quoted_value(std::string_view text) {
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + "'";
+}
+
+conninfo::conninfo(std::vector<std::pair<const char*, std::string>> settings, bool tls_by_default)
+    : settings_(std::move(settings)), tls_by_default_(tls_by_default) {
+  for (const auto& [keyword, value] : settings_) {
+    keywords_.push_back(keyword);
+    values_.push_back(value.c_str());
+  }
+  keywords_.push_back(nullptr);
+  values_.push_back(nullptr);
+}
+
+conninfo::~conninfo() {
+  for (auto& [keyword, value] : settings_) wipe(value);
+}
+
+conninfo start_parameters(const postgres_options& options) {
+  const auto& connection_string = options.connection_string;
+  if (connection_string.find('\0') != std::string::npos || is_ambiguous(connection_string))
+    refuse_connection_string();
+  char* complaint = nullptr;
+  const option_list parsed(PQconninfoParse(connection_string.c_str(), &complaint));
+  PQfreemem(complaint);
+  if (!parsed ||
+      value_of(parsed, "port").find_first_not_of("0123456789,") != std::string_view::npos)
+    refuse_connection_string();
+
+  // libpq expands a connection string in `dbname`, and the keywords after it replace its parts.
+  // Not an initializer list: copies of the password would remain in it.
+  std::vector<std::pair<const char*, std::string>> settings;
+  settings.reserve(5);
+  settings.emplace_back("dbname", connection_string);
+  settings.emplace_back("fallback_application_name", "holdfast");
+  settings.emplace_back("client_encoding", "UTF8");
+  settings.emplace_back("options", server_settings(options, parsed));
+  const auto resolved = resolve_options(connection_string);
+  refuse_engine_and_key_log(resolved);
+  const bool tls_by_default = needs_tls_by_default(parsed, resolved);
+  if (tls_by_default) settings.emplace_back("sslmode", "require");
+  return {std::move(settings), tls_by_default};
+}
+
+transport_kind transport_of(pg_conn* connection) {
+  const option_list options(PQconninfo(connection));
+  if (!options) throw std::bad_alloc();
+  // The host name decides, unless the caller wrote an address.
+  const std::string_view host =
+      value_of(options, "hostaddr").empty() ? PQhost(connection) : PQhostaddr(connection);
+  if (is_local_host(host)) return transport_kind::local;
+  if (PQgssEncInUse(connection) != 0) return transport_kind::verified;
+  if (PQsslInUse(connection) == 0) return transport_kind::plaintext;
+  const auto mode = value_of(options, "sslmode");
+  const bool verified =
+      mode.starts_with("verify-") ||
+      (mode == "require" && has_root_certificate(value_of(options, "sslrootcert")));
+  return verified ? transport_kind::verified : transport_kind::encrypted;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::sql::postgres

@@ -1,0 +1,21 @@
+#include <holdfast/sql.hpp>
+
+#include <array>
+
+namespace HOLDFAST_NAMESPACE::sql {
+
+connection::~connection() = default;
+
+void connection::listen(const std::string&) {
+  throw error(errc::unsupported_type, "this database cannot send notifications; poll it instead");
+}
+
+std::optional<std::string> connection::notice(std::chrono::milliseconds) { return std::nullopt; }
+
+std::string_view to_string(dialect_id id) noexcept {
+  static constexpr std::array<std::string_view, 8> names{
+      "sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle", "unknown"};
+  return names[static_cast<std::size_t>(id)];
+}
+
+}  // namespace HOLDFAST_NAMESPACE::sql

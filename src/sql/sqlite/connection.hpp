@@ -1,0 +1,35 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include "sql/public_names.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::detail::sql {
+
+struct sqlite_options {
+  std::string file;
+  std::string vfs{};   ///< empty: SQLite's default
+  bool create = true;  ///< create the file if it is absent
+  /// `full`: a commit is on the disk when it returns. `normal` may lose the last commits in a power
+  /// failure, but does not damage the file. `off` may do both.
+  enum class durability : std::uint8_t { full, normal, off } synchronous = durability::full;
+  /// How much of the file is memory-mapped. That is faster for large tables, but an I/O error while
+  /// reading then ends the process (SIGBUS).
+  std::uint32_t mapped_mebibytes = 0;
+  /// Includes the time to wait for a lock.
+  std::chrono::milliseconds statement_timeout{10'000};
+};
+
+/// Opens the file in WAL mode. Throws errc::permission (cannot open), errc::not_found (the file is
+/// absent and `create` is false), errc::malformed (not a database).
+///
+/// Fork: the child must not use the connection (its calls throw); destroying it there does not
+/// touch the file.
+[[nodiscard]] std::unique_ptr<connection> connect_sqlite(const sqlite_options& options);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -1,0 +1,175 @@
+#include "store/sql/table_lease.hpp"
+
+#include "sql/dialect.hpp"
+#include "sql/placeholders.hpp"
+#include "store/sql/dialect_expressions.hpp"
+#include "store/sql/statements.hpp"
+
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::store {
+
+namespace {
+
+using sql::dialect_id;
+using sql::type;
+
+/// The server's time in microseconds since 1970. All dialects can compare and add such numbers.
+std::string server_time(dialect_id dialect) {
+  if (dialect == dialect_id::postgresql)
+    return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint";
+  if (sql::is_mysql(dialect)) return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+  if (dialect == dialect_id::h2)
+    return "CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP(6)) * 1000000 AS BIGINT)";
+  if (dialect == dialect_id::sqlserver)
+    return "DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())";
+  if (dialect == dialect_id::oracle)
+    return "(ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400) * "
+           "1000000)";
+  return "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)";
+}
+
+/// The clause that makes an INSERT ignore an existing row, in dialects that have one.
+std::string ignore_existing_row(dialect_id dialect) {
+  return dialect == dialect_id::postgresql || dialect == dialect_id::sqlite
+             ? " ON CONFLICT (LEASE_NAME) DO NOTHING"
+             : "";
+}
+
+class sql_table_lease final : public table_lease {
+ public:
+  sql_table_lease(std::shared_ptr<sql::context> database, const std::string& prefix,
+                  std::string name)
+      : database_(std::move(database)), name_(std::move(name)) {
+    const auto dialect = database_->dialect();
+    if (dialect == dialect_id::unknown)
+      throw error(errc::invalid_argument,
+                  "a lease requires a database of known dialect; set lease to 0 and clean on one "
+                  "machine only");
+    (void)prefixes_of_realms({.prefix = prefix});  // checks the prefix
+    const std::string table = prefix + "HOLDFAST_LEASE";
+    const std::string now = server_time(dialect);
+    const auto parameter = [dialect](unsigned number) { return sql::placeholder(dialect, number); };
+    insert_ = {.text = (sql::is_mysql(dialect) ? "INSERT IGNORE INTO " : "INSERT INTO ") + table +
+                       " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" + parameter(1) +
+                       ", '-', 0, 0)" + ignore_existing_row(dialect),
+               .parameters = {type::text}};
+    acquire_ = {.text = "UPDATE " + table + " SET OWNER = " + parameter(1) +
+                        ", HELD_UNTIL = " + now + " + " + parameter(2) +
+                        ", FENCE = FENCE + 1 WHERE LEASE_NAME = " + parameter(3) +
+                        " AND (HELD_UNTIL <= " + now + " OR OWNER = " + parameter(4) + ")",
+                .parameters = {type::text, type::integer, type::text, type::text}};
+    select_ = {.text = "SELECT OWNER, FENCE FROM " + table + " WHERE LEASE_NAME = " + parameter(1),
+               .parameters = {type::text},
+               .results = {type::text, type::integer}};
+    renew_ = {.text = "UPDATE " + table + " SET HELD_UNTIL = " + now + " + " + parameter(1) +
+                      " WHERE LEASE_NAME = " + parameter(2) + " AND OWNER = " + parameter(3) +
+                      " AND FENCE = " + parameter(4),
+              .parameters = {type::integer, type::text, type::text, type::integer}};
+    release_ = {.text = "UPDATE " + table +
+                        " SET HELD_UNTIL = 0 WHERE LEASE_NAME = " + parameter(1) +
+                        " AND OWNER = " + parameter(2) + " AND FENCE = " + parameter(3),
+                .parameters = {type::text, type::text, type::integer}};
+  }
+
+  attempt acquire(std::string_view owner, std::chrono::microseconds duration) override {
+    const auto connection = database_->pool.acquire_writer();
+    const sql::parameter parameters[]{owner, std::int64_t{duration.count()},
+                                      std::string_view(name_), owner};
+    if (connection->execute(acquire_, parameters).affected == 0) {
+      if (auto row = read_row(*connection)) return {.holder = std::move(row->owner)};
+      insert_row(*connection);
+      connection->execute(acquire_, parameters);
+    }
+    // The row decides who holds the lease, not the count of affected rows, which drivers define
+    // differently.
+    auto row = read_row(*connection);
+    if (!row)
+      throw error(errc::unavailable, "the row of the lease was deleted while it was acquired",
+                  {.transient = true});
+    if (row->owner != owner) return {.holder = std::move(row->owner)};
+    return {.fence = row->fence, .holder = std::move(row->owner)};
+  }
+
+  bool renew(std::string_view owner, std::uint64_t fence,
+             std::chrono::microseconds duration) override {
+    const sql::parameter parameters[]{std::int64_t{duration.count()}, std::string_view(name_),
+                                      owner, static_cast<std::int64_t>(fence)};
+    return database_->pool.acquire_writer()->execute(renew_, parameters).affected > 0;
+  }
+
+  void release(std::string_view owner, std::uint64_t fence) override {
+    const sql::parameter parameters[]{std::string_view(name_), owner,
+                                      static_cast<std::int64_t>(fence)};
+    database_->pool.acquire_writer()->execute(release_, parameters);
+  }
+
+ private:
+  struct lease_row {
+    std::string owner;
+    std::uint64_t fence;
+  };
+
+  /// Another process may insert the row at the same time.
+  void insert_row(sql::connection& connection) const {
+    const sql::parameter parameters[]{std::string_view(name_)};
+    try {
+      connection.execute(insert_, parameters);
+    } catch (const error& e) {
+      if (e.code() != errc::duplicate) throw;
+    }
+  }
+
+  [[nodiscard]] std::optional<lease_row> read_row(sql::connection& connection) const {
+    const sql::parameter parameters[]{std::string_view(name_)};
+    const auto rows = connection.execute(select_, parameters).rows;
+    if (rows.empty()) return std::nullopt;
+    const auto* owner = std::get_if<std::string>(&rows.at(0, 0));
+    const auto* fence = std::get_if<std::int64_t>(&rows.at(0, 1));
+    if (owner == nullptr || fence == nullptr)
+      throw error(errc::malformed, "the row of the lease cannot be read; delete it");
+    return lease_row{.owner = *owner, .fence = static_cast<std::uint64_t>(*fence)};
+  }
+
+  const std::shared_ptr<sql::context> database_;
+  const std::string name_;
+  sql::statement insert_{};
+  sql::statement acquire_{};
+  sql::statement select_{};
+  sql::statement renew_{};
+  sql::statement release_{};
+};
+
+}  // namespace
+
+std::unique_ptr<table_lease> make_table_lease(std::shared_ptr<sql::context> database,
+                                              const std::string& prefix, std::string name) {
+  return std::make_unique<sql_table_lease>(std::move(database), prefix, std::move(name));
+}
+
+std::string lease_schema(dialect_id dialect, const std::string& prefix) {
+  const std::string table = prefix + "HOLDFAST_LEASE";
+  const auto columns = [](const std::string& name, const std::string& owner,
+                          const std::string& number) {
+    return " (\n  LEASE_NAME " + name + " NOT NULL,\n  OWNER " + owner +
+           " NOT NULL,\n  HELD_UNTIL " + number + " NOT NULL,\n  FENCE " + number +
+           " NOT NULL,\n  PRIMARY KEY (LEASE_NAME)\n)";
+  };
+  switch (dialect) {
+    case dialect_id::sqlite:
+      return "CREATE TABLE IF NOT EXISTS " + table + columns("TEXT", "TEXT", "INTEGER");
+    case dialect_id::sqlserver:
+      return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table +
+             columns("NVARCHAR(50)", "NVARCHAR(200)", "BIGINT");
+    case dialect_id::oracle:
+      return oracle_create_if_missing(
+          "CREATE TABLE " + table +
+          columns("VARCHAR2(50 CHAR)", "VARCHAR2(200 CHAR)", "NUMBER(19)"));
+    default:
+      return "CREATE TABLE IF NOT EXISTS " + table +
+             columns("VARCHAR(50)", "VARCHAR(200)", "BIGINT") +
+             (sql::is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+  }
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::store
