@@ -150,24 +150,30 @@ comparison recovery() {
               }};
 }
 
-/// The same calls on one thread and on two. The ratio is the speed-up.
+/// Two threads that call one point, and two that have an engine each and share nothing.
 comparison two_threads() {
   // One iteration is many calls, so that starting a thread is not measured.
   constexpr std::uint64_t calls = 16384;
-  const auto ours = std::make_shared<protected_call<quote>>(quote_of);
-  const auto call_many = [ours](std::uint64_t count, std::uint64_t first_symbol) {
+  using protected_quote = protected_call<quote>;
+  const auto call_many = [](const protected_quote& ours, std::uint64_t count,
+                            std::uint64_t first_symbol) {
     for (std::uint64_t i = 0; i < count; ++i)
-      do_not_optimize(ours->call(symbol_at(first_symbol + i)));
+      do_not_optimize(ours.call(symbol_at(first_symbol + i)));
   };
-  return {.name = "threads.one_by_two",
-          .bar = 1.6,
-          .bar_bound = bound::at_least,
-          .ours = [call_many](std::uint64_t iterations) { call_many(iterations * calls, 0); },
-          .floor =
-              [call_many](std::uint64_t iterations) {
-                std::jthread second([&] { call_many(iterations * calls / 2, symbol_count / 2); });
-                call_many(iterations * calls / 2, 0);
-              }};
+  const auto on_two_threads = [call_many](std::shared_ptr<protected_quote> first,
+                                          std::shared_ptr<protected_quote> second) {
+    return [=](std::uint64_t iterations) {
+      const std::jthread other(
+          [&] { call_many(*second, iterations * calls / 2, symbol_count / 2); });
+      call_many(*first, iterations * calls / 2, 0);
+    };
+  };
+  const auto shared = std::make_shared<protected_quote>(quote_of);
+  return {.name = "threads.shared_by_own",
+          .bar = 1 / 0.9,
+          .ours = on_two_threads(shared, shared),
+          .floor = on_two_threads(std::make_shared<protected_quote>(quote_of),
+                                  std::make_shared<protected_quote>(quote_of))};
 }
 
 }  // namespace

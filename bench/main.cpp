@@ -5,6 +5,7 @@
 
 #include "bench/failover.hpp"
 #include "bench/keys.hpp"
+#include "bench/overload.hpp"
 #include "bench/ratio.hpp"
 #include "bench/sequence.hpp"
 #include "bench/store/cache_policies.hpp"
@@ -144,6 +145,26 @@ void add_store(CLI::App& program, actions& registered) {
   });
 }
 
+void add_overload(CLI::App& program, actions& registered) {
+  const bench_command command(
+      program, "overload",
+      "Protected calls while their upstream gets more calls than it can answer, or hangs");
+  const auto seconds = std::make_shared<unsigned>(5);
+  command.options()
+      .add_option("--seconds", *seconds, "Length of each measurement of overload")
+      ->check(CLI::Range(1, 600))
+      ->capture_default_str();
+  registered.emplace_back(&command.options(), [=] {
+    const auto results =
+        bench::measure_overload({.duration = std::chrono::milliseconds(1000) * *seconds});
+    if (!command.json()) std::cout << bench::overload_table(results) << "\n";
+    auto rows = bench::overload_rows(results);
+    for (auto& row : bench::measure_beside_hung(std::chrono::milliseconds(200) * *seconds))
+      rows.push_back(std::move(row));
+    return command.print(rows);
+  });
+}
+
 void add_sequence(CLI::App& program, actions& registered) {
   const bench_command command(program, "sequence",
                               "Ids compared with an atomic counter, in memory");
@@ -210,6 +231,7 @@ exit_code run(int argc, char** argv) {
                   "Protected calls compared with a key, a codec and a hash map",
                   bench::failover_comparisons);
   add_store(program, registered);
+  add_overload(program, registered);
   add_sequence(program, registered);
 #if HOLDFAST_HAS_REDIS
   add_redis(program, registered);

@@ -128,7 +128,8 @@ row measure_sustained(const store_bench_options& options) {
   scratch_tables tables(settings, *raw);
   const std::string our_table = tables.add(prefix);
   const std::string raw_table = tables.add(raw_prefix);
-  const auto below = connections.store({.prefix = prefix, .create_schema = true});
+  const auto below =
+      connections.store({.prefix = prefix, .create_schema = true, .start = start_mode::require});
   for (const std::string& text : store_schema(connections.dialect(), {.prefix = raw_prefix}))
     raw->run(text);
   const timestamp start = system_clock()->now();

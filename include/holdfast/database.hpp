@@ -60,26 +60,29 @@ class HOLDFAST_API database {
   /// Throws errc::invalid_argument if the options are invalid. Connects when it is first needed.
   database(sql::connection_factory connect, database_options options);
 
-  /// The store on this database. Throws errc::invalid_argument if an option is invalid (prefix,
-  /// skew, peer, zone) or the database is Redis, which has no store. Throws errc::missing_object or
-  /// errc::unsupported_type if the probe refuses the table. If the table does not exist, the first
-  /// operation throws.
+  /// The store on this database. Does not wait for the database, unless the options have
+  /// `start_mode::require`: then it throws the errors of the database, and errc::missing_object or
+  /// errc::unsupported_type if the probe refuses the table. Throws errc::invalid_argument if an
+  /// option is invalid (prefix, skew, peer, zone) or the database is Redis, which has no store. If
+  /// the table does not exist, the first operation throws.
   [[nodiscard]] std::shared_ptr<holdfast::store> store(store_options options = {}) const;
 
-  /// The sequence of this name on this database; see sequence.hpp. Throws errc::invalid_argument if
-  /// the name, the prefix or an option is invalid, errc::unsupported_type if the settings of the
-  /// server could make it forget granted blocks, and the errors of the database.
+  /// The sequence of this name on this database; see sequence.hpp. Connects at its first operation,
+  /// which throws the errors of the database, and errc::unsupported_type if the settings of the
+  /// server could make it forget granted blocks. Throws errc::invalid_argument if the name, the
+  /// prefix or an option is invalid.
   [[nodiscard]] holdfast::sequence sequence(std::string_view name,
                                             sequence_options options = {}) const;
 
   /// The store of the counters of all sequences with this prefix. Use it to list, raise or check
-  /// them.
+  /// them. Connects at its first operation.
   [[nodiscard]] std::shared_ptr<holdfast::block_store> block_store(
       sequence_store_options options = {}) const;
 
-  /// The outbox on this database; include holdfast/outbox.hpp. Throws errc::invalid_argument if an
-  /// option is invalid, if the outbox was created with another number of lanes, or if the server
-  /// cannot provide the requested guarantees.
+  /// The outbox on this database; include holdfast/outbox.hpp. Connects at its first operation,
+  /// which throws the errors of the database, and errc::invalid_argument if the outbox was created
+  /// with another number of lanes or the server cannot provide the requested guarantees. Throws
+  /// errc::invalid_argument if an option is invalid.
   [[nodiscard]] holdfast::outbox outbox(outbox_options options) const;
   [[nodiscard]] holdfast::outbox outbox() const;
 

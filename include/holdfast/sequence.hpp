@@ -237,10 +237,9 @@ class HOLDFAST_API sequence_source {
   explicit sequence_source(std::shared_ptr<detail::sequence::source> source) noexcept
       : source_(std::move(source)) {}
 
-  /// Opens a sequence. Checks the settings of the store the first time; a store that is not
-  /// available is checked before its first block. `options.store` is ignored. Throws
-  /// errc::invalid_argument (name, options), errc::unsupported_type if the store could forget
-  /// blocks.
+  /// Opens a sequence. Does not ask the store: its settings are checked before its first use, which
+  /// throws errc::unsupported_type if the store could forget blocks. `options.store` is ignored.
+  /// Throws errc::invalid_argument (name, options).
   [[nodiscard]] holdfast::sequence sequence(std::string_view name,
                                             sequence_options options = {}) const;
 

@@ -90,7 +90,7 @@ struct batch_statement {
   std::vector<type> results{};
   /// The parameter of each `?` in `text row tail`, for one row: the index of a column, or the
   /// number of columns plus the index of a common parameter. Empty: every parameter once, in order.
-  std::vector<std::uint8_t> order{};
+  std::vector<std::uint16_t> order{};
 };
 
 /// The rows of a result, row by row in one vector.
@@ -108,8 +108,12 @@ class rows {
   [[nodiscard]] value& at(std::size_t row, std::size_t column) {
     return values_.at(row * columns_ + column);
   }
-  /// Appends the next value of the current row.
-  void add(value v) { values_.push_back(std::move(v)); }
+  /// Appends the next value of the current row. Returns it; the reference is valid until the next
+  /// call.
+  const value& add(value v) {
+    if (values_.empty()) values_.reserve(columns_);
+    return values_.emplace_back(std::move(v));
+  }
   void reserve(std::size_t count) { values_.reserve(count * columns_); }
 
  private:
@@ -195,6 +199,17 @@ class HOLDFAST_API connection {
 
   /// True if the connection cannot be used any more. The pool then closes it.
   [[nodiscard]] virtual bool broken() const noexcept = 0;
+
+  /// Returns whether the server answers. Waits at most `longest`, and breaks the connection if no
+  /// answer came. The pool asks before it lends a connection that was idle for a while: a firewall
+  /// may have forgotten the connection without telling either side. The default implementation
+  /// returns true.
+  [[nodiscard]] virtual bool responds(std::chrono::milliseconds longest) noexcept;
+
+  /// True after the server refused a write because it is read-only. The pool then closes the
+  /// connection, so that a proxy can lead the next one to the new primary. The default
+  /// implementation returns false.
+  [[nodiscard]] virtual bool read_only() const noexcept;
 };
 
 /// Opens a connection. The pool calls it from any thread, possibly from several at once.
@@ -204,16 +219,30 @@ using connection_factory = std::function<std::unique_ptr<connection>()>;
 
 namespace HOLDFAST_NAMESPACE {
 
-/// Limits of the connection pool. The defaults are those of the published design.
+/// Limits of the connection pool. The defaults are those of the published design. 0 switches a
+/// check off.
 struct pool_options {
   /// The largest number of open connections; at least 2, because one is reserved for writing.
   std::size_t maximum = 20;
   /// How long a caller waits for a free connection.
   std::chrono::milliseconds acquire_timeout = std::chrono::seconds(8);
-  /// A warning is logged when a connection was held longer than this. 0 means never.
+  /// A warning with the name of the operation is logged when a connection is in use for longer than
+  /// this, while it is still in use.
   std::chrono::milliseconds leak_detection = std::chrono::seconds(15);
-  /// A connection older than this is closed instead of being reused. 0 means never.
+  /// A connection older than this is closed as soon as it is not in use.
   std::chrono::milliseconds max_lifetime = std::chrono::minutes(30);
+  /// A connection that was idle for longer than this is closed. Lower it if the server has few
+  /// connections for many processes.
+  std::chrono::milliseconds idle_timeout = std::chrono::minutes(10);
+  /// A connection that was idle for longer than this must answer a ping before it is used.
+  std::chrono::milliseconds validate_after = std::chrono::seconds(1);
+  /// How long the answer to that ping may take. Raise it if the server is on another continent.
+  std::chrono::milliseconds validation_timeout = std::chrono::milliseconds(500);
+  /// The system probes a TCP connection that was idle for this long, so that NAT gateways and
+  /// firewalls do not forget it, and closes it after three probes without an answer, 10 s apart. 0
+  /// leaves it to the system, which waits for two hours. Parameters in the URL of PostgreSQL
+  /// (`keepalives_idle=60`) take precedence; an ODBC driver has its own settings.
+  std::chrono::milliseconds keepalive = std::chrono::seconds(30);
 };
 
 }  // namespace HOLDFAST_NAMESPACE

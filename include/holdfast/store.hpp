@@ -68,11 +68,26 @@ struct entry_page {
   std::optional<std::string> next{};
 };
 
+/// What the memory of this process has of a key; see store::find_in_memory.
+struct remembered_entry {
+  /// Empty: no entry, or memory does not know one.
+  std::optional<holdfast::entry> entry{};
+  /// Whether this is the answer, so that the store below need not be asked. It is then also the
+  /// answer if `entry` is empty. If false, an entry may be outdated: serve it only if the store
+  /// below does not answer.
+  bool current = false;
+};
+
 /// The state of a store, as health() reports it.
 struct store_health {
+  /// The store answers.
   bool available = false;
-  /// What is wrong, in one line. Empty if nothing is.
+  /// What is wrong, in one line. Empty if nothing is. A store that answers can have a problem:
+  /// - operations wait in a write-behind queue for long (write_behind_options::stalled_after);
+  /// - operations were given up (`failed`), or rows could not be read (`unreadable`). Each is
+  ///   reported for problem_lifetime after the first health() that saw it.
   std::string problem{};
+  static constexpr std::chrono::minutes problem_lifetime{10};
   /// False while the store falls back to INSERT and UPDATE because the database refused the native
   /// upsert.
   bool native_upsert = true;
@@ -80,8 +95,19 @@ struct store_health {
   std::uint64_t abandoned = 0;
   /// Rows that could not be read.
   std::uint64_t unreadable = 0;
+  /// True while `problem` reports rows that could not be read.
+  bool unreadable_lately = false;
   /// Operations retried after a transient failure.
   std::uint64_t retried = 0;
+  /// Operations that wait in a write-behind queue.
+  std::uint64_t unsaved = 0;
+  /// Queued operations that were given up; see write_behind_numbers::failed.
+  std::uint64_t failed = 0;
+  /// Of `failed`: operations that were quarantined; see write_behind_numbers::quarantined.
+  std::uint64_t quarantined = 0;
+
+  /// Returns whether the store answers and has no problem.
+  [[nodiscard]] bool healthy() const noexcept { return available && problem.empty(); }
 };
 
 /// Which other programs use the table of a store.
@@ -115,6 +141,21 @@ class HOLDFAST_API store {
 
   /// Returns the stored entry, even if it has expired or is a tombstone.
   [[nodiscard]] virtual std::optional<entry> find(place location, std::string_view key) = 0;
+
+  /// Returns what `find` would return for each key, in their order, with as few round trips as the
+  /// store can. The default calls `find` for each key. Throws if a row cannot be read.
+  [[nodiscard]] virtual std::vector<std::optional<entry>> find_many(
+      place location, std::span<const std::string> keys);
+
+  /// Returns what the memory of this process has of a key. Never waits: it does not ask a database,
+  /// and takes no lock that is held while a database is asked. It obeys the rules of `find`: it
+  /// never returns a version that is older than one that this store has acknowledged or returned,
+  /// and none that was erased through it. Throws as `find` if the name, the key or the tenant is
+  /// invalid, but not for a failure of the store below.
+  ///
+  /// The default is for a store without layers: if `waits()`, it knows nothing, otherwise it
+  /// returns the result of `find`, which is current.
+  [[nodiscard]] virtual remembered_entry find_in_memory(place location, std::string_view key);
 
   /// Returns at most `limit` entries of a name with keys greater than `after`, in byte order.
   [[nodiscard]] virtual entry_page find_all(place location, std::size_t limit,
@@ -155,7 +196,8 @@ enum class store_query : std::uint8_t {
   expire,
   count,
   rewrite,
-  name_after
+  name_after,
+  find_many
 };
 
 /// The type of the payload column.
@@ -166,8 +208,8 @@ enum class payload_column : std::uint8_t {
   bytes
 };
 
-/// Whether a store checks its table and its server when it is opened. The check sends a few small
-/// queries, once. See store/probe.hpp.
+/// Whether a store checks its table and its server when it first reaches the database. The check
+/// sends a few small queries, once. See store/probe.hpp.
 enum class start_probe : std::uint8_t {
   /// No check.
   off,
@@ -175,6 +217,20 @@ enum class start_probe : std::uint8_t {
   warn,
   /// Refuses everything that deserves a warning.
   strict
+};
+
+/// Whether a program can start while the database of its store cannot be reached.
+enum class start_mode : std::uint8_t {
+  /// `database::store` does not wait for the database. The dialect, the table and the probe follow
+  /// in the background. An operation waits for the first attempt; while the database is not reached
+  /// after that, operations fail at once with the error of the last attempt, which is transient,
+  /// and
+  /// health() tells it. What is wrong for good, such as a password or a table that the probe
+  /// refuses, is also logged as an error. Attempts continue until one succeeds.
+  background,
+  /// `database::store` connects and throws if it fails. For command-line tools, migrations, and
+  /// services that prefer not to start.
+  require
 };
 
 struct store_options {
@@ -200,10 +256,14 @@ struct store_options {
   std::map<std::string, std::string, std::less<>> realms{};
   /// `warn` is skipped if `replace_query` is set, since the table may be a different one.
   start_probe probe = start_probe::warn;
+  /// See docs/starting.md. On SQLite the first attempt is made at once, because a file needs no
+  /// server.
+  start_mode start = start_mode::background;
   /// Replaces statements, in every realm. Receives the standard text and returns the text to send,
   /// with the same parameters and columns. On SQLite and MySQL the `upsert` text ends before the
   /// rows; rows and guard are appended. `find_all` is called twice: for the first page and for the
-  /// following ones.
+  /// following ones. `find_many` is called for each of several numbers of keys; if `find` is
+  /// replaced and `find_many` is not, keys are found one by one.
   std::function<std::string(store_query query, const std::string& standard_text)> replace_query{};
 };
 

@@ -1,11 +1,12 @@
 #pragma once
 
 /// \file
-/// A cheap clock with a resolution of milliseconds.
+/// Cheap clocks with a resolution of milliseconds.
 
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
 
+#include <chrono>
 #include <ctime>
 
 namespace HOLDFAST_NAMESPACE::detail {
@@ -20,6 +21,17 @@ inline timestamp recent_time() noexcept {
                      std::chrono::microseconds(tick.tv_nsec / 1000));
 #endif
   return std::chrono::floor<std::chrono::microseconds>(std::chrono::system_clock::now());
+}
+
+/// The steady clock at its last tick, likewise.
+inline std::chrono::steady_clock::time_point recent_steady_time() noexcept {
+#ifdef CLOCK_MONOTONIC_COARSE
+  std::timespec tick{};
+  if (clock_gettime(CLOCK_MONOTONIC_COARSE, &tick) == 0)
+    return std::chrono::steady_clock::time_point(std::chrono::seconds(tick.tv_sec) +
+                                                 std::chrono::nanoseconds(tick.tv_nsec));
+#endif
+  return std::chrono::steady_clock::now();
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail

@@ -7,6 +7,8 @@
 #include "base/duration_limit.hpp"
 #include "base/thread.hpp"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -69,9 +71,9 @@ class pool_state {
 
   bool start_worker(const std::shared_ptr<pool_state>& self);
   bool wake_or_start(const std::shared_ptr<pool_state>& self, bool for_timer);
-  void work(const std::shared_ptr<pool_state>& self, worker& current) noexcept;
+  void work(const std::shared_ptr<pool_state>& self, worker& current);
   std::optional<executor::task> next(std::unique_lock<std::mutex>& lock);
-  void run(const executor::task& task) noexcept;
+  void run(const executor::task& task);
   [[nodiscard]] bool is_worker() const;
 
   const thread_pool_options options_;
@@ -94,7 +96,9 @@ class pool_state {
 };
 
 bool pool_state::start_worker(const std::shared_ptr<pool_state>& self) {
-  if (workers_.size() >= options_.threads) return false;
+  const auto alive = std::count_if(workers_.begin(), workers_.end(),
+                                   [](const worker& existing) { return !existing.ended; });
+  if (static_cast<std::size_t>(alive) >= options_.threads) return false;
   try {
     auto& added = workers_.emplace_back();
     try {
@@ -189,7 +193,7 @@ std::optional<executor::task> pool_state::next(std::unique_lock<std::mutex>& loc
   }
 }
 
-void pool_state::work(const std::shared_ptr<pool_state>& self, worker& current) noexcept {
+void pool_state::work(const std::shared_ptr<pool_state>& self, worker& current) {
   std::unique_lock lock(mutex_);
   current.id = std::this_thread::get_id();
   while (auto task = next(lock)) {
@@ -197,7 +201,18 @@ void pool_state::work(const std::shared_ptr<pool_state>& self, worker& current) 
     // This thread may have been the timer keeper, and is about to be busy.
     if (!timers_.empty() && !has_keeper_) wake_or_start(self, true);
     lock.unlock();
-    run(*task);
+    try {
+      run(*task);
+    } catch (const abi::__forced_unwind&) {  // the task cancelled this thread
+      lock.lock();
+      --running_;
+      ++totals_.ran;
+      current.ended = true;
+      // Another thread takes its place if there is work.
+      if (!queue_.empty() || !timers_.empty()) wake_or_start(self, false);
+      ended_.notify_all();
+      throw;
+    }
     task.reset();
     lock.lock();
     --running_;
@@ -208,12 +223,14 @@ void pool_state::work(const std::shared_ptr<pool_state>& self, worker& current) 
   ended_.notify_all();
 }
 
-/// Runs a task and catches all its exceptions.
-void pool_state::run(const executor::task& task) noexcept {
+/// Runs a task and catches all its exceptions, except the cancellation of this thread.
+void pool_state::run(const executor::task& task) {
   std::string problem;
   try {
     task();
     return;
+  } catch (const abi::__forced_unwind&) {
+    throw;
   } catch (const std::exception& e) {
     try {
       problem = e.what();

@@ -65,16 +65,23 @@ database::state::state(database_options settings) : options(std::move(settings))
   metrics = isolate(options.metrics);
 }
 
+void database::state::use_sql(sql::connection_factory connect,
+                              std::optional<sql::dialect_id> expected_dialect) {
+  // A function of the application determines the dialect.
+  if (options.resolve_dialect) expected_dialect.reset();
+  sql = std::make_shared<sql::context>(
+      std::move(connect), sql::context_options{.pool = options.pool,
+                                               .statement_timeout = options.statement_timeout,
+                                               .resolve_dialect = options.resolve_dialect,
+                                               .expected_dialect = expected_dialect,
+                                               .clock = options.clock,
+                                               .log = log});
+}
+
 database::database(sql::connection_factory connect, database_options options)
     : state_(std::make_shared<state>(std::move(options))) {
   if (!connect) throw error(errc::invalid_argument, "the connection factory is empty");
-  const auto& settings = state_->options;
-  state_->sql = std::make_shared<sql::context>(
-      std::move(connect), sql::context_options{.pool = settings.pool,
-                                               .statement_timeout = settings.statement_timeout,
-                                               .resolve_dialect = settings.resolve_dialect,
-                                               .clock = settings.clock,
-                                               .log = state_->log});
+  state_->use_sql(std::move(connect), {});
 }
 
 sql::dialect_id database::dialect() const {
@@ -102,11 +109,14 @@ database open(std::string_view url, database_options options) {
   }
   auto connect = detail::sql::connector(url, {.connect_timeout = options.connect_timeout,
                                               .statement_timeout = options.statement_timeout,
+                                              .keepalive = options.pool.keepalive,
                                               .user = options.user,
                                               .password = options.password,
                                               .password_file = options.password_file});
   detail::wipe(options.password);  // the connector has it
-  return {std::move(connect), std::move(options)};
+  auto shared = std::make_shared<database::state>(std::move(options));
+  shared->use_sql(std::move(connect), detail::sql::dialect_of_url(url));
+  return database(std::move(shared));
 }
 
 }  // namespace HOLDFAST_NAMESPACE

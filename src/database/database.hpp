@@ -16,15 +16,23 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
 class outbox_backend;
+namespace detail::outbox {
+class sql_backend;
+}
 
 struct HOLDFAST_API database::state {
   explicit state(database_options settings);
+
+  /// Makes it a database on SQL. Does not connect. `expected_dialect`: see sql::context_options.
+  void use_sql(holdfast::sql::connection_factory connect,
+               std::optional<holdfast::sql::dialect_id> expected_dialect);
 
   database_options options;
   std::shared_ptr<const logger> log;
@@ -42,7 +50,7 @@ struct HOLDFAST_API database::state {
   std::map<std::string, std::shared_ptr<outbox_backend>> memory_outboxes{};
   std::map<std::string, std::shared_ptr<holdfast::block_store>> memory_counters{};
   // Backends that are in use. Outboxes share them, so that a publisher wakes waiting workers.
-  std::map<std::string, std::weak_ptr<outbox_backend>> sql_outboxes{};
+  std::map<std::string, std::weak_ptr<detail::outbox::sql_backend>> sql_outboxes{};
   // Sources that are in use, with their refillers.
   std::map<std::string, std::vector<std::weak_ptr<detail::sequence::source>>> sequences{};
 

@@ -6,7 +6,7 @@
 
 #include "database/database.hpp"
 #include "outbox/checks.hpp"
-#include "outbox/sql/open.hpp"
+#include "outbox/sql/backend.hpp"
 #if HOLDFAST_HAS_REDIS
 #include "outbox/redis/backend.hpp"
 #endif
@@ -21,16 +21,20 @@ std::shared_ptr<outbox_backend> shared_sql_outbox(database::state& state,
                                                   const outbox_options& options) {
   {
     const std::scoped_lock lock(state.mutex);
-    auto backend = state.sql_outboxes[options.prefix].lock();
-    if (backend && backend->lanes() == options.lanes) return backend;
+    const auto backend = state.sql_outboxes[options.prefix].lock();
+    if (backend && backend->lanes() == options.lanes) {
+      if (options.create_schema) backend->allow_create();
+      return backend;
+    }
   }
-  // Opened without the lock, because it asks the server.
+  // Opened without the lock, because it may read a file. With another number of lanes than an open
+  // outbox, the first operation of one of them fails.
   auto opened = detail::outbox::open_sql_outbox(
       state.sql,
       {.prefix = options.prefix, .lanes = options.lanes, .create_schema = options.create_schema});
   const std::scoped_lock lock(state.mutex);
   auto& shared = state.sql_outboxes[options.prefix];
-  if (auto other = shared.lock()) return other;
+  if (const auto other = shared.lock(); other && other->lanes() == options.lanes) return other;
   shared = opened;
   return opened;
 }

@@ -3,6 +3,7 @@
 
 #include "failover/call.hpp"
 
+#include "base/duration_limit.hpp"
 #include "failover/executor_call.hpp"
 #include "failover/keep.hpp"
 #include "failover/recover.hpp"
@@ -49,6 +50,24 @@ void record_missing_key(const point_core& point, call_base& call) noexcept {
              std::current_exception());
 }
 
+namespace {
+
+/// Sets the start of the call, and its deadlines if it has any.
+void set_times(const point_core& point, call_base& call) noexcept {
+  auto& engine = point.engine;
+  call.started = engine.clock->steady();
+  auto limit = point.deadline;
+  if (call.time_limit.count() != 0 && (limit.count() == 0 || call.time_limit < limit))
+    limit = limit_duration(call.time_limit);
+  if (limit.count() == 0) return;
+  call.deadline = moment_after(call.started, limit);
+  // Reading a store in memory takes no time worth reserving.
+  call.upstream_deadline =
+      engine.reads_block ? call.deadline - engine.reading.reserve(limit) : call.deadline;
+}
+
+}  // namespace
+
 void start(const point_core& point, call_base& call) {
   auto& engine = point.engine;
   point.counts.add(counter::started);
@@ -68,7 +87,7 @@ void start(const point_core& point, call_base& call) {
     }
   }
   call.now = engine.clock->now();
-  if (point.timed) call.started = engine.clock->steady();
+  if (point.timed || call.time_limit.count() != 0) set_times(point, call);
   call.provenance.as_of = engine.stamp(call.now);
 }
 
@@ -216,8 +235,7 @@ bool use_shared_result(const std::shared_ptr<point_core>& point, call_base& call
   if (!shared.live) {
     if (!shared.error) return false;  // the leader's thread was unwound
     point->count(counter::coalesced);
-    answer_failure(point, call, shared.error, shared.code, nullptr,
-                   shared.served ? &*shared.served : nullptr);
+    answer_failure(point, call, shared.error, shared.code, nullptr, &shared);
     return true;
   }
   if (!shared.has_bytes) return false;
@@ -250,42 +268,76 @@ class shared_call_guard {
   const std::shared_ptr<shared_call> call_;
 };
 
-/// Runs `run_call(shared_result*)` as the leader of its key, or waits for the leader with
-/// `wait(lock, shared_call)` and uses its result. `upstream_call` is the call that `run_call` runs,
-/// `call` gets the result.
-template <class Run, class Wait>
+/// How long a caller without a deadline waits for the leader of its key before another call is
+/// started: the leader may hang for ever.
+std::chrono::steady_clock::duration patience_of(const point_core& point) {
+  const auto usual = point.shared_call_time.load(std::memory_order_relaxed);
+  return std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 4 * usual);
+}
+
+void record_shared_call_time(const point_core& point, const call_base& call) {
+  const auto duration = point.engine.clock->steady() - call.started;
+  const auto usual = point.shared_call_time.load(std::memory_order_relaxed);
+  point.shared_call_time.store(usual + (duration - usual) / 4, std::memory_order_relaxed);
+}
+
+/// Runs `run_call(shared_result*)` as the leader of its key, or waits for the leader and uses its
+/// result. `upstream_call` is the call that `run_call` runs, `call` gets the result.
+template <class Run>
 void run_shared(const std::shared_ptr<point_core>& point, call_base& upstream_call, call_base& call,
-                Run run_call, Wait wait) {
+                Run run_call) {
   if (!point->options.single_flight || call.key.empty()) return run_call(nullptr);
+  auto& engine = point->engine;
+  const bool has_deadline = call.deadline != std::chrono::steady_clock::time_point::max();
   auto id = flight_id(*point, call);
-  auto joined = point->engine.shared_calls.join(id);
-  if (joined.leader) {
-    shared_call_guard guard(point->engine.shared_calls, std::move(id), std::move(joined.call));
-    upstream_call.shares_bytes = true;
-    return run_call(&guard.result);
+  for (;;) {
+    auto joined = engine.shared_calls.join(id);
+    if (joined.leader) {
+      shared_call_guard guard(engine.shared_calls, std::move(id), std::move(joined.call));
+      upstream_call.shares_bytes = true;
+      run_call(&guard.result);
+      return record_shared_call_time(*point, call);
+    }
+    const auto wait_until = [&](std::chrono::steady_clock::time_point deadline) {
+      std::unique_lock lock(joined.call->mutex);
+      return engine.wait(lock, joined.call->finished, deadline,
+                         [&] { return joined.call->result.has_value(); });
+    };
+    const auto count_late = [&] {
+      point->count(counter::coalesced);
+      point->count(counter::late);
+    };
+    bool finished = wait_until(has_deadline ? call.upstream_deadline
+                                            : engine.clock->steady() + patience_of(*point));
+    bool recovery_tried = false;
+    if (!finished && call.upstream_deadline < call.deadline && call.gather() == nullptr) {
+      if (serve_stored(point, call, late_error(*point), nullptr)) return count_late();
+      recovery_tried = true;
+      finished = wait_until(call.deadline);
+    }
+    if (finished) {
+      const auto& result = joined.call->result;
+      // A leader with less time than this caller was late. This caller has time for another call.
+      const bool was_late = result && !result->live && result->code == cause_code::late;
+      if (was_late && engine.clock->steady() < call.upstream_deadline) continue;
+      if (!result || !use_shared_result(point, call, *result)) run_call(nullptr);
+      return;
+    }
+    if (has_deadline) {
+      count_late();
+      const shared_result nothing_served;
+      return answer_failure(point, call, late_error(*point), cause_code::late, nullptr,
+                            recovery_tried ? &nothing_served : nullptr);
+    }
+    engine.shared_calls.give_up(id, joined.call);
   }
-  std::unique_lock lock(joined.call->mutex);
-  const bool finished = wait(lock, *joined.call);
-  lock.unlock();
-  if (!finished) {
-    point->count(counter::coalesced);
-    point->count(counter::late);
-    return answer_failure(point, call, late_error(*point), cause_code::late);
-  }
-  const auto& result = joined.call->result;
-  if (!result || !use_shared_result(point, call, *result)) run_call(nullptr);
 }
 
 }  // namespace
 
 void run(const std::shared_ptr<point_core>& point, call_base& call) {
   if (point->options.soft_expiry && !call.key.empty() && serve_before_call(point, call)) return;
-  run_shared(
-      point, call, call, [&](shared_result* shared) { run_on_caller(point, call, shared); },
-      [](auto& lock, shared_call& leader) {
-        leader.finished.wait(lock, [&] { return leader.result.has_value(); });
-        return true;
-      });
+  run_shared(point, call, call, [&](shared_result* shared) { run_on_caller(point, call, shared); });
 }
 
 void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<call_base>& call,
@@ -294,17 +346,14 @@ void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<c
   caller_call.realm = call->realm;
   caller_call.now = call->now;
   caller_call.started = call->started;
+  caller_call.deadline = call->deadline;
+  caller_call.upstream_deadline = call->upstream_deadline;
   caller_call.provenance = call->provenance;
   if (point->options.soft_expiry && !call->key.empty() &&
       serve_before_call(point, caller_call, call))
     return;
-  run_shared(
-      point, *call, caller_call,
-      [&](shared_result* shared) { run_on_executor(point, call, caller_call, shared); },
-      [&](auto& lock, shared_call& leader) {
-        return point->engine.wait(lock, leader.finished, caller_call.started + point->deadline,
-                                  [&] { return leader.result.has_value(); });
-      });
+  run_shared(point, *call, caller_call,
+             [&](shared_result* shared) { run_on_executor(point, call, caller_call, shared); });
 }
 
 void run_bypassed(const point_core& point, call_base& call) {

@@ -95,7 +95,8 @@ std::shared_ptr<write_behind> queue_of(const std::shared_ptr<holdfast::store>& s
 }
 
 std::shared_ptr<write_behind> queue_for(const std::shared_ptr<holdfast::store>& store,
-                                        const engine_options& options) {
+                                        const engine_options& options,
+                                        const std::shared_ptr<served_versions>& served) {
   auto existing = queue_of(store);
   // A store that does not block is in memory: writing to it is cheaper than queueing.
   if (existing || !options.storage.write_behind || !store->waits()) return existing;
@@ -105,6 +106,12 @@ std::shared_ptr<write_behind> queue_for(const std::shared_ptr<holdfast::store>& 
   queue.clock = options.clock;
   queue.log = options.log;
   queue.metrics = options.metrics;
+  // An answer that the store refuses does not forbid the older one that the store still has.
+  queue.on_failed = [served, forward = std::move(queue.on_failed)](const entry& row,
+                                                                   const error& reason) {
+    served->forget(row_id(std::hash<std::string>{}(row.name), row.key, row.realm), row.as_of);
+    if (forward) forward(row, reason);
+  };
   return make_write_behind(store, std::move(queue));
 }
 
@@ -116,12 +123,12 @@ engine_core::engine_core(std::shared_ptr<holdfast::store> store, engine_options 
       clock(options.clock ? options.clock : system_clock()),
       log(options.log, {.clock = clock}),
       metrics(isolate(options.metrics)),
+      served(std::make_shared<served_versions>(options.storage.remembered)),
       base_store(std::move(store)),
-      write_queue(queue_for(base_store, options)),
+      write_queue(queue_for(base_store, options, served)),
       owns_queue(write_queue && !queue_of(base_store)),
       front_store(owns_queue ? write_queue : base_store),
-      reads_block(front_store->waits()),
-      served(options.storage.remembered) {
+      reads_block(front_store->waits()) {
   metrics->gauge("holdfast_failover_points", {}, "points that are registered")->set(0);
 }
 
@@ -129,63 +136,70 @@ engine_core::~engine_core() = default;
 
 timestamp engine_core::stamp(timestamp now) noexcept {
   auto last = last_stamp_.load(std::memory_order_relaxed);
-  for (;;) {
+  while (now != last) {
     // The clock was set back by more than stores tolerate. If this process kept the future time,
     // other processes would overwrite its entries, and it would serve expired ones. So it follows
     // the clock and forgets the versions it has served.
     const bool set_back = last != timestamp::min() && last - now > options.storage.max_skew;
-    const auto next = set_back || last == timestamp::min()
-                          ? now
-                          : std::max(now, last + std::chrono::microseconds(1));
-    if (!last_stamp_.compare_exchange_weak(last, next, std::memory_order_relaxed)) continue;
+    if (now < last && !set_back) return last;
+    if (!last_stamp_.compare_exchange_weak(last, now, std::memory_order_relaxed)) continue;
     if (set_back) {
-      served.clear();
+      served->clear();
       log.write_limited("clock", log_level::warning,
                         "the clock was set back; answers are stamped with its new time");
     }
-    return next;
+    return now;
   }
+  return now;
 }
 
 void engine_core::note_served(std::uint64_t id, timestamp as_of) noexcept {
-  if (served.note(id, as_of)) return;
+  if (served->note(id, as_of)) return;
   // A newer version is recorded. It may be from before the clock was set back.
-  served.forget_newer(id, horizon(clock->now()));
-  (void)served.note(id, as_of);
+  served->forget_newer(id, horizon(clock->now()));
+  (void)served->note(id, as_of);
 }
 
-executor& engine_core::start_pool(std::shared_ptr<thread_pool>& pool, const char* name) {
-  const std::scoped_lock lock(pools_mutex_);
-  if (!pool) {
-    pool = make_thread_pool({.threads = options.threads.count,
-                             .queue = options.threads.queue,
-                             .timers = options.threads.queue,
-                             .name = name,
-                             .linger = {},
-                             .log = options.log});
+call_scheduler& engine_core::start_scheduler(lazy_scheduler& lazy, std::size_t threads,
+                                             const char* name) {
+  if (auto* const ready = lazy.ready.load(std::memory_order_acquire)) return *ready;
+  const std::scoped_lock lock(threads_mutex_);
+  if (!lazy.owned) {
+    lazy.owned = std::make_shared<call_scheduler>(call_scheduler::settings{
+        .threads = threads, .queue = options.threads.queue, .name = name, .log = options.log});
+    if (&lazy == &reads_) {
+      read_group_ = lazy.owned->add_group();
+      upkeep_group_ = lazy.owned->add_group();
+    }
+    lazy.ready.store(lazy.owned.get(), std::memory_order_release);
   }
-  return *pool;
+  return *lazy.owned;
 }
 
-executor& engine_core::calls() {
-  auto* executor = calls_.load(std::memory_order_acquire);
-  if (executor == nullptr) {
-    executor = options.threads.executor ? options.threads.executor.get()
-                                        : &start_pool(calls_pool_, "hf-calls");
-    calls_.store(executor, std::memory_order_release);
-  }
-  return *executor;
+call_scheduler& engine_core::calls() {
+  return start_scheduler(calls_, options.threads.count, "hf-calls");
 }
 
-executor& engine_core::reads() {
-  auto* executor = reads_.load(std::memory_order_acquire);
-  if (executor == nullptr) {
-    if (options.threads.read_executor) executor = options.threads.read_executor.get();
-    else if (options.threads.executor) executor = options.threads.executor.get();
-    else executor = &start_pool(reads_pool_, "hf-reads");
-    reads_.store(executor, std::memory_order_release);
+call_scheduler& engine_core::reads() {
+  return start_scheduler(reads_, options.threads.count, "hf-reads");
+}
+
+call_scheduler& engine_core::refreshes() {
+  // No caller waits for a refresh, so a few threads are enough.
+  return start_scheduler(refreshes_, std::max<std::size_t>(1, options.threads.count / 4),
+                         "hf-refresh");
+}
+
+executor& engine_core::background() {
+  if (options.threads.executor) return *options.threads.executor;
+  if (auto* const ready = background_.load(std::memory_order_acquire)) return *ready;
+  const std::scoped_lock lock(threads_mutex_);
+  if (!background_pool_) {
+    background_pool_ =
+        make_thread_pool({.threads = 2, .name = "hf-background", .linger = {}, .log = options.log});
+    background_.store(background_pool_.get(), std::memory_order_release);
   }
-  return *executor;
+  return *background_pool_;
 }
 
 namespace {
@@ -238,6 +252,13 @@ executor::task engine_core::in_this_context(executor::task work) const {
   return work;
 }
 
+void engine_core::refuse(store_work& state) {
+  const std::scoped_lock lock(state.mutex);
+  state.refused = true;
+  state.ended = true;
+  state.changed.notify_all();
+}
+
 void engine_core::run_here(store_work& state, const executor::task& work) {
   std::exception_ptr error;
   try {
@@ -251,17 +272,89 @@ void engine_core::run_here(store_work& state, const executor::task& work) {
   state.changed.notify_all();
 }
 
-bool engine_core::start(std::shared_ptr<store_work> state, executor::task work) {
-  return reads().post(in_this_context(
-      [state = std::move(state), work = std::move(work)] { run_here(*state, work); }));
+bool engine_core::start(const std::shared_ptr<store_work>& state, executor::task work,
+                        std::chrono::steady_clock::time_point deadline, work_kind kind) {
+  executor::task task = [state, work = std::move(work)] { run_here(*state, work); };
+  const auto refused = [state] { refuse(*state); };
+  if (kind == work_kind::call) return start_part(state, std::move(task), deadline, refused);
+  return reads().post(upkeep_group_, std::move(task), on_system_clock(deadline), refused) !=
+         nullptr;
 }
 
-bool engine_core::wait_for(store_work& state,
-                           std::chrono::steady_clock::time_point deadline) const {
+bool engine_core::start_part(const std::shared_ptr<store_work>& state, executor::task part,
+                             std::chrono::steady_clock::time_point deadline,
+                             executor::task refused) {
+  auto job = reads().post(read_group_, in_this_context(std::move(part)), on_system_clock(deadline),
+                          std::move(refused));
+  if (!job) return false;
+  const std::scoped_lock lock(state->mutex);
+  if (!state->ended) state->jobs.push_back(std::move(job));
+  return true;
+}
+
+engine_core::wait_result engine_core::wait_for(store_work& state,
+                                               std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(state.mutex);
   const bool ended = wait(lock, state.changed, deadline, [&] { return state.ended; });
-  state.abandoned = true;
-  return ended;
+  const bool last = --state.callers == 0;
+  if (last) state.abandoned = true;
+  const auto jobs = last ? std::exchange(state.jobs, {}) : decltype(state.jobs){};
+  if (ended) return state.refused ? wait_result::refused : wait_result::ended;
+  lock.unlock();
+  for (const auto& job : jobs) reads().leave(*job);
+  return last ? wait_result::abandoned : wait_result::late;
+}
+
+void engine_core::record_read(bool answered,
+                              std::chrono::steady_clock::duration duration) noexcept {
+  if (answered) reading.record(duration);
+  if (!guard.record(answered)) return;
+  log.write(log_level::error,
+            "the store does not answer; calls are not answered from it until it does");
+  schedule_probe(std::chrono::milliseconds(200));
+}
+
+void engine_core::watch_read(const std::shared_ptr<store_work>& read,
+                             std::chrono::steady_clock::time_point started) noexcept {
+  const auto check = [self = weak_from_this(), read] {
+    const auto core = self.lock();
+    if (!core || core->closed.load(std::memory_order_acquire)) return;
+    {
+      const std::scoped_lock lock(read->mutex);
+      if (read->ended) return;
+    }
+    core->record_read(false, {});
+  };
+  try {
+    const auto elapsed = clock->steady() - started;
+    (void)background().post_after(options.storage.read_deadline - elapsed, check);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // The next read that is late is recorded.
+  }
+}
+
+void engine_core::schedule_probe(std::chrono::milliseconds pause) noexcept {
+  constexpr auto longest_pause = std::chrono::milliseconds(5000);
+  const auto probe = [self = weak_from_this(), next = std::min(2 * pause, longest_pause)] {
+    const auto core = self.lock();
+    if (!core || core->closed.load(std::memory_order_acquire)) return;
+    const auto check = std::make_shared<store_work>();
+    const auto work = [core, next] {
+      if (!core->base_store->health().available) return core->schedule_probe(next);
+      core->guard.reopen();
+      core->log.write(log_level::info, "the store answers again");
+    };
+    // A store that hangs keeps this one thread until it answers, and no other probe is started.
+    if (!core->start(check, work, std::chrono::steady_clock::time_point::max(), work_kind::upkeep))
+      core->schedule_probe(next);
+  };
+  try {
+    if (background().post_after(pause, probe)) return;
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // Out of memory, or no thread could be started: as if the executor had refused.
+  }
+  // Without a probe the store would never be asked again.
+  guard.reopen();
 }
 
 void engine_core::pause(std::chrono::microseconds duration) const {
@@ -325,12 +418,14 @@ close_report engine_core::close(std::chrono::steady_clock::time_point deadline) 
     report.unsaved = written.unsaved + written.in_flight;
     report.lost = written.failed + written.dropped;
   }
-  std::unique_lock lock(pools_mutex_);
-  const auto calls_pool = calls_pool_;
-  const auto reads_pool = reads_pool_;
+  std::unique_lock lock(threads_mutex_);
+  const auto schedulers = {calls_.owned, reads_.owned, refreshes_.owned};
+  const auto background_pool = background_pool_;
   lock.unlock();
-  if (calls_pool) (void)calls_pool->close(system_deadline);
-  if (reads_pool) (void)reads_pool->close(system_deadline);
+  for (const auto& scheduler : schedulers) {
+    if (scheduler) scheduler->close(system_deadline);
+  }
+  if (background_pool) (void)background_pool->close(system_deadline);
   return report;
 }
 

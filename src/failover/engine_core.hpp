@@ -10,8 +10,12 @@
 #include <holdfast/store/write_behind.hpp>
 
 #include "base/deadline.hpp"
+#include "failover/call_scheduler.hpp"
+#include "failover/read_time.hpp"
 #include "failover/served_versions.hpp"
+#include "failover/shared_reads.hpp"
 #include "failover/single_flight.hpp"
+#include "failover/store_guard.hpp"
 #include "store/checks.hpp"
 
 #include <mutex>
@@ -21,21 +25,14 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 
 class point_core;
 
+/// Hash of a row, from the hash of its name.
+[[nodiscard]] std::uint64_t row_id(std::uint64_t name_hash, std::string_view key,
+                                   std::string_view realm) noexcept;
+
 /// Closed by the destructor of the engine: nothing is logged after that.
 struct log_gate {
   std::shared_mutex mutex{};
   bool open = true;
-};
-
-/// State of work that runs on the read executor while its caller waits. It outlives a caller that
-/// stops waiting. Derived classes add the results, which the caller reads only after `ended`, or
-/// with the mutex locked.
-struct store_work {
-  std::mutex mutex{};
-  std::condition_variable changed{};
-  std::exception_ptr error{};  ///< thrown by the work
-  bool ended = false;
-  std::atomic<bool> abandoned{false};  ///< the caller no longer waits
 };
 
 /// The state that all points of an engine share. Owned by the engine, its points and its running
@@ -47,8 +44,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   engine_core& operator=(const engine_core&) = delete;
   ~engine_core();
 
-  /// The as_of of a call that starts now. Strictly increasing, unless the clock was set back by
-  /// more than max_skew.
+  /// The as_of of a call that starts now. It never decreases, unless the clock was set back by more
+  /// than max_skew.
   [[nodiscard]] timestamp stamp(timestamp now) noexcept;
   /// The latest as_of that is accepted. An entry beyond it was written with a wrong clock.
   [[nodiscard]] timestamp horizon(timestamp now) const noexcept {
@@ -56,26 +53,62 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   }
   /// The newest answer that was served for a key, unless it is beyond the horizon.
   [[nodiscard]] std::optional<timestamp> newest_served(std::uint64_t id) const noexcept {
-    const auto version = served.newest(id);
+    const auto version = served->newest(id);
     return version && *version > horizon(clock->now()) ? std::nullopt : version;
   }
-  /// Records that an answer was or will be served.
+  /// Records that an answer was stored: no older one is served from now on.
   void note_served(std::uint64_t id, timestamp as_of) noexcept;
 
-  /// Runs calls with a deadline, and refreshes.
-  [[nodiscard]] executor& calls();
-  /// Runs reads of a store that may block.
-  [[nodiscard]] executor& reads();
+  /// The threads of calls with a deadline.
+  [[nodiscard]] call_scheduler& calls();
+  /// The threads of reads of a store that may block.
+  [[nodiscard]] call_scheduler& reads();
+  /// The threads of refreshes. Not used if the options have an executor.
+  [[nodiscard]] call_scheduler& refreshes();
+  /// Runs reports and other short tasks.
+  [[nodiscard]] executor& background();
   /// Wraps work for another thread, to run in the context of this thread.
   [[nodiscard]] executor::task in_this_context(executor::task work) const;
 
-  /// Starts work on the read executor, in the context of this thread. Returns false if no thread is
-  /// free.
-  [[nodiscard]] bool start(std::shared_ptr<store_work> state, executor::task work);
+  /// What a piece of work on the store is for.
+  enum class work_kind : std::uint8_t {
+    call,   ///< a caller waits; runs in the context of this thread
+    upkeep  ///< health checks, counts, erasing: with threads of their own and without a context
+  };
+  /// Starts work on the store. Returns false if no thread is free, nor will be by the deadline.
+  [[nodiscard]] bool start(const std::shared_ptr<store_work>& state, executor::task work,
+                           std::chrono::steady_clock::time_point deadline,
+                           work_kind kind = work_kind::call);
+  /// Starts one of several parts of the same work. The parts mark the work as ended. If this part
+  /// gets no thread in time, `refused` runs instead.
+  [[nodiscard]] bool start_part(const std::shared_ptr<store_work>& state, executor::task part,
+                                std::chrono::steady_clock::time_point deadline,
+                                executor::task refused);
+  /// Ends work that gets no thread.
+  static void refuse(store_work& state);
   /// Runs work on this thread, and marks it as ended.
   static void run_here(store_work& state, const executor::task& work);
-  /// Waits until the work has ended. Returns false at the deadline and abandons the work.
-  bool wait_for(store_work& state, std::chrono::steady_clock::time_point deadline) const;
+  enum class wait_result : std::uint8_t {
+    ended,
+    refused,   ///< no thread was free in time
+    late,      ///< at the deadline; other callers still wait
+    abandoned  ///< at the deadline, and this was the last caller
+  };
+  /// Waits until the work has ended, at most until the deadline.
+  [[nodiscard]] wait_result wait_for(store_work& state,
+                                     std::chrono::steady_clock::time_point deadline);
+
+  /// When a read for this call must have ended.
+  [[nodiscard]] std::chrono::steady_clock::time_point read_deadline(
+      const call_base& call) const noexcept {
+    return std::min(call.deadline, clock->steady() + options.storage.read_deadline);
+  }
+  /// Records how a read of the store ended. Starts probes if the store is given up.
+  void record_read(bool answered, std::chrono::steady_clock::duration duration) noexcept;
+  /// Records a read that its callers have left as failed, if it does not end within the read
+  /// deadline.
+  void watch_read(const std::shared_ptr<store_work>& read,
+                  std::chrono::steady_clock::time_point started) noexcept;
 
   /// Waits for `done` until the deadline, which refers to the clock of the engine. A clock that is
   /// not the system clock (a test's) is polled every millisecond. If it stands still, the same time
@@ -113,6 +146,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   const std::shared_ptr<const holdfast::clock> clock;
   const logger log;
   const std::shared_ptr<isolated_metrics> metrics;
+  /// The newest versions that were stored. Shared with the queue, which may outlive the engine.
+  const std::shared_ptr<served_versions> served;
   /// The store that the application passed.
   const std::shared_ptr<holdfast::store> base_store;
   /// The queue of the engine, or that of base_store; null if writes are not queued.
@@ -122,8 +157,10 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   const std::shared_ptr<holdfast::store> front_store;
   const bool reads_block;  ///< reading front_store may block
 
-  served_versions served;
   single_flight shared_calls;
+  shared_reads running_reads;
+  store_guard guard;
+  read_time reading;
   std::atomic<bool> closed{false};
   /// The executor refused the timer of the next report; the next call tries again.
   std::atomic<bool> report_refused{false};
@@ -136,14 +173,24 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// Converts a deadline of the engine's clock to the clock of the queue, which may have its own.
   [[nodiscard]] std::chrono::steady_clock::time_point on_queue_clock(
       std::chrono::steady_clock::time_point deadline) const noexcept;
-  executor& start_pool(std::shared_ptr<thread_pool>& pool, const char* name);
+  /// Threads that are started when they are first needed.
+  struct lazy_scheduler {
+    std::shared_ptr<call_scheduler> owned{};
+    std::atomic<call_scheduler*> ready{nullptr};
+  };
+  call_scheduler& start_scheduler(lazy_scheduler& lazy, std::size_t threads, const char* name);
+  /// Asks the store in the background whether it answers again.
+  void schedule_probe(std::chrono::milliseconds pause) noexcept;
 
   alignas(64) std::atomic<timestamp> last_stamp_{timestamp::min()};
-  alignas(64) mutable std::mutex pools_mutex_{};
-  std::shared_ptr<thread_pool> calls_pool_{};
-  std::shared_ptr<thread_pool> reads_pool_{};
-  std::atomic<executor*> calls_{nullptr};
-  std::atomic<executor*> reads_{nullptr};
+  alignas(64) mutable std::mutex threads_mutex_{};
+  lazy_scheduler calls_{};
+  lazy_scheduler reads_{};
+  lazy_scheduler refreshes_{};
+  std::shared_ptr<call_scheduler::group> read_group_{};
+  std::shared_ptr<call_scheduler::group> upkeep_group_{};
+  std::shared_ptr<thread_pool> background_pool_{};
+  std::atomic<executor*> background_{nullptr};
   mutable std::mutex pause_mutex_{};
   mutable std::condition_variable_any pause_{};
 };

@@ -34,15 +34,13 @@ thread_local entry scratch_entry::reused{};
 /// Encodes the value and sets all members of the row except key and realm. Returns false if it is
 /// not to be stored.
 bool fill(entry& row, const point_core& point, call_base& call) noexcept {
-  const auto note_served = [&] {
-    point.engine.note_served(point.row_id(call), call.provenance.as_of);
-  };
   bool shared = false;  // followers can use the bytes
   try {
     encoded_value value = call.encode(call.now);
     if (value.kind == result_kind::ignore) {
       point.count(counter::ignored);
-      call.shares_bytes = false;
+      if (call.shares_bytes && call.has_value())
+        call.shared_bytes = std::make_shared<const std::string>(call.encode_for_followers());
       return false;
     }
     const bool tombstone = value.kind == result_kind::absent;
@@ -53,12 +51,12 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
     if (value.payload.size() > point.max_payload) {
       point.count(counter::too_large);
       point.warn("too_large", "an answer is larger than max_payload and was not stored");
-      note_served();
       return false;
     }
     if (call.provenance.expires < call.now) {
       point.count(counter::ignored);
-      note_served();
+      // The answer must not be served later, so an older one must not be either.
+      point.engine.note_served(point.row_id(call), call.provenance.as_of);
       return false;
     }
     row.name.assign(point.effective_name);
@@ -74,7 +72,6 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
     return true;
   } catch (...) {
     if (!shared) call.shares_bytes = false;
-    note_served();
     record_store_failure(point);
     return false;
   }
@@ -82,19 +79,24 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
 
 void put_row(const point_core& point, const entry& row, std::uint64_t id,
              std::chrono::steady_clock::time_point started) noexcept {
+  auto& engine = point.engine;
+  // Before: the queue may give the row up before this thread goes on, and then forgets its version.
+  const bool queued = point.writes_to_queue();
+  if (queued) engine.note_served(id, row.as_of);
   try {
     point.write_store->put(std::span<const entry>(&row, 1));
     point.count(counter::stored);
     if (row.tombstone()) point.count(counter::absent);
     if (point.meters) {
       point.meters->payload(row.payload ? row.payload->size() : 0);
-      point.meters->store(point.engine.clock->steady() - started);
+      point.meters->store(engine.clock->steady() - started);
     }
+    // Only now: until the row is stored, a recovery must be able to serve the older one.
+    if (!queued) engine.note_served(id, row.as_of);
   } catch (...) {
+    if (queued) engine.served->forget(id, row.as_of);
     record_store_failure(point);
   }
-  // Only now: a concurrent recovery that still finds the older row must be able to serve it.
-  point.engine.note_served(id, row.as_of);
 }
 
 void set_live(call_base& call) {
@@ -117,7 +119,6 @@ std::optional<entry> row_of(const point_core& point, call_base& call) noexcept {
     row.realm = call.realm;
     return row;
   } catch (...) {
-    point.engine.note_served(point.row_id(call), row.as_of);
     record_store_failure(point);
     return std::nullopt;
   }

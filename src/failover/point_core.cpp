@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 namespace HOLDFAST_NAMESPACE::detail::failover {
 
@@ -21,6 +22,12 @@ scatter_options scatter_of(const engine_core& engine, const point_options& optio
   auto scatter = options.scatter.value_or(engine.options.scatter);
   scatter.timeout = limit_duration(scatter.timeout);
   return scatter;
+}
+
+/// A random number from 0 to 1.
+double random_fraction() {
+  thread_local std::minstd_rand generator{std::random_device{}()};
+  return std::generate_canonical<double, 32>(generator);
 }
 
 call_mode mode_for(const point_options& options) {
@@ -55,7 +62,7 @@ point_core::point_core(engine_core& owner, std::string point_name, point_options
       guarded(options.breaker || options.concurrency_limit != 0),
       deadline(limit_duration(options.deadline.value_or(std::chrono::microseconds::zero()))),
       soft_expiry(options.soft_expiry.value_or(std::chrono::microseconds::zero())),
-      timed(guarded || options.deadline || owner.options.metrics),
+      timed(guarded || options.deadline || options.single_flight || owner.options.metrics),
       mode(mode_for(options)),
       limit(options.concurrency_limit) {
   if (options.breaker) breaker = std::make_unique<detail::breaker>(*options.breaker);
@@ -98,6 +105,9 @@ timestamp point_core::expire_on(const call_base& call, const encoded_value& valu
   } else {
     expires = options.expiry.after(call.now);
   }
+  if (options.expiry_jitter > 0 && expires > call.now)
+    expires -= std::chrono::duration_cast<std::chrono::microseconds>(
+        (expires - call.now) * (options.expiry_jitter * random_fraction()));
   // as_of may be ahead of a clock that was set back, and the store refuses an entry that expires
   // before its as_of.
   return expires < call.now ? expires : std::max(call.provenance.as_of, expires);
@@ -126,22 +136,33 @@ point_status point_core::status() const {
           .numbers = counts.numbers()};
 }
 
-std::uint64_t point_core::row_id(const call_base& call) const noexcept {
+std::uint64_t row_id(std::uint64_t name_hash, std::string_view key,
+                     std::string_view realm) noexcept {
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15U;
   std::uint64_t id = 0;
-  if (call.key.size() >= 36) {  // the text of a UUID, which is a hash: mix its first and last part
+  if (key.size() >= 36) {  // the text of a UUID, which is a hash: mix its first and last part
     std::uint64_t tail = 0;
-    std::memcpy(&id, call.key.data(), sizeof id);
-    std::memcpy(&tail, call.key.data() + 28, sizeof tail);
+    std::memcpy(&id, key.data(), sizeof id);
+    std::memcpy(&tail, key.data() + 28, sizeof tail);
     id = (id * odd) ^ (tail << 1U);
     id = (id ^ (id >> 29U)) * odd;
     id ^= id >> 32U;
   } else {
-    id = std::hash<std::string>{}(call.key);
+    id = std::hash<std::string_view>{}(key);
   }
   id ^= name_hash;
-  if (!call.realm.empty()) id = (id * odd) ^ std::hash<std::string>{}(call.realm);
+  if (!realm.empty()) id = (id * odd) ^ std::hash<std::string_view>{}(realm);
   return id;
+}
+
+const std::shared_ptr<call_scheduler::group>& point_core::call_group() const {
+  std::call_once(call_group_made_, [&] { call_group_ = engine.calls().add_group(); });
+  return call_group_;
+}
+
+const std::shared_ptr<call_scheduler::group>& point_core::refresh_group() const {
+  std::call_once(refresh_group_made_, [&] { refresh_group_ = engine.refreshes().add_group(); });
+  return refresh_group_;
 }
 
 void point_core::enrich(call_base& call) const noexcept {

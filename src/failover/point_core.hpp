@@ -39,7 +39,9 @@ class point_core {
   }
   [[nodiscard]] point_status status() const;
   /// Hash of the row of a call, for engine_core::served.
-  [[nodiscard]] std::uint64_t row_id(const call_base& call) const noexcept;
+  [[nodiscard]] std::uint64_t row_id(const call_base& call) const noexcept {
+    return failover::row_id(name_hash, call.key, call.realm);
+  }
   /// Now, if there are metrics to measure for.
   [[nodiscard]] std::chrono::steady_clock::time_point measure_start() const noexcept {
     return meters ? engine.clock->steady() : std::chrono::steady_clock::time_point{};
@@ -66,6 +68,13 @@ class point_core {
   const std::chrono::microseconds soft_expiry;         ///< zero: none
   const bool timed;                                    ///< calls need call_base::started
   const call_mode mode;
+  /// Whether answers are written to the queue of the engine.
+  [[nodiscard]] bool writes_to_queue() const noexcept {
+    return engine.owns_queue && write_store == engine.front_store;
+  }
+  /// The threads of the calls with a deadline, and of the refreshes, of this point.
+  [[nodiscard]] const std::shared_ptr<call_scheduler::group>& call_group() const;
+  [[nodiscard]] const std::shared_ptr<call_scheduler::group>& refresh_group() const;
 
   mutable counters counts{};
   std::unique_ptr<instruments> meters{};
@@ -74,6 +83,14 @@ class point_core {
   mutable concurrency_limit limit;
   mutable std::atomic<std::uint64_t> detached_calls{0};  ///< running calls without a caller
   mutable std::atomic<unsigned> split_checks{0};  ///< live answers checked for split symmetry
+  /// How long calls that other callers share take: a decaying mean.
+  mutable std::atomic<std::chrono::steady_clock::duration> shared_call_time{};
+
+ private:
+  mutable std::once_flag call_group_made_{};
+  mutable std::once_flag refresh_group_made_{};
+  mutable std::shared_ptr<call_scheduler::group> call_group_{};
+  mutable std::shared_ptr<call_scheduler::group> refresh_group_{};
 };
 
 /// The name of the rows of manifests; empty if the point is not listed.

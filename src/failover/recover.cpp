@@ -15,7 +15,7 @@ counter check_row(const std::shared_ptr<point_core>& point, call_base& call, con
     erase_expired(point, row);
     return counter::expired;
   }
-  if (newest && row.as_of < *newest) return counter::older;
+  if (newest && row.as_of < *newest && !point->options.serve_older) return counter::older;
   if (!row.payload) {
     call.make_empty();
     return point->type.may_be_empty ? counter::live : counter::not_found;
@@ -51,16 +51,20 @@ void serve(const point_core& point, call_base& call, const entry& row, timestamp
 
 namespace {
 
-/// Reads the row of the call unless it is given, checks it, and serves it. Copies a row that was
-/// served to `*served_row`, unless that is null.
+/// Reads the row of the call, checks it, and serves it. A follower of a shared call uses the row
+/// that its leader served. Copies a row that was served to `*served_row`, unless that is null.
 bool recover_row(const std::shared_ptr<point_core>& point, call_base& call, const cause& reason,
-                 const entry* row, std::optional<entry>* served_row) {
+                 const shared_result* leader, std::optional<entry>* served_row) {
   auto& engine = point->engine;
   // Before the read: a newer answer that is served meanwhile must not prevent this one.
   const auto newest = engine.newest_served(point->row_id(call));
+  const entry* row = nullptr;
   read_result read;
-  if (row == nullptr) {
-    read = read_row(point, call);
+  if (leader != nullptr) {
+    if (!leader->served) return false;
+    row = &*leader->served;
+  } else {
+    read = read_row(point, call, engine.read_deadline(call));
     if (!read.row) {
       point->count(counter_of(read.status));
       return false;
@@ -78,12 +82,12 @@ bool recover_row(const std::shared_ptr<point_core>& point, call_base& call, cons
 }
 
 bool recover(const std::shared_ptr<point_core>& point, call_base& call, const cause& reason,
-             const entry* row, std::optional<entry>* served_row) {
+             const shared_result* leader, std::optional<entry>* served_row) {
   if (call.key.empty()) return false;
   const auto started = point->measure_start();
   auto* scattered = call.gather();
   const bool served = scattered != nullptr ? recover_slices(point, *scattered, reason)
-                                           : recover_row(point, call, reason, row, served_row);
+                                           : recover_row(point, call, reason, leader, served_row);
   if (point->meters) point->meters->recover(point->engine.clock->steady() - started);
   return served;
 }
@@ -153,9 +157,45 @@ void invalidate(const point_core& point, call_base& call) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Recovers the call, and runs the recovered hook. Returns whether there is an answer.
+bool recover_with_hook(const std::shared_ptr<point_core>& point, call_base& call, cause reason,
+                       shared_result* shared, const shared_result* leader) {
+  call.make_empty();
+  call.provenance.cause = std::move(reason);
+  std::optional<entry> own_row;
+  auto* served_row = shared != nullptr ? &shared->served : &own_row;
+  const bool copy_row = shared != nullptr || point->type.has_recovered;
+  bool served =
+      recover(point, call, call.provenance.cause, leader, copy_row ? served_row : nullptr);
+  if (point->type.has_recovered) served = run_recovered_hook(*point, call, served, *served_row);
+  if (served)
+    point->count(call.provenance.origin == origin::substitute ? counter::substituted
+                                                              : counter::stale);
+  return served;
+}
+
+}  // namespace
+
+bool serve_stored(const std::shared_ptr<point_core>& point, call_base& call,
+                  std::exception_ptr error, shared_result* shared) {
+  const auto provenance = call.provenance;
+  std::optional<shared_result> unused;
+  auto& result = shared != nullptr ? *shared : unused.emplace();
+  if (recover_with_hook(point, call, cause(cause_code::late, error), &result, nullptr)) {
+    result.error = std::move(error);
+    result.code = cause_code::late;
+    return true;
+  }
+  call.make_empty();
+  call.provenance = provenance;
+  return false;
+}
+
 void answer_failure(const std::shared_ptr<point_core>& point, call_base& call,
                     std::exception_ptr error, cause_code code, shared_result* shared,
-                    const entry* row) {
+                    const shared_result* leader) {
   if (shared != nullptr) {
     shared->error = error;
     shared->code = code;
@@ -170,22 +210,22 @@ void answer_failure(const std::shared_ptr<point_core>& point, call_base& call,
     rethrow(*point, counter::invalidated, error);
   }
   point->warn("failed", "a call failed; it is answered from the store if possible", error);
-
-  call.make_empty();
-  call.provenance.cause = cause(code, std::move(error));
-  std::optional<entry> own_row;
-  auto* served_row = shared != nullptr ? &shared->served : &own_row;
-  const bool copy_row = shared != nullptr || point->type.has_recovered;
-  bool served = recover(point, call, call.provenance.cause, row, copy_row ? served_row : nullptr);
-  if (point->type.has_recovered) served = run_recovered_hook(*point, call, served, *served_row);
-  if (!served) return apply_policy(*point, call, call.provenance.cause.error());
-  point->count(call.provenance.origin == origin::substitute ? counter::substituted
-                                                            : counter::stale);
+  if (!recover_with_hook(point, call, cause(code, std::move(error)), shared, leader))
+    apply_policy(*point, call, call.provenance.cause.error());
 }
 
 namespace {
 
-/// Starts a refresh on the executor, at most one at a time for each key.
+bool post_refresh(const point_core& point, executor::task work, executor::task refused) {
+  auto& engine = point.engine;
+  if (engine.options.threads.executor)
+    return engine.options.threads.executor->post(std::move(work));
+  constexpr auto no_deadline = std::chrono::steady_clock::time_point::max();
+  return engine.refreshes().post(point.refresh_group(), std::move(work), no_deadline,
+                                 std::move(refused)) != nullptr;
+}
+
+/// Starts a refresh in the background, at most one at a time for each key.
 void refresh(const std::shared_ptr<point_core>& point, call_base& served,
              std::shared_ptr<call_base> owned) {
   auto& engine = point->engine;
@@ -212,7 +252,12 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served,
     };
     auto task = engine.in_this_context(work);
     point->detached_calls.fetch_add(1, std::memory_order_relaxed);
-    if (engine.calls().post(std::move(task))) return;
+    if (post_refresh(*point, std::move(task), [point, id, shared = joined.call] {
+          point->detached_calls.fetch_sub(1, std::memory_order_relaxed);
+          point->count(counter::refresh_failed);
+          point->engine.shared_calls.finish(id, shared, {});
+        }))
+      return;
     point->detached_calls.fetch_sub(1, std::memory_order_relaxed);
   } catch (...) {
     point->warn("refresh", "a refresh could not be started", std::current_exception());
@@ -225,8 +270,13 @@ void refresh(const std::shared_ptr<point_core>& point, call_base& served,
 
 bool serve_before_call(const std::shared_ptr<point_core>& point, call_base& call,
                        std::shared_ptr<call_base> owned) {
-  const auto newest = point->engine.newest_served(point->row_id(call));
-  const auto row = read_row(point, call).row;
+  auto& engine = point->engine;
+  const auto newest = engine.newest_served(point->row_id(call));
+  // The upstream needs the rest of the time if the store does not answer.
+  auto deadline = engine.read_deadline(call);
+  if (call.deadline != std::chrono::steady_clock::time_point::max())
+    deadline = std::min(deadline, call.started + (call.deadline - call.started) / 4);
+  const auto row = read_row(point, call, deadline).row;
   if (!row) return false;
   const auto now = point->engine.clock->now();
   if (check_row(point, call, *row, now, newest) != counter::live) {

@@ -20,11 +20,16 @@ void serve(const point_core& point, call_base& call, const entry& row, timestamp
            cause reason) noexcept;
 
 /// Answers a failed call according to rules, store and exception policy, or throws. The leader of a
-/// shared call passes `shared`, which gets error and served entry. A follower passes the `row` that
-/// its leader served.
+/// shared call passes `shared`, which gets error and served entry. A follower passes the result of
+/// its leader, and does not read the store again.
 void answer_failure(const std::shared_ptr<point_core>& point, call_base& call,
                     std::exception_ptr error, cause_code code, shared_result* shared = nullptr,
-                    const entry* row = nullptr);
+                    const shared_result* leader = nullptr);
+
+/// For a call past its soft timeout: serves a stored answer. Returns false if there is none, and
+/// leaves the call as it was.
+bool serve_stored(const std::shared_ptr<point_core>& point, call_base& call,
+                  std::exception_ptr error, shared_result* shared);
 
 /// For a point with a soft expiry: serves a stored answer before the upstream is called. If it is
 /// past the soft expiry, starts a refresh with `owned`, or with a copy of the call. Returns false

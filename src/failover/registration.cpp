@@ -122,6 +122,12 @@ class point_check {
       require(options_.deadline->count() > 0, "its deadline must be positive");
       require(type_.ownable, "a deadline needs arguments that can be copied: the call owns them");
     }
+    if (options_.soft_timeout)
+      require(options_.soft_timeout->count() > 0 && options_.deadline &&
+                  *options_.soft_timeout < *options_.deadline,
+              "its soft_timeout must be positive and shorter than its deadline");
+    require(options_.expiry_jitter >= 0 && options_.expiry_jitter <= 1,
+            "its expiry_jitter must be from 0 to 1");
   }
   void check_scope() {
     std::set<std::string, std::less<>> seen;

@@ -9,13 +9,6 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 
 namespace {
 
-/// As engine_core::start, but without the context of this thread: reports are not part of a call.
-bool start_without_context(engine_core& engine, std::shared_ptr<store_work> state,
-                           executor::task work) {
-  return engine.reads().post(
-      [state = std::move(state), work = std::move(work)] { engine_core::run_here(*state, work); });
-}
-
 store_health health_of_store(engine_core& engine) {
   if (!engine.reads_block) return engine.front_store->health();
   struct health_check : store_work {
@@ -24,11 +17,13 @@ store_health health_of_store(engine_core& engine) {
   const auto check = std::make_shared<health_check>();
   const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
   store_health unknown;
-  if (!start_without_context(engine, check, [check = check.get(), store = engine.front_store] {
-        check->health = store->health();
-      }))
+  const auto work = [check = check.get(), store = engine.front_store] {
+    check->health = store->health();
+  };
+  if (!engine.start(check, work, deadline, engine_core::work_kind::upkeep))
     unknown.problem = "no thread is free to ask the store";
-  else if (engine.wait_for(*check, deadline)) return std::move(check->health);
+  else if (engine.wait_for(*check, deadline) == engine_core::wait_result::ended)
+    return std::move(check->health);
   else unknown.problem = "the store did not answer within the read deadline";
   return unknown;
 }
@@ -63,7 +58,7 @@ entry_counts count_entries(engine_core& engine) noexcept {
       engine_core::run_here(*count, work);
     } else {
       const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
-      if (!start_without_context(engine, count, work)) return {};
+      if (!engine.start(count, work, deadline, engine_core::work_kind::upkeep)) return {};
       (void)engine.wait_for(*count, deadline);
     }
     const std::scoped_lock lock(count->mutex);
@@ -102,7 +97,7 @@ engine_health health_of(engine_core& engine) noexcept {
     const auto points = engine.all_points();
     result.points = points.size();
     for (const auto& point : points) result.running += point->running();
-    result.regressions_possible = engine.served.evicted();
+    result.regressions_possible = engine.served->evicted();
     result.sink_failures = engine.log.failures() + engine.metrics->failures();
     if (engine.write_queue) {
       const auto numbers = engine.write_queue->numbers();
@@ -110,6 +105,8 @@ engine_health health_of(engine_core& engine) noexcept {
       result.oldest_unsaved = numbers.oldest;
       if (numbers.stalled) result.problem = "writes have been failing for some time";
     }
+    result.store_answers = engine.guard.answers();
+    if (!result.store_answers) result.problem = "the store does not answer, and is not asked";
     result.store = health_of_store(engine);
     if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
     result.healthy = result.store.available && result.problem.empty();
@@ -143,6 +140,8 @@ void write_report(engine_core& engine) {
   };
   set("holdfast_failover_healthy", health.healthy ? 1 : 0,
       "1 when the store answers and writes get through");
+  set("holdfast_failover_store_answers", health.store_answers ? 1 : 0,
+      "0 while calls are not answered from the store because it does not answer");
   set("holdfast_failover_unsaved", static_cast<double>(health.unsaved), "writes that wait");
   set("holdfast_failover_oldest_unsaved_seconds",
       std::chrono::duration<double>(health.oldest_unsaved).count(),
@@ -166,18 +165,19 @@ void schedule_report(engine_core& engine) noexcept {
       pause = std::min<std::chrono::microseconds>(*due - now, longest_sleep_until_wall_time);
     }
     if (pause.count() == 0) return;
-    const bool accepted = engine.calls().post_after(pause, [self = engine.weak_from_this(), due] {
-      const auto core = self.lock();
-      if (!core || core->closed.load(std::memory_order_acquire)) return;
-      if (!due || core->clock->now() >= *due) {
-        try {
-          write_report(*core);
-        } catch (...) {  // NOLINT(bugprone-empty-catch)
-          // The next report may succeed.
-        }
-      }
-      schedule_report(*core);
-    });
+    const bool accepted =
+        engine.background().post_after(pause, [self = engine.weak_from_this(), due] {
+          const auto core = self.lock();
+          if (!core || core->closed.load(std::memory_order_acquire)) return;
+          if (!due || core->clock->now() >= *due) {
+            try {
+              write_report(*core);
+            } catch (...) {  // NOLINT(bugprone-empty-catch)
+              // The next report may succeed.
+            }
+          }
+          schedule_report(*core);
+        });
     if (accepted) return;
   } catch (...) {  // NOLINT(bugprone-empty-catch)
     // Out of memory, or no thread could be started: as if the executor had refused.

@@ -51,6 +51,16 @@ bool served_versions::note(std::uint64_t id, timestamp as_of) noexcept {
   return true;
 }
 
+void served_versions::forget(std::uint64_t id, timestamp as_of) noexcept {
+  if (!sets_) return;
+  id = nonzero(id);
+  auto& bucket = set_of(id);
+  const guard lock(bucket);
+  for (auto& candidate : bucket.slots) {
+    if (candidate.id == id && candidate.as_of == as_of) candidate = {};
+  }
+}
+
 void served_versions::forget_newer(std::uint64_t id, timestamp limit) noexcept {
   if (!sets_) return;
   id = nonzero(id);

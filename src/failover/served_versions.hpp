@@ -22,6 +22,8 @@ class served_versions {
 
   /// Records that an answer was served. Returns false if a newer one is recorded.
   bool note(std::uint64_t id, timestamp as_of) noexcept;
+  /// Forgets the key if its recorded version is `as_of`.
+  void forget(std::uint64_t id, timestamp as_of) noexcept;
   /// Forgets the key if its recorded version is newer than `limit`.
   void forget_newer(std::uint64_t id, timestamp limit) noexcept;
   [[nodiscard]] std::optional<timestamp> newest(std::uint64_t id) const noexcept;

@@ -12,14 +12,16 @@ single_flight::membership single_flight::join(const std::string& id) {
   return {.call = std::move(call), .leader = true};
 }
 
+void single_flight::give_up(const std::string& id, const std::shared_ptr<shared_call>& call) {
+  auto& calls = shard_of(id);
+  const std::scoped_lock lock(calls.mutex);
+  const auto running = calls.running.find(id);
+  if (running != calls.running.end() && running->second == call) calls.running.erase(running);
+}
+
 void single_flight::finish(const std::string& id, const std::shared_ptr<shared_call>& call,
                            shared_result result) {
-  {
-    auto& calls = shard_of(id);
-    const std::scoped_lock lock(calls.mutex);
-    const auto running = calls.running.find(id);
-    if (running != calls.running.end() && running->second == call) calls.running.erase(running);
-  }
+  give_up(id, call);
   {
     const std::scoped_lock lock(call->mutex);
     call->result = std::move(result);

@@ -44,6 +44,8 @@ class single_flight {
     bool leader = false;  ///< this caller runs the call and must `finish` it
   };
   [[nodiscard]] membership join(const std::string& id);
+  /// The call is taking too long: the next caller that joins starts another call.
+  void give_up(const std::string& id, const std::shared_ptr<shared_call>& call);
   /// Wakes all followers. A caller that joins later starts another call.
   void finish(const std::string& id, const std::shared_ptr<shared_call>& call,
               shared_result result);

@@ -84,7 +84,7 @@ scan_position parse_scan_position(std::string_view after) {
 
 std::size_t outbox_admin::replay(std::span<const std::string> ids) const {
   return count_successes(*state_, ids, [&](std::size_t lane, auto part) {
-    return state_->backend->replay(lane, part);
+    return state_->backend().replay(lane, part);
   });
 }
 
@@ -93,10 +93,10 @@ std::size_t outbox_admin::discard(std::span<const std::string> ids) const {
     // Their payloads may be in the claim check. That is known only before they are discarded.
     std::vector<event> events(part.size());
     for (std::size_t i = 0; state_->options.claim_check && i < part.size(); ++i) {
-      if (auto record = state_->backend->find(lane, part[i]))
+      if (auto record = state_->backend().find(lane, part[i]))
         events[i] = std::move(record->details.event);
     }
-    auto discarded = state_->backend->discard(lane, part);
+    auto discarded = state_->backend().discard(lane, part);
     for (std::size_t i = 0; i < part.size(); ++i) {
       if (discarded[i]) state_->drop_payload(events[i]);
     }
@@ -105,11 +105,11 @@ std::size_t outbox_admin::discard(std::span<const std::string> ids) const {
 }
 
 void outbox_admin::pause() const {
-  for (std::size_t lane = 0; lane < state_->lanes(); ++lane) state_->backend->pause(lane, true);
+  for (std::size_t lane = 0; lane < state_->lanes(); ++lane) state_->backend().pause(lane, true);
 }
 
 void outbox_admin::resume() const {
-  for (std::size_t lane = 0; lane < state_->lanes(); ++lane) state_->backend->pause(lane, false);
+  for (std::size_t lane = 0; lane < state_->lanes(); ++lane) state_->backend().pause(lane, false);
 }
 
 outbox_stats outbox_admin::stats() const {
@@ -120,7 +120,7 @@ outbox_stats outbox_admin::stats() const {
 
 outbox_stats outbox_admin::stats(std::size_t lane) const {
   state_->check_lane(lane);
-  auto result = state_->backend->stats(lane);
+  auto result = state_->backend().stats(lane);
   const auto alarm = state_->options.lane_alarm;
   if (alarm != 0 && result.events > alarm) {
     state_->log.write_limited(
@@ -134,7 +134,7 @@ outbox_stats outbox_admin::stats(std::size_t lane) const {
 std::string outbox_admin::explain(std::string_view id) const {
   const auto record = state_->find(id);
   if (!record) return "there is no such event: it was delivered, discarded, or never published";
-  const bool paused = state_->backend->stats(record->details.lane).paused;
+  const bool paused = state_->backend().stats(record->details.lane).paused;
   const auto& last_error = record->details.last_error;
   return explain_state(*record, paused) +
          (last_error.empty() ? "" : " (last error: " + last_error + ")");
@@ -144,7 +144,7 @@ scan_page outbox_admin::scan(scan_what selection, std::string_view after, std::s
   detail::outbox::check_batch_size("the size of a page", most);
   const auto [lane, inside_lane] = parse_scan_position(after);
   state_->check_lane(lane);
-  auto page = state_->backend->scan(lane, selection, inside_lane, most);
+  auto page = state_->backend().scan(lane, selection, inside_lane, most);
   if (!page.after.empty()) {
     page.after = std::to_string(lane) + ':' + page.after;
   } else if (lane + 1 < state_->lanes()) {
@@ -156,10 +156,18 @@ scan_page outbox_admin::scan(scan_what selection, std::string_view after, std::s
 check_report outbox_admin::check(bool repair) const {
   check_report sum;
   for (std::size_t lane = 0; lane < state_->lanes(); ++lane)
-    sum += state_->backend->check(lane, repair);
+    sum += state_->backend().check(lane, repair);
   return sum;
 }
 
-std::optional<error> outbox_admin::health() const noexcept { return state_->backend->health(); }
+std::optional<error> outbox_admin::health() const noexcept {
+  try {
+    return state_->backend().health();
+  } catch (const error& problem) {
+    return problem;
+  } catch (...) {
+    return state_->shared_backend->health();  // out of memory
+  }
+}
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -17,7 +17,7 @@ using detail::outbox::outbox_state;
 std::size_t lane_of_data_key(const outbox_state& state, std::string_view key) {
   std::size_t lane = 0;
   for (std::size_t i = 0; i < state.lanes(); ++i) {
-    if (key.starts_with(state.backend->key_prefix(i) + ":data:")) lane = i;
+    if (key.starts_with(state.shared_backend->key_prefix(i) + ":data:")) lane = i;
   }
   return lane;
 }
@@ -37,7 +37,7 @@ committed outbox::commit(commit_request request) const {
   const auto& state = *state_;
   for (auto& event : request.events) state.prepare(event);
   const auto lane = lane_of_commit(state, request);
-  const auto prefix = state.backend->key_prefix(lane);
+  const auto prefix = state.shared_backend->key_prefix(lane);
   if (prefix.empty()) {
     throw error(errc::unsupported_type,
                 "commit is only possible on Redis; on a database, publish in the transaction of "
@@ -50,11 +50,11 @@ committed outbox::commit(commit_request request) const {
     }
   }
   detail::outbox::check_commit(request, prefix);
-  return state.backend->commit(lane, request, state.terms());
+  return state.backend().commit(lane, request, state.terms());
 }
 
 std::string outbox::key_of(std::string_view ordering_key, std::string_view name) const {
-  const auto prefix = state_->backend->key_prefix(lane_of(ordering_key));
+  const auto prefix = state_->shared_backend->key_prefix(lane_of(ordering_key));
   if (prefix.empty())
     throw error(errc::unsupported_type, "this outbox does not have keys: it is not on Redis");
   return prefix + ":data:" + std::string(name);

@@ -128,7 +128,7 @@ void park_followers(const outbox_state& state, std::size_t lane,
                     const std::vector<std::string>& keys) {
   try {
     for (const auto& key : keys) {
-      while (state.backend->park_followers(lane, key, detail::outbox::max_events_per_call) > 0) {
+      while (state.backend().park_followers(lane, key, detail::outbox::max_events_per_call) > 0) {
       }
     }
   } catch (const error& problem) {
@@ -163,7 +163,7 @@ settled settle_events(const outbox_state& state, std::size_t lane, fence token,
     settlement.error = storable_error(settlement.error);
   }
   auto result =
-      state.backend->settle(lane, token, settlements, next, state.terms(durability::memory()));
+      state.backend().settle(lane, token, settlements, next, state.terms(durability::memory()));
   park_followers(state, lane, result.keys_to_park);
   for (std::size_t i = 0; i < settlements.size(); ++i)
     count_settlement(state, settlements[i].action, result.done.at(i));
@@ -215,7 +215,7 @@ claimed outbox::claim(const claim_request& request) const {
   detail::outbox::check_batch_size("claim_request::most", request.most);
   detail::outbox::check_batch_size("claim_request::run", request.run);
   check_duration("lease", request.lease, milliseconds(1));
-  return screen_claim(*state_, state_->backend->claim(request));
+  return screen_claim(*state_, state_->backend().claim(request));
 }
 
 std::vector<bool> outbox::extend(fence token, std::span<const claimed_event> events,
@@ -232,7 +232,7 @@ std::vector<bool> outbox::extend(fence token, std::span<const claimed_event> eve
                   "the events to extend are in different lanes: extend each lane by itself");
     references.push_back(settlement_for(event));
   }
-  return state_->backend->extend(lane, token, references, lease);
+  return state_->backend().extend(lane, token, references, lease);
 }
 
 settled outbox::settle(std::size_t lane, fence token, std::vector<settlement> settlements,
@@ -273,28 +273,28 @@ void outbox::drop_payload(const event& event) const noexcept { state_->drop_payl
 lock_grant outbox::lock(std::size_t lane, std::string_view owner, milliseconds ttl) const {
   check_lock(*state_, lane, owner);
   check_duration("time to live of a lock", ttl, milliseconds(1));
-  return state_->backend->lock(lane, owner, ttl);
+  return state_->backend().lock(lane, owner, ttl);
 }
 
 lock_grant outbox::renew(std::size_t lane, std::string_view owner, milliseconds ttl) const {
   check_lock(*state_, lane, owner);
   check_duration("time to live of a lock", ttl, milliseconds(1));
-  return state_->backend->renew(lane, owner, ttl);
+  return state_->backend().renew(lane, owner, ttl);
 }
 
 bool outbox::unlock(std::size_t lane, std::string_view owner) const {
   check_lock(*state_, lane, owner);
-  return state_->backend->unlock(lane, owner);
+  return state_->backend().unlock(lane, owner);
 }
 
 bool outbox::wait(std::size_t lane, milliseconds longest) const {
   state_->check_lane(lane);
-  return state_->backend->wait(lane, detail::limit_duration(std::max(longest, milliseconds(0))));
+  return state_->backend().wait(lane, detail::limit_duration(std::max(longest, milliseconds(0))));
 }
 
 void outbox::wake(std::size_t lane) const {
   state_->check_lane(lane);
-  state_->backend->wake(lane);
+  state_->shared_backend->wake(lane);
 }
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -28,7 +28,9 @@ std::size_t outbox::lane_of(std::string_view key_or_id) const noexcept {
 
 const outbox_options& outbox::options() const noexcept { return state_->options; }
 
-const std::shared_ptr<outbox_backend>& outbox::backend() const noexcept { return state_->backend; }
+const std::shared_ptr<outbox_backend>& outbox::backend() const noexcept {
+  return state_->shared_backend;
+}
 
 const std::shared_ptr<isolated_metrics>& outbox::metrics() const noexcept {
   return state_->metrics;

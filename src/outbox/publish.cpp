@@ -37,16 +37,30 @@ std::vector<event> take_events(std::vector<event>& events, std::span<const std::
   return taken;
 }
 
-std::vector<receipt> refuse_after_failure(std::span<const event> events) {
-  const error problem(errc::unavailable,
-                      "it was not sent, because earlier events may not be kept; publish them "
-                      "again, in their order",
-                      {.transient = true});
+std::vector<receipt> refuse(std::span<const event> events, const error& problem) {
   std::vector<receipt> receipts;
   receipts.reserve(events.size());
   for (const auto& event : events)
     receipts.push_back({.id = event.id, .status = publish_status::refused, .problem = problem});
   return receipts;
+}
+
+std::vector<receipt> refuse_after_failure(std::span<const event> events) {
+  return refuse(events, {errc::unavailable,
+                         "it was not sent, because earlier events may not be kept; publish them "
+                         "again, in their order",
+                         {.transient = true}});
+}
+
+std::vector<receipt> send(const outbox_state& state, std::size_t lane,
+                          std::span<const event> events, const publish_terms& terms) {
+  outbox_backend* backend = nullptr;
+  try {
+    backend = &state.backend();
+  } catch (const error& problem) {
+    return refuse(events, problem);  // the server cannot be reached, or not be used
+  }
+  return backend->publish(lane, events, terms);
 }
 
 void count_receipt(const outbox_state& state, publish_status status) {
@@ -87,7 +101,7 @@ std::vector<receipt> outbox::publish_all(std::vector<event> events,
                                          const durability& durability) const {
   constexpr auto limit = detail::outbox::max_events_per_call;
   const auto& state = *state_;
-  if (durability != state.options.safe) state.backend->require(durability);
+  if (durability != state.options.safe) state.backend().require(durability);
   const auto indexes_by_lane = prepare_by_lane(state, events);
   const auto terms = state.terms(durability);
   std::vector<receipt> result(events.size());
@@ -99,8 +113,8 @@ std::vector<receipt> outbox::publish_all(std::vector<event> events,
       const auto part_events = take_events(events, part);
       // If a part is not safe, its publisher repeats it. Events published after it now would be
       // delivered before it.
-      auto receipts = all_safe ? state.backend->publish(lane, part_events, terms)
-                               : refuse_after_failure(part_events);
+      auto receipts =
+          all_safe ? send(state, lane, part_events, terms) : refuse_after_failure(part_events);
       for (std::size_t i = 0; i < part.size(); ++i) {
         auto& receipt = receipts.at(i);
         all_safe = all_safe && receipt.safe();

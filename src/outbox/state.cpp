@@ -25,11 +25,11 @@ std::string sha256_hex(std::string_view bytes) {
 
 outbox_state::outbox_state(std::shared_ptr<outbox_backend> store, outbox_options checked_options,
                            log_sink sink, std::shared_ptr<metrics_sink> metrics_target)
-    : backend(std::move(store)),
+    : shared_backend(std::move(store)),
       options(std::move(checked_options)),
       metrics(isolate(std::move(metrics_target))),
       log(std::move(sink)) {
-  if (!backend) throw error(errc::invalid_argument, "the outbox has no backend");
+  if (!shared_backend) throw error(errc::invalid_argument, "the outbox has no backend");
   check_options(options);
   if (lanes() != options.lanes) {
     throw error(errc::invalid_argument,
@@ -37,7 +37,7 @@ outbox_state::outbox_state(std::shared_ptr<outbox_backend> store, outbox_options
                     std::to_string(options.lanes) +
                     ": the number of lanes is fixed when an outbox is created");
   }
-  backend->require(options.safe);
+  shared_backend->check_supported(options.safe);
   const auto counter = [&](std::string_view name, std::string_view help) {
     return metrics->counter(name, {}, help);
   };
@@ -53,6 +53,11 @@ outbox_state::outbox_state(std::shared_ptr<outbox_backend> store, outbox_options
   stale = counter("holdfast_outbox_stale_total",
                   "Settlements that were refused because the lease was lost");
   fired = counter("holdfast_outbox_fired_total", "Tickets that became events");
+}
+
+outbox_backend& outbox_state::backend() const {
+  first_use_.run([this] { shared_backend->require(options.safe); });
+  return *shared_backend;
 }
 
 publish_terms outbox_state::terms(const durability& durability) const {
@@ -77,7 +82,10 @@ void outbox_state::check_lane(std::size_t lane) const {
 }
 
 joining_outbox_backend& outbox_state::joining_backend() const {
-  if (auto* joining = dynamic_cast<joining_outbox_backend*>(backend.get())) return *joining;
+  if (auto* joining = dynamic_cast<joining_outbox_backend*>(shared_backend.get())) {
+    (void)backend();
+    return *joining;
+  }
   throw error(errc::unsupported_type,
               "this outbox is not in an SQL database, so it cannot join your transaction; on Redis "
               "use outbox::commit");
@@ -88,7 +96,7 @@ std::optional<outbox_record> outbox_state::find(std::string_view id) const {
   // Most likely it is an event without a key: its lane depends on the id.
   const auto first = lane_of(id);
   for (std::size_t i = 0; i < lanes(); ++i) {
-    if (auto record = backend->find((first + i) & (lanes() - 1), id)) return record;
+    if (auto record = backend().find((first + i) & (lanes() - 1), id)) return record;
   }
   return std::nullopt;
 }

@@ -10,6 +10,8 @@
 #include <holdfast/outbox/options.hpp>
 #include <holdfast/outbox/sql.hpp>
 
+#include "base/first_use.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -19,11 +21,13 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 /// Thread-safety: every function may be called from any thread.
 struct outbox_state {
-  /// Throws errc::invalid_argument if the options are invalid or not supported by the backend.
+  /// Throws errc::invalid_argument if the options are invalid or not supported by this kind of
+  /// backend. Does not ask the server.
   outbox_state(std::shared_ptr<outbox_backend> store, outbox_options checked_options, log_sink sink,
                std::shared_ptr<metrics_sink> metrics_target);
 
-  const std::shared_ptr<outbox_backend> backend;
+  /// For what needs no server. Operations use backend().
+  const std::shared_ptr<outbox_backend> shared_backend;
   const outbox_options options;
   const std::shared_ptr<isolated_metrics> metrics;
   const logger log;
@@ -34,7 +38,10 @@ struct outbox_state {
   [[nodiscard]] publish_terms terms(const durability& durability) const;
   [[nodiscard]] publish_terms terms() const { return terms(options.safe); }
 
-  [[nodiscard]] std::size_t lanes() const noexcept { return backend->lanes(); }
+  /// The backend. Before the first operation, the server must show that it can provide
+  /// `options.safe`. Throws as outbox_backend::require.
+  [[nodiscard]] outbox_backend& backend() const;
+  [[nodiscard]] std::size_t lanes() const noexcept { return shared_backend->lanes(); }
   [[nodiscard]] std::size_t lane_of(std::string_view key_or_id) const noexcept;
   /// The lane of an event that has an id.
   [[nodiscard]] std::size_t lane_of(const event& event) const noexcept;
@@ -53,6 +60,9 @@ struct outbox_state {
   void load_payload(event& event) const;
   /// Drops a payload from the claim check; a failure is logged.
   void drop_payload(const event& event) const noexcept;
+
+ private:
+  mutable first_use first_use_{};
 };
 
 /// Throws errc::invalid_argument unless `size` is from 1 to max_events_per_call.

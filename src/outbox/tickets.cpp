@@ -32,7 +32,7 @@ scheduled schedule_ticket(const detail::outbox::outbox_state& state, std::string
                 "use a claim check");
   }
   const auto lane = state.lane_of(becomes.key.empty() ? ticket : std::string_view(becomes.key));
-  return state.backend->schedule(lane, ticket, expires_at, delay, becomes, state.terms());
+  return state.backend().schedule(lane, ticket, expires_at, delay, becomes, state.terms());
 }
 
 }  // namespace
@@ -55,13 +55,13 @@ scheduled outbox::schedule(std::string_view ticket, milliseconds after,
 
 cancel_status outbox::cancel(std::string_view ticket, std::string_view event_key) const {
   detail::outbox::check_name("ticket", ticket, false);
-  return state_->backend->cancel(lane_of(event_key.empty() ? ticket : event_key), ticket);
+  return state_->backend().cancel(lane_of(event_key.empty() ? ticket : event_key), ticket);
 }
 
 drained outbox::drain(std::size_t lane, std::size_t most) const {
   state_->check_lane(lane);
   detail::outbox::check_batch_size("the number of tickets", most);
-  auto result = state_->backend->drain(lane, most, state_->terms(durability::memory()));
+  auto result = state_->backend().drain(lane, most, state_->terms(durability::memory()));
   state_->fired->add(result.tickets);
   return result;
 }

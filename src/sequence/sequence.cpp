@@ -158,11 +158,6 @@ sequence sequence_source::sequence(std::string_view name, sequence_options optio
   check_sequence_name(name);
   detail::sequence::check_options(options);
   const detail::sequence::id_range range(options);
-  try {
-    source_->settings->run();
-  } catch (const error& e) {
-    if (!e.transient()) throw;  // the store is not available: the refiller checks it later
-  }
   return holdfast::sequence(detail::sequence::make_process_bound<sequence_state>(
       detail::sequence::sequence_config{
           .name = std::string(name), .options = std::move(options), .range = range},

@@ -23,6 +23,7 @@ sequence_state::sequence_state(sequence_config config, std::shared_ptr<sequence:
 
 block_store& sequence_state::store() const {
   check_process();
+  source_->settings->run();
   return *source_->store;
 }
 

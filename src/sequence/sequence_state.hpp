@@ -66,6 +66,7 @@ class sequence_state final : public refill_client,
   [[nodiscard]] const sequence_config& config() const noexcept { return config_; }
   /// The tickets that next() can turn into ids without a lock.
   [[nodiscard]] ticket_window& window() const noexcept { return *window_; }
+  /// The store, after its settings were checked. Throws as settings_check::run.
   [[nodiscard]] block_store& store() const;
 
   /// Draws ids. Returns nothing only if the request has no deadline and the lease is used up.

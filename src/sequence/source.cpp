@@ -6,9 +6,7 @@
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
 
-void settings_check::run() {
-  const std::scoped_lock lock(mutex_);
-  if (done_) return;
+void settings_check::check() const {
   std::string reasons;
   for (const auto& reason : store_->unsafe_settings())
     reasons.append(reasons.empty() ? "" : "; ").append(reason);
@@ -21,7 +19,6 @@ void settings_check::run() {
                   message + "; or allow it (.allow_unsafe, --allow-unsafe)");
     log_->write(log_level::warning, message);
   }
-  done_ = true;
 }
 
 source::source(std::shared_ptr<block_store> blocks, const sequence_environment& environment,

@@ -9,12 +9,12 @@
 #include <holdfast/sequence.hpp>
 #include <holdfast/version.hpp>
 
+#include "base/first_use.hpp"
 #include "base/fork_detector.hpp"
 #include "sequence/process_check.hpp"
 #include "sequence/refiller.hpp"
 
 #include <memory>
-#include <mutex>
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
 
@@ -30,14 +30,17 @@ class settings_check {
 
   /// Does nothing after it has succeeded. Throws errc::unsupported_type if the store could forget
   /// blocks, and errors of the store.
-  void run();
+  void run() {
+    first_use_.run([this] { check(); });
+  }
 
  private:
+  void check() const;
+
   const std::shared_ptr<block_store> store_;
   const std::shared_ptr<const logger> log_;
   const bool allow_unsafe_;
-  std::mutex mutex_{};
-  bool done_ = false;
+  first_use first_use_{};
 };
 
 /// Made with `make_source`.

@@ -147,7 +147,8 @@ connection_factory postgres_connector(const url& address, const connect_options&
   for (const auto& [name, value] : address.parameters) add(name, value);
   const postgres_options result{.connection_string = conninfo,
                                 .connect_timeout = options.connect_timeout,
-                                .statement_timeout = options.statement_timeout};
+                                .statement_timeout = options.statement_timeout,
+                                .keepalive = options.keepalive};
   return [result] { return connect_postgres(result); };
 }
 
@@ -157,7 +158,8 @@ connection_factory h2_connector(const url& address, const connect_options& optio
                     .user = user_of(address, options, "sa"),
                     .password = password_of(address, options),
                     .connect_timeout = options.connect_timeout,
-                    .statement_timeout = options.statement_timeout};
+                    .statement_timeout = options.statement_timeout,
+                    .keepalive = options.keepalive};
   if (!address.host.empty()) result.host = address.host;
   if (address.port) result.port = *address.port;
   if (result.database.empty())
@@ -186,6 +188,7 @@ connection_factory mysql_connector(const url& address, const connect_options& op
     refuse_url("the URL names no database; write mysql://user@host/name");
   result.connect_timeout = options.connect_timeout;
   result.statement_timeout = options.statement_timeout;
+  result.keepalive = options.keepalive;
   // A connection to another machine is encrypted by default. The certificate is verified only if
   // the URL asks for TLS or names an authority: by default no authority is known. The doctor
   // reports an unverified server.
@@ -271,6 +274,15 @@ connection_factory connector(std::string_view text,
   refuse_url("no database is called '" + address.scheme +
              "'; known: memory:, sqlite:, postgresql://, mysql://, h2://, odbc:, redis://, "
              "redis+cluster://");
+}
+
+std::optional<dialect_id> dialect_of_url(std::string_view url) {
+  const auto scheme = url.substr(0, url.find(':'));
+  if (scheme == "sqlite") return dialect_id::sqlite;
+  if (scheme == "postgresql" || scheme == "postgres") return dialect_id::postgresql;
+  if (scheme == "h2") return dialect_id::h2;
+  if (scheme == "mysql" || scheme == "mariadb") return dialect_id::mysql;
+  return std::nullopt;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -13,7 +13,7 @@ dialect_id context::dialect() {
     if (dialect_) return *dialect_;
   }
   // The lock is not held here, because the server may be slow.
-  const auto connection = pool.acquire_reader();
+  const auto connection = pool.acquire_reader("database.dialect");
   const auto resolved =
       options.resolve_dialect ? options.resolve_dialect(*connection) : connection->dialect();
   const std::scoped_lock lock(mutex_);

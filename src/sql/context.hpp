@@ -24,6 +24,8 @@ struct context_options {
   std::chrono::milliseconds statement_timeout{};
   /// Asks the server for its dialect. Empty: connection::dialect.
   std::function<dialect_id(connection&)> resolve_dialect{};
+  /// The dialect that the URL implies; `mysql` also for MariaDB. Empty: only the server knows it.
+  std::optional<dialect_id> expected_dialect{};
   std::shared_ptr<const holdfast::clock> clock{};  ///< never null
   std::shared_ptr<const logger> log{};             ///< never null
 };
@@ -39,6 +41,11 @@ class HOLDFAST_API context {
 
   /// The dialect of the server. Asks it at the first call.
   [[nodiscard]] dialect_id dialect();
+
+  /// Whether the database is a file, which is opened without waiting for a server.
+  [[nodiscard]] bool is_file() const noexcept {
+    return options.expected_dialect == dialect_id::sqlite;
+  }
 
   /// Logs a warning.
   void warn(std::string_view line) const noexcept;

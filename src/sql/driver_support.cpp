@@ -11,6 +11,15 @@
 
 namespace HOLDFAST_NAMESPACE::detail::sql {
 
+namespace {
+
+[[noreturn]] void refuse_inherited() {
+  throw error(errc::invalid_argument,
+              "the connection was opened by the parent process; open one in this process");
+}
+
+}  // namespace
+
 void check_parameter_count(const statement& s, std::span<const parameter> parameters) {
   if (parameters.size() == s.parameters.size()) return;
   throw error(errc::invalid_argument, "the statement has " + std::to_string(s.parameters.size()) +
@@ -45,9 +54,10 @@ void check_statement_text(std::string_view text) {
 }
 
 void check_process(pid_t owner) {
-  if (getpid() != owner)
-    throw error(errc::invalid_argument,
-                "the connection was opened by the parent process; open one in this process");
+  if (getpid() != owner) refuse_inherited();
+}
+void check_process(const fork_detector& process) {
+  if (process.inherited_by_fork()) refuse_inherited();
 }
 
 void fail_type(type declared) {

@@ -5,6 +5,7 @@
 
 #include <holdfast/version.hpp>
 
+#include "base/fork_detector.hpp"
 #include "sql/public_names.hpp"
 
 #include <sys/types.h>
@@ -38,6 +39,7 @@ void check_statement_text(std::string_view text);
 /// Throws errc::invalid_argument in a forked child: a connection belongs to the process that opened
 /// it.
 void check_process(pid_t owner);
+void check_process(const fork_detector& process);
 
 /// Throws errc::invalid_argument: the value of a parameter does not have the declared type.
 [[noreturn]] void fail_type(type declared);

@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include <charconv>
+#include <limits>
 #include <system_error>
 
 namespace HOLDFAST_NAMESPACE::detail::sql {
@@ -34,16 +35,16 @@ question_mark_text use_question_marks(std::string_view text) {
     } else if (c == '\'' || c == '"') {
       quote = c;
     } else if (c == '?') {
-      result.order.push_back(static_cast<std::uint8_t>(result.order.size()));
+      result.order.push_back(static_cast<std::uint16_t>(result.order.size()));
     } else if (c == '$' && i + 1 < text.size() && text[i + 1] >= '1' && text[i + 1] <= '9') {
       unsigned number = 0;
       const auto [end, problem] =
           std::from_chars(text.data() + i + 1, text.data() + text.size(), number);
-      if (problem != std::errc() || number > 255)
+      if (problem != std::errc() || number > std::numeric_limits<std::uint16_t>::max())
         throw error(errc::invalid_argument, "a statement has more parameters than ODBC can carry");
       numbered = true;
       result.text.back() = '?';
-      result.order.push_back(static_cast<std::uint8_t>(number - 1));
+      result.order.push_back(static_cast<std::uint16_t>(number - 1));
       i = static_cast<std::size_t>(end - text.data()) - 1;
     }
   }

@@ -25,7 +25,7 @@ namespace HOLDFAST_NAMESPACE::detail::sql {
 struct question_mark_text {
   std::string text{};
   /// The parameter of each `?`, counted from 0. Empty: every parameter once, in order.
-  std::vector<std::uint8_t> order{};
+  std::vector<std::uint16_t> order{};
 };
 
 /// Replaces `$1`, `$2`, ... by `?`, except in quotes. Text with `?` is returned unchanged. Throws

@@ -7,6 +7,7 @@
 #include <holdfast/version.hpp>
 
 #include "base/backoff.hpp"
+#include "base/recent_time.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -41,7 +42,7 @@ struct retry_limits {
 template <class Operation, class ShouldRetry>
 auto with_retries(const retry_limits& limits, Operation&& operation, ShouldRetry should_retry)
     -> decltype(operation()) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = recent_steady_time();
   for (unsigned attempt = 1;; ++attempt) {
     try {
       return operation();

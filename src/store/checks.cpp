@@ -82,28 +82,37 @@ void check_max_skew(std::chrono::microseconds max_skew) {
 
 std::vector<const entry*> entries_to_write(std::span<const entry> entries, timestamp now,
                                            timestamp horizon) {
-  std::vector<const entry*> sorted;
-  sorted.reserve(entries.size());
+  std::vector<const entry*> result;
+  result.reserve(entries.size());
   for (const entry& e : entries) {
     check_entry(e);
-    if (e.expire_on >= now) sorted.push_back(&e);
+    if (e.expire_on >= now) result.push_back(&e);
   }
-  // Within a key, an entry replaces those before it in this order: as_of beyond the horizon first,
-  // then older before newer, and of equal versions the earlier arrival, which has the lower
-  // address.
-  const auto rank = [horizon](const entry* e) {
-    return std::make_tuple(std::string_view(e->realm), std::string_view(e->name),
-                           std::string_view(e->key), e->as_of <= horizon, e->as_of, e);
+  keep_newest(result, horizon);
+  return result;
+}
+
+void keep_newest(std::vector<const entry*>& entries, timestamp horizon) {
+  if (entries.size() < 2) return;
+  struct arrival {
+    const entry* value;
+    std::size_t position;
   };
-  std::sort(sorted.begin(), sorted.end(),
-            [&rank](const entry* a, const entry* b) { return rank(a) < rank(b); });
-  std::vector<const entry*> newest;
-  newest.reserve(sorted.size());
-  for (const entry* e : sorted) {
-    if (!newest.empty() && same_row(*newest.back(), *e)) newest.back() = e;
-    else newest.push_back(e);
-  }
-  return newest;
+  std::vector<arrival> arrivals;
+  arrivals.reserve(entries.size());
+  for (const entry* e : entries) arrivals.push_back({e, arrivals.size()});
+  // Within a key, an entry replaces those before it in this order: as_of beyond the horizon first,
+  // then older before newer, and of equal versions the earlier arrival.
+  std::ranges::sort(arrivals, {}, [horizon](const arrival& each) {
+    const entry& e = *each.value;
+    return std::make_tuple(std::string_view(e.realm), std::string_view(e.name),
+                           std::string_view(e.key), e.as_of <= horizon, e.as_of, each.position);
+  });
+  std::ranges::transform(arrivals, entries.begin(), &arrival::value);
+  // Keeps the last of each run of entries with the same key.
+  const auto end = std::unique(entries.rbegin(), entries.rend(),
+                               [](const entry* a, const entry* b) { return same_row(*a, *b); });
+  entries.erase(entries.begin(), end.base());
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -29,6 +29,10 @@ void check_entry(const entry& e);
 [[nodiscard]] std::vector<const entry*> entries_to_write(std::span<const entry> entries,
                                                          timestamp now, timestamp horizon);
 
+/// Sorts entries by (realm, name, key) and leaves one of each: the one that would remain if they
+/// were put one after the other.
+void keep_newest(std::vector<const entry*>& entries, timestamp horizon);
+
 /// Returns `now + max_skew`, limited to the range of timestamp. A later as_of was written with a
 /// wrong clock: any entry can replace an entry beyond this horizon.
 [[nodiscard]] constexpr timestamp skew_horizon(timestamp now,

@@ -33,6 +33,13 @@ void composed_store::put(std::span<const entry> entries) { top_.put(entries); }
 std::optional<entry> composed_store::find(place location, std::string_view key) {
   return top_.find(location, key);
 }
+remembered_entry composed_store::find_in_memory(place location, std::string_view key) {
+  return top_.find_in_memory(location, key);
+}
+std::vector<std::optional<entry>> composed_store::find_many(place location,
+                                                            std::span<const std::string> keys) {
+  return top_.find_many(location, keys);
+}
 entry_page composed_store::find_all(place location, std::size_t limit, std::string_view after) {
   return top_.find_all(location, limit, after);
 }

@@ -53,7 +53,7 @@ bool is_java_class(std::string_view name) {
 
 }  // namespace
 
-void check_peer(sql::dialect_id dialect, const store_options& options) {
+void check_peer(std::optional<sql::dialect_id> dialect, const store_options& options) {
   if (options.peer == peer::none) return;
   const auto fail = [](const std::string& message) {
     throw error(errc::invalid_argument, message, {.path = "peer"});
@@ -62,7 +62,7 @@ void check_peer(sql::dialect_id dialect, const store_options& options) {
     fail(
         "a table in SQLite cannot be shared with Java: it stores times as integers, which JDBC "
         "reads differently; share a table on a server");
-  if (sql::is_mysql(dialect) && options.zone.empty()) {
+  if (dialect && sql::is_mysql(*dialect) && options.zone.empty()) {
     throw error(errc::invalid_argument,
                 "the columns AS_OF and EXPIRE_ON are DATETIME, which has no time zone: a JVM in "
                 "another zone would shift every time by "

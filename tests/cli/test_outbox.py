@@ -428,6 +428,8 @@ class Outbox(CommandTest):
         self.assertIn("does not exist", told(*empty, "--prefix", "{shop}", code=3), "what was refused made nothing")
         self.assertIn("check its path", told("--outbox", f"sqlite:{self.path('none.db')}"))
         self.assertIn("127.0.0.1:1", told("--outbox", "redis://127.0.0.1:1", code=3))
+        for url in ("redis://127.0.0.1:1", "postgresql://127.0.0.1:1/d", "mysql://127.0.0.1:1/d"):
+            self.assertIn("127.0.0.1:1", self.refused("outbox", "work", "--outbox", url, "--exec", "true", code=3))
         self.publish()
         self.assertIn("has 1 lanes, not 4", told(*self.at, "--lanes", "4"))
         with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:

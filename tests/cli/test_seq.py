@@ -130,7 +130,9 @@ class Sequence(CommandTest):
         self.assertIn("--fence super", self.refused(*redis))
         self.assertIn("--super-store", self.refused(*redis, "--fence", "super"))
         self.assertIn("--super-store", self.refused(*redis, "--fence", "none", "--super-store", self.url))
-        self.assertIn("127.0.0.1:1", self.refused(*redis, "--fence", "none", "--wait", "5s", code=3))
+        # At once: the time is for blocks, not for a server that is not there.
+        self.assertIn("127.0.0.1:1", self.refused(*redis, "--fence", "none", "--wait", "10m", code=3))
+        self.assertIn("127.0.0.1:1", self.refused("seq", "next", "--name", "n", "--wait", "10m", "--store", "postgresql://127.0.0.1:1/d", code=3))
         self.assertIn("only for Redis", self.refused(*self.seq("next", "--create-schema", "--fence", "none")))
 
 

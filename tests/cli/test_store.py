@@ -177,6 +177,9 @@ class Doctor(StoreTest):
     def test_what_cannot_be_reached(self):
         self.refused("store", "doctor", "--store", "postgresql://nobody@127.0.0.1:1/x", code=3)
         self.refused("store", "doctor", "--store", "mysql://nobody@127.0.0.1:1/x", code=3)
+        told = self.refused("store", "get", "--store", "postgresql://nobody@127.0.0.1:1/x", "--name", "n", "--key", "k", code=3)
+        self.assertIn("127.0.0.1:1", told)
+        self.assertNotIn("yet", told, "a command does not wait for the database")
         self.refused("store", "doctor", "--store", "nosuch:x")
         self.refused("store", "doctor")
 

@@ -43,6 +43,17 @@ TYPED_TEST_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm) {
   EXPECT_EQ(this->store_->find({"n", "globex"}, "k"), theirs);
 }
 
+TYPED_TEST_P(RealmContract, MemoryKeepsTheRealmsApart) {
+  const auto ours = this->make("acme", "k", "ours");
+  this->store_->put(ours);
+  (void)this->store_->find({"n", "acme"}, "k");
+  const auto here = this->store_->find_in_memory({"n", "acme"}, "k");
+  if (here.current || here.entry) {
+    EXPECT_EQ(here.entry, ours);
+  }
+  EXPECT_EQ(this->store_->find_in_memory({"n", "globex"}, "k").entry, std::nullopt);
+}
+
 TYPED_TEST_P(RealmContract, OnePutMayHaveBoth) {
   std::vector<entry> mixed;
   for (int i = 0; i < 1200; ++i)
@@ -115,7 +126,8 @@ TYPED_TEST_P(RealmContract, OtherRealmsAreRefusedWhereTheyAreConfigured) {
   EXPECT_EQ(this->store_->count({"n", "acme"}), 0U) << "nothing of it was written";
 }
 
-REGISTER_TYPED_TEST_SUITE_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm, OnePutMayHaveBoth,
+REGISTER_TYPED_TEST_SUITE_P(RealmContract, TheSameKeyIsAnotherEntryInEachRealm,
+                            MemoryKeepsTheRealmsApart, OnePutMayHaveBoth,
                             ListsAndCountsAreOneRealms, NewerWinsInEachRealmAlone,
                             EraseTouchesOneRealm, ExpireCoversEveryRealmWithinItsLimit,
                             OtherRealmsAreRefusedWhereTheyAreConfigured);

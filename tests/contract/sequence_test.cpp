@@ -48,7 +48,7 @@ struct as_mysql {
     static const std::string url = server.url(server.create_database("as_mysql"));
     static std::atomic<int> tables{0};
     const sequence_store_options options{.prefix = "M" + std::to_string(++tables) + "_"};
-    (void)open(url).block_store({.prefix = options.prefix, .create_schema = true});
+    (void)open(url).block_store({.prefix = options.prefix, .create_schema = true})->list(1);
     return open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }})
         .block_store(options);
   }

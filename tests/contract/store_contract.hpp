@@ -13,9 +13,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace holdfast::test {
@@ -145,6 +148,49 @@ TYPED_TEST_P(StoreContract, ManyAtOnce) {
   EXPECT_EQ(this->payload("k1499"), "1499");
   this->store_->put(std::vector<entry>{});
   EXPECT_EQ(this->store_->count("other"), 0U);
+}
+
+TYPED_TEST_P(StoreContract, FindsManyAtOnce) {
+  using many = std::vector<std::optional<entry>>;
+  EXPECT_EQ(this->store_->find_many("n", std::vector<std::string>{}), many{});
+  EXPECT_EQ(this->store_->find_many("n", std::vector<std::string>{"never"}), many(1));
+  std::vector<entry> entries;
+  std::vector<std::string> keys;
+  for (int i = 0; i < 600; ++i) {
+    entries.push_back(this->make("k" + std::to_string(i), {}, std::to_string(i)));
+    keys.push_back("k" + std::to_string(599 - i));
+    if (i % 100 == 0) keys.push_back("missing " + std::to_string(i));
+  }
+  entries[7].payload.reset();
+  entries[7].payload_class.clear();
+  this->store_->put(entries);
+  entry other = this->make("missing 100");
+  other.name = "m";
+  this->put(other);
+  keys.insert(keys.end(), {"k5", "K5", "k5 ", "k5"});
+  const auto found = this->store_->find_many("n", keys);
+  ASSERT_EQ(found.size(), keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    EXPECT_EQ(found[i], this->store_->find("n", keys[i])) << keys[i];
+  EXPECT_EQ(found[0], entries[599]) << "in the order of the keys";
+  EXPECT_EQ(found[1], std::nullopt);
+  EXPECT_TRUE(found[keys.size() - 4 - 8].value().tombstone()) << keys[keys.size() - 4 - 8];
+  EXPECT_EQ(found[keys.size() - 4], entries[5]);
+  EXPECT_EQ(found[keys.size() - 3], std::nullopt) << "keys compare byte by byte";
+  EXPECT_EQ(found[keys.size() - 2], std::nullopt) << "trailing spaces count";
+  EXPECT_EQ(found[keys.size() - 1], entries[5]) << "the same key twice";
+  EXPECT_THROW((void)this->store_->find_many("n", std::vector<std::string>{"k1", ""}), error);
+}
+
+TYPED_TEST_P(StoreContract, FindsManyWithLargePayloads) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i) {
+    keys.push_back("large " + std::to_string(i));
+    this->put(this->make(keys.back(), {}, std::string(50'000, static_cast<char>('a' + i % 26))));
+  }
+  const auto found = this->store_->find_many("n", keys);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    EXPECT_EQ(found.at(i).value().payload->at(1), static_cast<char>('a' + i % 26));
 }
 
 TYPED_TEST_P(StoreContract, PagesInByteOrder) {
@@ -304,17 +350,134 @@ TYPED_TEST_P(StoreContract, ManyThreadsOnTheSameKeysLeaveTheNewest) {
     EXPECT_EQ(this->payload("k" + std::to_string(k)), std::to_string(writers * rounds - 1));
 }
 
+TYPED_TEST_P(StoreContract, MemoryGivesWhatFindGives) {
+  using namespace std::chrono_literals;
+  // A queue drops an entry that expires before it is written.
+  bool has_expired = false;
+  const auto agrees = [this, &has_expired](std::string_view key, const char* after) {
+    const auto remembered = this->store_->find_in_memory("n", key);
+    const auto found = this->store_->find("n", key);
+    if ((remembered.current || remembered.entry) && (found || !has_expired)) {
+      EXPECT_EQ(remembered.entry, found) << key << " after " << after;
+    }
+    EXPECT_TRUE(remembered.current || this->store_->waits())
+        << key << " after " << after << ": memory is all there is";
+    const auto again = this->store_->find_in_memory("n", key);
+    if (again.entry || (again.current && !has_expired)) {
+      EXPECT_EQ(again.entry, found) << key << " after a find";
+    }
+  };
+  agrees("k", "nothing");
+  this->put(this->make("k", 3s, "first"));
+  agrees("k", "a put");
+  agrees("other", "a put");
+  this->put(this->make("k", 4s, "older"));
+  agrees("k", "an older put");
+  this->put(this->make("k", 3s, "same moment, later"));
+  agrees("k", "a put of the same moment");
+  this->put(this->make("k", 2s, "newer"));
+  agrees("k", "a newer put");
+  EXPECT_FALSE(this->store_->erase("n", "k", this->clock_->now() - 3s));
+  agrees("k", "an erase of another version");
+  EXPECT_TRUE(this->store_->erase("n", "k", this->clock_->now() - 2s));
+  agrees("k", "an erase");
+  entry gone = this->make("k", 1s);
+  gone.payload.reset();
+  gone.payload_class.clear();
+  this->put(gone);
+  agrees("k", "a tombstone");
+  auto future = this->make("future", -10min, "future");
+  future.expire_on = this->clock_->now() + 24h;
+  this->put(future);
+  agrees("future", "a put from the future");
+  this->put(this->make("future", 0s, "now"));
+  agrees("future", "a put");
+  auto brief = this->make("brief");
+  brief.expire_on = this->clock_->now() + 1s;
+  this->put(brief);
+  this->clock_->move(2s);
+  has_expired = true;
+  agrees("brief", "its expiry");
+  EXPECT_LE(this->store_->expire(this->clock_->now(), 100), 1U);
+  agrees("brief", "an expire");
+  has_expired = false;
+  this->clock_->move(1min);
+  agrees("k", "a minute");
+  this->put(this->make("k", 0s, "last"));
+  agrees("k", "another put");
+}
+
+TYPED_TEST_P(StoreContract, MemoryHasNothingUnderAnInvalidName) {
+  for (const auto& [name, key] : {std::pair<std::string, std::string>{std::string(51, 'n'), "k"},
+                                  {"n", std::string(257, 'k')},
+                                  {"n", ""},
+                                  {"", "k"}}) {
+    try {
+      EXPECT_EQ(this->store_->find_in_memory(name, key).entry, std::nullopt);
+    } catch (const error&) {  // as find
+      continue;
+    }
+  }
+}
+
+TYPED_TEST_P(StoreContract, MemoryNeverGoesBackWhileOthersWrite) {
+  using namespace std::chrono_literals;
+  constexpr int rounds = 60;
+  std::atomic<std::int64_t> acknowledged{0};
+  const auto check = [this, &acknowledged](timestamp& seen, bool from_memory) {
+    const timestamp least(std::chrono::microseconds(acknowledged.load()));
+    std::optional<entry> found;
+    if (from_memory) {
+      auto remembered = this->store_->find_in_memory("n", "k");
+      if (!remembered.current && !remembered.entry) return;
+      EXPECT_TRUE(remembered.entry || least == timestamp()) << "it was put, and not erased";
+      found = std::move(remembered.entry);
+    } else {
+      found = this->store_->find("n", "k");
+    }
+    if (!found) return;
+    EXPECT_GE(found->as_of, least) << "older than what was acknowledged; memory: " << from_memory;
+    EXPECT_GE(found->as_of, seen) << "older than what was seen; memory: " << from_memory;
+    seen = found->as_of;
+  };
+  std::atomic<bool> done{false};
+  std::vector<std::jthread> readers;
+  for (int reader = 0; reader < 2; ++reader) {
+    readers.emplace_back([&, reader] {
+      timestamp seen{};
+      try {
+        for (int i = 0; !done; ++i) {
+          check(seen, (i + reader) % 8 != 0);
+          std::this_thread::yield();
+        }
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << e.what();
+      }
+    });
+  }
+  for (int round = 0; round < rounds; ++round) {
+    const auto e = this->make("k", 1s - 1us * round, std::to_string(round));
+    this->put(e);
+    acknowledged = e.as_of.time_since_epoch().count();
+    timestamp seen{};
+    check(seen, true);
+  }
+  done = true;
+}
+
 TYPED_TEST_P(StoreContract, SaysThatItIsWell) {
   const auto health = this->store_->health();
   EXPECT_TRUE(health.available) << health.problem;
-  EXPECT_EQ(health.problem, "");
+  EXPECT_TRUE(health.healthy()) << health.problem;
 }
 
 REGISTER_TYPED_TEST_SUITE_P(StoreContract, KeepsWhatItIsGiven, TellsEmptyFromNothing, NewerWins,
                             ATombstoneHoldsItsPlace, AFutureStampDoesNotFreezeItsKey, ManyAtOnce,
-                            PagesInByteOrder, ErasesOneVersionAndNoOther, ExpiresInBoundedSteps,
+                            FindsManyAtOnce, FindsManyWithLargePayloads, PagesInByteOrder,
+                            ErasesOneVersionAndNoOther, ExpiresInBoundedSteps,
                             NeverWritesWhatHasExpired, RefusesWhatDoesNotFit, KeepsLargePayloads,
                             KeepsMomentsExactly, ManyThreadsOnTheSameKeysLeaveTheNewest,
-                            SaysThatItIsWell);
+                            MemoryGivesWhatFindGives, MemoryHasNothingUnderAnInvalidName,
+                            MemoryNeverGoesBackWhileOthersWrite, SaysThatItIsWell);
 
 }  // namespace holdfast::test

@@ -40,12 +40,14 @@ enum class dialect_mode : std::uint8_t { detected, unknown };
 template <dialect_mode Mode>
 std::shared_ptr<store> table_on(const std::string& url, std::shared_ptr<const clock> time_source) {
   static std::atomic<int> tables{0};
-  const store_options named{.prefix = "T" + std::to_string(++tables) + "_", .create_schema = true};
+  const store_options named{.prefix = "T" + std::to_string(++tables) + "_",
+                            .create_schema = true,
+                            .start = start_mode::require};
   auto result = open(url, {.clock = time_source}).store(named);
   if (Mode == dialect_mode::detected) return result;
   return open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::unknown; },
                     .clock = std::move(time_source)})
-      .store({.prefix = named.prefix});
+      .store({.prefix = named.prefix, .start = start_mode::require});
 }
 
 template <dialect_mode Mode>

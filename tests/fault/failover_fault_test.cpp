@@ -2,6 +2,7 @@
 
 #include <holdfast/database.hpp>
 #include <holdfast/failover.hpp>
+#include <holdfast/store/compose.hpp>
 #include <holdfast/store/memory.hpp>
 
 #include "support/eventually.hpp"
@@ -104,6 +105,82 @@ TEST(FailoverFault, WithTheStoreDownLiveCallsAreHardlySlowerAndRecoveryFailsFast
   server.start();
   EXPECT_TRUE(on.flush(steady::now() + 60s)) << "nothing was lost meanwhile";
   EXPECT_EQ(on.health().unsaved, 0U);
+}
+
+/// The median time of calls, in milliseconds, and how many of them were served from memory.
+struct recoveries {
+  double median = 0;
+  double longest = 0;
+  int served = 0;
+};
+template <class Point>
+recoveries recover(const Point& point, int first, int calls) {
+  recoveries result;
+  std::vector<double> times;
+  for (int id = first; id < first + calls; ++id) {
+    const auto began = steady::now();
+    if (point.try_call(id).has_value()) ++result.served;
+    times.push_back(std::chrono::duration<double, std::milli>(steady::now() - began).count());
+  }
+  std::ranges::sort(times);
+  result.median = times[times.size() / 2];
+  result.longest = times.back();
+  return result;
+}
+
+TEST(FailoverFault, AHungDatabaseLeavesWhatIsInMemory) {
+  postgres_server server;
+  const auto program = [&] {
+    return compose(open(server.url(), {.statement_timeout = 10min}),
+                   {.tiered = tiered_options{.freshness = 1h},
+                    .write_behind = write_behind_options{.linger = 100ms}},
+                   {.create_schema = true});
+  };
+  std::atomic<bool> down{false};
+  // The limits are long, so that a busy machine does not reach them.
+  const engine_options options{.storage = {.read_deadline = 60s}, .linger = 100ms};
+  const auto protect = [&](engine& on) {
+    return on.protect("answer-by-id", {.expiry = 24h, .deadline = 1s}, [&](int id) {
+      if (down) throw std::runtime_error("down");
+      return "answer " + std::to_string(id);
+    });
+  };
+  {
+    engine other(program(), options);
+    const auto point = protect(other);
+    for (int id = 500; id < 503; ++id) (void)point(id);
+    ASSERT_TRUE(other.flush(steady::now() + 60s));
+  }
+  engine on(program(), options);
+  const auto point = protect(on);
+  for (int id = 0; id < 100; ++id) (void)point(id);
+  ASSERT_TRUE(on.flush(steady::now() + 60s));
+
+  server.pause();
+  for (int id = 100; id < 200; ++id) EXPECT_TRUE(point(id).live());
+  down = true;
+  // Reads that wait for the database take all threads, and fill their queue.
+  const auto started = [&] { return on.points().front().numbers.started; };
+  const auto before = started();
+  std::vector<std::jthread> cold;
+  for (int id = 1000; id < 1400; ++id) cold.emplace_back([&, id] { (void)point.try_call(id); });
+  ASSERT_TRUE(eventually([&] { return started() >= before + 400; }));
+  const auto in_front = recover(point, 0, 100);
+  const auto queued = recover(point, 100, 100);
+  cold.clear();
+  const auto others = recover(point, 500, 3);
+  EXPECT_EQ(in_front.served, 100);
+  EXPECT_EQ(queued.served, 100);
+  EXPECT_LT(in_front.median, 100) << "a tenth of the deadline";
+  EXPECT_LT(queued.median, 100);
+  EXPECT_EQ(others.served, 0);
+  EXPECT_LT(others.longest, 30'000) << "not the read deadline";
+  std::cout << "milliseconds, the database hangs: in front " << in_front.median << " (longest "
+            << in_front.longest << "), queued " << queued.median << " (longest " << queued.longest
+            << "), others " << others.median << " (deadline 1000)\n";
+  server.resume();
+  EXPECT_TRUE(eventually([&] { return point.try_call(500).has_value(); }));
+  EXPECT_TRUE(on.flush(steady::now() + 60s));
 }
 
 TEST(FailoverFault, SixHungCallsReturnAtTheirDeadlineOnAFewThreads) {

@@ -41,8 +41,11 @@ struct in_server {
 using in_postgres = in_server<postgres_server, postgres_handle>;
 using in_mariadb = in_server<mariadb_server, mariadb_handle>;
 
+/// Connects: the tables exist when this returns.
 inline outbox box_of(const std::string& url, bool create = false) {
-  return open(url).outbox({.prefix = prefix, .create_schema = create});
+  auto box = open(url).outbox({.prefix = prefix, .create_schema = create});
+  if (const auto problem = box.admin().health()) throw error(*problem);
+  return box;
 }
 
 inline std::vector<std::string> payloads(const outbox& box) {

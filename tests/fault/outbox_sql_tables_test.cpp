@@ -35,6 +35,7 @@ TYPED_TEST_SUITE(OutboxSqlTables, sql_places);
 TYPED_TEST(OutboxSqlTables, WhatIsRememberedTooMuchIsForgotten) {
   const auto box =
       open(this->url).outbox({.prefix = prefix, .dedup_limit = 100, .create_schema = true});
+  (void)box.admin().stats();  // creates the tables
   typename TestFixture::handle mine(this->url);
   const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
                        std::chrono::system_clock::now().time_since_epoch())
@@ -61,6 +62,7 @@ TYPED_TEST(OutboxSqlTables, WhatIsRememberedTooMuchIsForgotten) {
 TYPED_TEST(OutboxSqlTables, TalliesStayFew) {
   const auto box = open(this->url).outbox(
       {.prefix = prefix, .quota = {.events = 100'000}, .create_schema = true});
+  (void)box.admin().stats();  // creates the tables
   typename TestFixture::handle mine(this->url);
   std::string rows =
       "INSERT INTO fault_OUTBOX_TALLY (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, DUPLICATES, "
@@ -181,6 +183,7 @@ TYPED_TEST(OutboxSqlTables, AnEntryThatPublishWouldRefuseIsParked) {
 TYPED_TEST(OutboxSqlTables, RowsThatWereInsertedByHandLeaveNoWrongCounters) {
   const auto box =
       open(this->url).outbox({.prefix = prefix, .quota = {.events = 3}, .create_schema = true});
+  (void)box.admin().stats();  // creates the tables
   typename TestFixture::handle mine(this->url);
   for (int i = 0; i < 3; ++i) {
     const auto id = new_event_id();
@@ -346,7 +349,8 @@ TYPED_TEST(OutboxSqlTables, AnUnreadableTicketBecomesAParkedEvent) {
 /// What went wrong, and what to do: in one line, and about an outbox.
 TYPED_TEST(OutboxSqlTables, MistakesSayWhatToDo) {
   const auto told = [&](outbox_options options) {
-    const auto problem = failure_of([&] { (void)open(this->url).outbox(std::move(options)); });
+    const auto problem =
+        failure_of([&] { (void)open(this->url).outbox(std::move(options)).admin().stats(); });
     EXPECT_EQ(std::string(problem.what()).find('\n'), std::string::npos);
     EXPECT_EQ(std::string(problem.what()).find("store schema"), std::string::npos)
         << problem.what();
@@ -383,8 +387,9 @@ TYPED_TEST(OutboxSqlTables, OneOfAnotherPrefixIsNotOpened) {
   (void)box.publish({.type = "t"});
   for (const auto* other : {"{a_b}", "{A:B}", "{a.b}"}) {
     for (const auto& from : {database, open(this->url)}) {
-      const auto problem = failure_of(
-          [&] { (void)from.outbox({.prefix = other, .lanes = 2, .create_schema = true}); });
+      const auto problem = failure_of([&] {
+        (void)from.outbox({.prefix = other, .lanes = 2, .create_schema = true}).admin().stats();
+      });
       EXPECT_EQ(problem.code(), errc::invalid_argument) << other << ": " << problem.what();
       EXPECT_NE(std::string(problem.what()).find("'{a:b}'"), std::string::npos) << problem.what();
     }
@@ -396,9 +401,10 @@ TYPED_TEST(OutboxSqlTables, OneOfAnotherPrefixIsNotOpened) {
   typename TestFixture::handle mine(this->url);
   mine.run("DELETE FROM a_b_OUTBOX_LANE WHERE LANE < 0");
   EXPECT_EQ(open(this->url).outbox({.prefix = "{a_b}", .lanes = 2}).admin().stats().events, 1U);
-  EXPECT_EQ(
-      failure_of([&] { (void)open(this->url).outbox({.prefix = "{a:b}", .lanes = 2}); }).code(),
-      errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] {
+              (void)open(this->url).outbox({.prefix = "{a:b}", .lanes = 2}).admin().stats();
+            }).code(),
+            errc::invalid_argument);
 }
 
 TEST(OutboxSqlRights, ThoseThatAreMissingAreNamed) {
@@ -420,7 +426,7 @@ TEST(OutboxSqlRights, ThoseThatAreMissingAreNamed) {
   mariadb.run("GRANT SELECT ON " + my + ".fault_OUTBOX_LANE TO " + user, "mysql");
   const std::string from_mariadb =
       failure_of([&] {
-        (void)open(mariadb.url(my), {.user = name}).outbox({.prefix = prefix});
+        (void)open(mariadb.url(my), {.user = name}).outbox({.prefix = prefix}).admin().stats();
       }).what();
   EXPECT_NE(from_mariadb.find("needs SELECT, INSERT, UPDATE and DELETE on fault_OUTBOX"),
             std::string::npos)

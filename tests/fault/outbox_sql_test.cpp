@@ -8,6 +8,7 @@
 #include "database/database.hpp"
 #include "fault/half_parked.hpp"
 #include "fault/outbox_sql_places.hpp"
+#include "outbox/sql/backend.hpp"
 #include "outbox/sql/open.hpp"
 #include "support/eventually.hpp"
 #include "support/kill_harness.hpp"

@@ -66,7 +66,7 @@ TEST(SequenceServerKill, NoIdTwiceOnRedisThatSyncs) {
 TEST(SequenceServerKill, WithoutSynchronousCommitPostgresIsRefusedOrRepeatsIds) {
   postgres_server server({.settings = {"synchronous_commit=off", "wal_writer_delay=10s"}});
   prepare(server.url());
-  const auto refused = failure_of([&] { (void)drawer_of(server.url())(); });
+  const auto refused = failure_of([&] { (void)drawer_of(server.url())().next(); });
   EXPECT_NE(std::string(refused.what()).find("synchronous_commit"), std::string::npos)
       << refused.what();
   EXPECT_GT(

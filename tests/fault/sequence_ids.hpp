@@ -127,7 +127,7 @@ class drawing {
 
 /// Creates the table.
 inline void prepare(const std::string& url) {
-  (void)open(url).block_store({.create_schema = true});
+  (void)open(url).block_store({.create_schema = true})->list(1);
 }
 
 [[nodiscard]] inline drawing::opener drawer_of(const std::string& url,

@@ -163,7 +163,7 @@ class SequenceKill : public testing::Test {
   }
   /// Creates the table, before a process is killed.
   static void prepare(const std::string& url) {
-    (void)open(url).block_store({.create_schema = true});
+    (void)open(url).block_store({.create_schema = true})->list(1);
   }
 
   temporary_directory directory{"sequence", "", medium::memory};

@@ -149,7 +149,7 @@ TEST(SequenceDiskFull, MariadbContinuesToGrantAndReportsWhyItCreatesNoTable) {
   disk.leave(0);
   wait_for_more(load);
   const sequence_store_options another{.prefix = "ANOTHER_", .create_schema = true};
-  const auto refused = failure_of([&] { (void)open(server.url()).block_store(another); });
+  const auto refused = failure_of([&] { (void)open(server.url()).block_store(another)->list(1); });
   EXPECT_TRUE(refused.transient()) << refused.what();
   EXPECT_NE(std::string(refused.what()).find("the server has no space left; free some on its disk"),
             std::string::npos)

@@ -64,7 +64,7 @@ TYPED_TEST_SUITE(StoreFaults, ways);
 TYPED_TEST(StoreFaults, EightWritersTwoCleanersTwoReadersLeaveTheNewest) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto url = TypeParam::url(server, server.create_database("races"));
-  (void)open(url).store({.create_schema = true});
+  (void)open(url).store({.create_schema = true, .start = start_mode::require});
   constexpr int writers = 8;
   constexpr int rounds = 60;
   const timestamp start = system_clock()->now();
@@ -176,8 +176,8 @@ TYPED_TEST(StoreFaults, ACutConnectionIsReplaced) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut");
   cutting_proxy proxy(server.port());
-  const auto store =
-      open(TypeParam::url_through(server, proxy.port(), database)).store({.create_schema = true});
+  const auto store = open(TypeParam::url_through(server, proxy.port(), database))
+                         .store({.create_schema = true, .start = start_mode::require});
   acknowledged ledger;
   for (int cut = 0; cut < 5; ++cut) {
     std::jthread writer([&](std::stop_token stop) { write_storm(*store, ledger, stop, 3); });
@@ -239,7 +239,7 @@ std::size_t lost_in_power_failures(const std::string& synchronous, std::uint64_t
   unsynced_vfs disk("store_disk_" + synchronous, {.seed = seed});
   const auto url = "sqlite://" + (directory.path() / "store.db").string() + "?vfs=" + disk.name() +
                    "&synchronous=" + synchronous;
-  (void)open(url).store({.create_schema = true});
+  (void)open(url).store({.create_schema = true, .start = start_mode::require});
   std::map<std::string, timestamp> promised;
   std::mt19937_64 random(seed);
   std::size_t lost = 0;

@@ -218,7 +218,7 @@ TEST_F(H2Connection, MakesTheDatabaseDurableOrLeavesItToItsAdministrator) {
 
 TEST_F(H2Connection, TheDoctorReportsThatACrashWouldLoseWrites) {
   const auto url = server_.url(database_);
-  (void)open(url).store({.create_schema = true});
+  (void)open(url).store({.create_schema = true, .start = start_mode::require});
   const auto healthy = probe(open(url));
   EXPECT_EQ(healthy.server.substr(0, 4), "H2 2");
   EXPECT_TRUE(healthy.findings.empty()) << healthy.findings.front().problem;

@@ -49,8 +49,10 @@ error failure_at(const recording_server& server, const std::string& host,
                  const std::string& parameters) {
   const auto url = "mysql://app:" + secret + "@" + host + ":" + std::to_string(server.port()) +
                    "/app" + parameters;
-  return failure_of(
-      [&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
+  return failure_of([&] {
+    (void)open(url, {.connect_timeout = 5s})
+        .store({.probe = start_probe::off, .start = start_mode::require});
+  });
 }
 
 // ---- the password

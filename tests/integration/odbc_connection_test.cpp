@@ -259,7 +259,7 @@ TEST(StoreRetries, AMergeThatFailsWithADuplicateIsRetried) {
         "(FAILOVER_NAME, FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS) VALUES (src.N, "
         "src.K, src.A, src.E, src.P, src.C)");
   };
-  (void)open(url).store({.create_schema = true});
+  (void)open(url).store({.create_schema = true, .start = start_mode::require});
   constexpr int writers = 8;
   constexpr int rounds = 40;
   constexpr int keys = 20;

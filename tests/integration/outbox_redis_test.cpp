@@ -504,11 +504,14 @@ TEST(OutboxOnRedis, LanesAreSpreadAndFixed) {
   const auto& server = shared_server<redis_server>();
   const auto prefix = "{" + server.unique_prefix("lanes") + "}";
   const auto db = open(server.url());
-  (void)db.outbox({.prefix = prefix, .lanes = 4});
-  EXPECT_NE(
-      refusal([&] { (void)db.outbox({.prefix = prefix, .lanes = 2}); }).find("has 4 lanes, not 2"),
-      std::string::npos);
-  EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix}); }).find("has 4 lanes, not 1"),
+  (void)db.outbox({.prefix = prefix, .lanes = 4}).admin().stats();
+  EXPECT_NE(refusal([&] {
+              (void)db.outbox({.prefix = prefix, .lanes = 2}).admin().stats();
+            }).find("has 4 lanes, not 2"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              (void)db.outbox({.prefix = prefix}).admin().stats();
+            }).find("has 4 lanes, not 1"),
             std::string::npos);
   EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = "no-tag"}); }), "nothing was refused");
   EXPECT_NE(refusal([&] { (void)db.outbox({.prefix = prefix, .lanes = 3}); }),
@@ -517,7 +520,7 @@ TEST(OutboxOnRedis, LanesAreSpreadAndFixed) {
     const auto other = "{" + server.unique_prefix("other") + "}";
     (void)server.run({"SET", other + key, "x"});
     EXPECT_NE(refusal([&] {
-                (void)db.outbox({.prefix = other});
+                (void)db.outbox({.prefix = other}).admin().stats();
               }).find("holds a string, which an outbox does not write; choose another prefix"),
               std::string::npos)
         << key;
@@ -527,15 +530,18 @@ TEST(OutboxOnRedis, LanesAreSpreadAndFixed) {
 TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
   redis_server server({.durable = false});
   const auto db = open(server.url());
-  EXPECT_NE(refusal([&] { (void)db.outbox({.safe = durability::aof()}); }).find("append-only"),
+  EXPECT_NE(refusal([&] {
+              (void)db.outbox({.safe = durability::aof()}).admin().stats();
+            }).find("append-only"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
-              (void)db.outbox({.safe = durability::replicated(1)});
+              (void)db.outbox({.safe = durability::replicated(1)}).admin().stats();
             }).find("0 of the 1 replicas"),
             std::string::npos);
-  // Debian has Redis 7.0. Refused when the outbox is opened, and before the append-only file is
+  // Debian has Redis 7.0. Refused at the first operation, and before the append-only file is
   // checked: turning that on would not help.
-  const auto no_waitaof = refusal([&] { (void)db.outbox({.safe = durability::fsynced()}); });
+  const auto no_waitaof =
+      refusal([&] { (void)db.outbox({.safe = durability::fsynced()}).admin().stats(); });
   EXPECT_NE(no_waitaof.find("has no WAITAOF, which came with Redis 7.2; ask for"),
             std::string::npos)
       << no_waitaof;
@@ -547,7 +553,7 @@ TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
       refusal([&] { (void)box.publish({.type = "t"}, durability::aof()); }).find("append-only"),
       std::string::npos);
   (void)server.run({"CONFIG", "SET", "maxmemory-policy", "allkeys-lru"});
-  EXPECT_NE(refusal([&] { (void)db.outbox(); }).find("noeviction"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)db.outbox().claim(); }).find("noeviction"), std::string::npos);
   EXPECT_EQ(db.outbox({.allow_eviction = true}).publish({.type = "t"}).status,
             publish_status::added);
 }

@@ -33,7 +33,7 @@ TEST(SequenceBehindPgBouncer, ManyPoolsShareAFewSessionsAndNoIdComesTwice) {
   const auto name = server.create_database("bounced");
   const pgbouncer between(server, {ignore_options, "default_pool_size=3"});
   const auto url = server.url_through(between.port(), name);
-  (void)open(url).block_store({.create_schema = true});
+  (void)open(url).block_store({.create_schema = true})->list(1);
   std::vector<std::vector<std::int64_t>> drawn(6);
   {
     std::vector<std::jthread> threads;
@@ -80,7 +80,7 @@ TEST(SequenceBehindPgBouncer, WithoutTheSettingASequenceIsRefusedWithItsName) {
   const auto& server = shared_server<postgres_server>();
   const pgbouncer between(server);
   const auto refused =
-      failure_of([&] { (void)open(server.url_through(between.port())).sequence("n"); });
+      failure_of([&] { (void)open(server.url_through(between.port())).sequence("n").next(); });
   EXPECT_FALSE(refused.transient()) << "a retry cannot help";
   EXPECT_NE(std::string(refused.what()).find("ignore_startup_parameters = options"),
             std::string::npos)

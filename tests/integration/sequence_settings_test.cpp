@@ -40,7 +40,7 @@ class SequenceSettings : public ::testing::Test {
 
 TEST_F(SequenceSettings, AMariadbThatForgetsIsRefusedWithWhatToChange) {
   const sequence_store_options fenced{.failover_skip = 1000};
-  (void)open(server.url()).block_store({.create_schema = true});
+  (void)open(server.url()).block_store({.create_schema = true})->list(1);
   EXPECT_EQ(refusal(), "");
   EXPECT_EQ(refusal(fenced), "");
   for (const std::string level : {"0", "2"}) {
@@ -88,7 +88,7 @@ class mysql_transaction final : public join::transaction {
 TEST(SequenceAsMySql, ATransactionWithAnOlderSnapshotSeesWhatWasGranted) {
   const auto& server = shared_server<mariadb_server>();
   const auto url = server.url(server.create_database("as_mysql"));
-  (void)open(url).block_store({.create_schema = true});
+  (void)open(url).block_store({.create_schema = true})->list(1);
   const database db =
       open(url, {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }});
   mariadb_handle early(url);

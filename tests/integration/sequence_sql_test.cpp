@@ -94,6 +94,7 @@ TYPED_TEST(SequenceOn, ManyThreadsDrawAtOnce) {
   all.push_back(this->db.sequence("shared", this->creating));
   all.push_back(this->db.sequence("shared", {.blocks = adaptive_blocks{}}));
   all.push_back(other_db.sequence("shared"));
+  (void)all.front().peek();  // creates the table
   std::vector<std::vector<std::int64_t>> drawn(all.size() * 2);
   {
     std::vector<std::jthread> threads;
@@ -124,6 +125,7 @@ TEST(SequenceOnPostgres, AHundredCountersAreOneTransaction) {
   const auto& server = shared_server<postgres_server>();
   const auto name = server.create_database("sequence");
   const auto store = open(server.url(name)).block_store({.create_schema = true});
+  (void)store->list(1);  // creates the table
   std::vector<std::string> names;
   const auto requests = hundred_requests(names);
   EXPECT_EQ(store->allocate(requests).size(), 100U);
@@ -153,6 +155,7 @@ int commits_in_log(const std::string& file) {
 TEST(SequenceOnSqlite, AHundredCountersAreOneCommit) {
   const on_sqlite directory;
   const auto store = open(directory.url).block_store({.create_schema = true});
+  (void)store->list(1);  // creates the table
   std::vector<std::string> names;
   const auto requests = hundred_requests(names);
   const auto log = (directory.path() / "ids.db-wal").string();
@@ -232,7 +235,7 @@ TEST(SequenceOnPostgres, TheIsolationOfTheDatabaseDoesNotMatter) {
   for (const std::string level : {"repeatable read", "serializable"}) {
     const auto name = server.create_database("sequence");
     set_isolation(server, name, level);
-    (void)open(server.url(name)).block_store({.create_schema = true});
+    (void)open(server.url(name)).block_store({.create_schema = true})->list(1);
     std::vector<std::vector<std::int64_t>> drawn(4);
     {
       std::vector<std::jthread> threads;
@@ -257,18 +260,19 @@ TEST(SequenceOnPostgres, AServerThatForgetsIsRefused) {
   server.run("ALTER DATABASE " + name + " SET synchronous_commit = off");
   auto db = open(server.url(name));
   const auto failure =
-      failure_of([&] { (void)db.sequence("n", {.store = {.create_schema = true}}); });
+      failure_of([&] { (void)db.sequence("n", {.store = {.create_schema = true}}).next(); });
   EXPECT_EQ(failure.code(), errc::unsupported_type);
   EXPECT_NE(std::string(failure.what()).find("synchronous_commit"), std::string::npos)
       << failure.what();
-  EXPECT_EQ(db.sequence("n", {.store = {.allow_unsafe = true}}).next(), 1);
+  EXPECT_EQ(open(server.url(name)).sequence("n", {.store = {.allow_unsafe = true}}).next(), 1);
 }
 
 TEST(SequenceOnSqlite, AFileThatForgetsIsRefused) {
   const on_sqlite directory;
   auto db = open(directory.url + "?synchronous=normal");
-  EXPECT_EQ(failure_of([&] { (void)db.sequence("n", {.store = {.create_schema = true}}); }).code(),
-            errc::unsupported_type);
+  auto ids = db.sequence("n", {.store = {.create_schema = true}});
+  EXPECT_EQ(failure_of([&] { (void)ids.next(); }).code(), errc::unsupported_type);
+  EXPECT_EQ(failure_of([&] { (void)ids.ensure_at_least(7); }).code(), errc::unsupported_type);
 }
 
 /// A server that did not grant the last block skips the ordinals that the other one may have

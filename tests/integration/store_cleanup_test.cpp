@@ -107,7 +107,7 @@ TYPED_TEST_SUITE(StoreCleanup, places);
 
 TYPED_TEST(StoreCleanup, ALeaseHasOneHolderAndAFenceThatGrows) {
   const auto db = open(this->place.url);
-  (void)db.store({.create_schema = true});
+  (void)db.store({.create_schema = true, .start = start_mode::require});
   const auto lease = detail::store::make_table_lease(db.shared()->sql, "", "a");
   const auto first = lease->acquire("one", 1h);
   ASSERT_EQ(first.fence, 1U);
@@ -131,7 +131,7 @@ TYPED_TEST(StoreCleanup, ALeaseHasOneHolderAndAFenceThatGrows) {
 
 TYPED_TEST(StoreCleanup, ALeaseEndsByTheServersClock) {
   const auto db = open(this->place.url);
-  (void)db.store({.create_schema = true});
+  (void)db.store({.create_schema = true, .start = start_mode::require});
   const auto lease = detail::store::make_table_lease(db.shared()->sql, "", "a");
   const auto start = std::chrono::steady_clock::now();
   ASSERT_TRUE(lease->acquire("one", 500ms).fence);
@@ -143,7 +143,7 @@ TYPED_TEST(StoreCleanup, ALeaseEndsByTheServersClock) {
 
 TYPED_TEST(StoreCleanup, OfManyThatAskAtOnceOneGetsIt) {
   const auto db = open(this->place.url);
-  (void)db.store({.create_schema = true});
+  (void)db.store({.create_schema = true, .start = start_mode::require});
   for (int round = 0; round < 5; ++round) {
     std::atomic<int> holders{0};
     std::latch ready(6);

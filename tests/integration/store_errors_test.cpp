@@ -43,11 +43,15 @@ TEST(Open, RefusesWhatCannotBeMeant) {
 
 TEST(Open, SaysWhatIsWrongWithAFile) {
   temporary_directory directory;
-  EXPECT_EQ(failure_of([&] { (void)open("sqlite:///nosuch/dir/x.db").store(); }).code(),
+  EXPECT_EQ(failure_of([&] {
+              (void)open("sqlite:///nosuch/dir/x.db").store({.start = start_mode::require});
+            }).code(),
             errc::permission);
   const auto text_file = directory.path() / "notes.txt";
   std::ofstream(text_file) << std::string(5000, 'x');
-  EXPECT_EQ(failure_of([&] { (void)open("sqlite://" + text_file.string()).store(); }).code(),
+  EXPECT_EQ(failure_of([&] {
+              (void)open("sqlite://" + text_file.string()).store({.start = start_mode::require});
+            }).code(),
             errc::malformed);
   std::ifstream back(text_file);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(back), {}).size(), 5000U)
@@ -65,7 +69,9 @@ using servers = ::testing::Types<postgres_server, mariadb_server>;
 TYPED_TEST_SUITE(StoreErrors, servers);
 
 TYPED_TEST(StoreErrors, AWrongPasswordIsRefusedAndNotPrinted) {
-  const auto e = failure_of([&] { (void)open(this->url, {.password = "hunter2"}).store(); });
+  const auto e = failure_of([&] {
+    (void)open(this->url, {.password = "hunter2"}).store({.start = start_mode::require});
+  });
   EXPECT_EQ(e.code(), errc::permission) << e.what();
   EXPECT_EQ(std::string(e.what()).find("hunter2"), std::string::npos);
 }
@@ -76,7 +82,7 @@ TYPED_TEST(StoreErrors, ThePasswordMayComeFromAFile) {
   std::string without = this->url;
   without.erase(without.find(":secret"), 7);
   EXPECT_NO_THROW((void)open(without, {.password_file = (directory.path() / "password").string()})
-                      .store({.create_schema = true}));
+                      .store({.create_schema = true, .start = start_mode::require}));
   EXPECT_EQ(failure_of([&] { (void)open(without, {.password_file = "/nosuch/file"}); }).code(),
             errc::permission);
 }
@@ -99,7 +105,8 @@ TYPED_TEST(StoreErrors, AMissingTableSaysWhatToType) {
 TYPED_TEST(StoreErrors, NobodyThereIsTransientAndQuick) {
   const auto start = std::chrono::steady_clock::now();
   const auto e = failure_of([&] {
-    (void)open(this->server.url_through(1, this->database), {.connect_timeout = 500ms}).store();
+    (void)open(this->server.url_through(1, this->database), {.connect_timeout = 500ms})
+        .store({.start = start_mode::require});
   });
   EXPECT_EQ(e.code(), errc::unavailable);
   EXPECT_TRUE(e.transient());
@@ -107,7 +114,7 @@ TYPED_TEST(StoreErrors, NobodyThereIsTransientAndQuick) {
 }
 
 TYPED_TEST(StoreErrors, APayloadAboveTheColumnIsRefusedAndNothingIsLost) {
-  const auto store = open(this->url).store({.create_schema = true});
+  const auto store = open(this->url).store({.create_schema = true, .start = start_mode::require});
   const auto first = make_entry("small");
   store->put({&first, 1});
   this->server.run(
@@ -124,8 +131,9 @@ TYPED_TEST(StoreErrors, APayloadAboveTheColumnIsRefusedAndNothingIsLost) {
 }
 
 TYPED_TEST(StoreErrors, AColumnThatAMigrationAddedIsMendedAndNothingIsLost) {
-  const auto store =
-      make_write_behind(open(this->url).store({.create_schema = true}), {.retry_longest = 50ms});
+  const auto store = make_write_behind(
+      open(this->url).store({.create_schema = true, .start = start_mode::require}),
+      {.retry_longest = 50ms});
   this->server.run("ALTER TABLE FAILOVER_STORE ADD COLUMN EXTRA INT NOT NULL", this->database);
   for (const char* key : {"a", "b", "c"}) {
     auto one = make_entry();
@@ -146,7 +154,8 @@ TYPED_TEST(StoreErrors, AColumnThatAMigrationAddedIsMendedAndNothingIsLost) {
 }
 
 TYPED_TEST(StoreErrors, ATableThatTakesNoTombstonesHoldsUpNothingElse) {
-  const std::shared_ptr<holdfast::store> below = open(this->url).store({.create_schema = true});
+  const std::shared_ptr<holdfast::store> below =
+      open(this->url).store({.create_schema = true, .start = start_mode::require});
   const auto store = make_write_behind(below, {.retry_longest = 50ms});
   this->server.run(
       "ALTER TABLE FAILOVER_STORE " + std::string(this->url.starts_with("mysql")
@@ -180,7 +189,8 @@ TYPED_TEST(StoreErrors, AnySkewMayBeAllowed) {
 
 TYPED_TEST(StoreErrors, ANulByteNeedsAColumnOfBytes) {
   const auto binary = make_entry(std::string("a\0b\xff", 4));
-  const auto text_store = open(this->url).store({.create_schema = true});
+  const auto text_store =
+      open(this->url).store({.create_schema = true, .start = start_mode::require});
   EXPECT_EQ(failure_of([&] { text_store->put({&binary, 1}); }).code(), errc::invalid_argument);
   const auto byte_store = open(this->url).store(
       {.prefix = "BYTES_", .create_schema = true, .payload = payload_column::bytes});

@@ -77,6 +77,7 @@ class spoilable {
   }
   void create(store_options options = {}) const {
     options.create_schema = true;
+    options.start = start_mode::require;
     (void)open(url_).store(std::move(options));
   }
 

@@ -104,7 +104,7 @@ TEST(StoreProbePostgres, AnEncodingThatLacksCharacters) {
   server.run(
       "CREATE DATABASE " + name + " OWNER holdfast ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0",
       "postgres");
-  (void)open(server.url(name)).store({.create_schema = true});
+  (void)open(server.url(name)).store({.create_schema = true, .start = start_mode::require});
   const auto report = probe(open(server.url(name)));
   server.drop_database(name);
   ASSERT_NE(find(report, "charset"), nullptr) << told(report);
@@ -235,14 +235,14 @@ TEST(StoreProbeSqlite, LooksAtHowTheFileIsKept) {
 
   const spoilable other(dialect_id::sqlite);
   const auto without_locks = other.url() + "?vfs=unix-none";  // no shared memory, so no WAL
-  (void)open(without_locks).store({.create_schema = true});
+  (void)open(without_locks).store({.create_schema = true, .start = start_mode::require});
   const auto report = probe(open(without_locks));
   ASSERT_NE(find(report, "journal_mode"), nullptr) << told(report);
   EXPECT_NE(find(report, "journal_mode")->problem.find("delete"), std::string::npos);
 
   const temporary_directory memory("probe", {}, medium::memory);
   const auto in_memory = "sqlite://" + (memory.path() / "x.db").string();
-  (void)open(in_memory).store({.create_schema = true});
+  (void)open(in_memory).store({.create_schema = true, .start = start_mode::require});
   const auto told_of_it = probe(open(in_memory));
   const bool really = memory.path().string().starts_with("/dev/shm");
   EXPECT_EQ(find(told_of_it, "file_system") != nullptr, really) << told(told_of_it);
@@ -287,7 +287,7 @@ class StoreStart : public ::testing::TestWithParam<dialect_id> {
                                     const std::scoped_lock lock(mutex);
                                     lines.emplace_back(record.message);
                                   }})
-        .store({.probe = how});
+        .store({.probe = how, .start = start_mode::require});
   }
   spoilable place{GetParam()};
   std::mutex mutex;

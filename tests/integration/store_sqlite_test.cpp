@@ -40,10 +40,12 @@ TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
   EXPECT_EQ(e.code(), errc::not_found) << e.what();
   EXPECT_NE(e.message().find("mistyped.db"), std::string::npos) << e.what();
   EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is left behind";
-  (void)open(url + "?mode=rwc").store({.create_schema = true});
+  (void)open(url + "?mode=rwc").store({.create_schema = true, .start = start_mode::require});
   EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
   EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
-  EXPECT_EQ(failure_of([] { (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store(); }).code(),
+  EXPECT_EQ(failure_of([] {
+              (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store({.start = start_mode::require});
+            }).code(),
             errc::not_found);
 }
 

@@ -43,8 +43,10 @@ const std::string password = "correct-horse-battery";
 const std::string not_local = "127.1";
 
 error failure_at(const std::string& url) {
-  return failure_of(
-      [&] { (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off}); });
+  return failure_of([&] {
+    (void)open(url, {.connect_timeout = 5s})
+        .store({.probe = start_probe::off, .start = start_mode::require});
+  });
 }
 
 // ---- MySQL and MariaDB
@@ -101,17 +103,21 @@ INSTANTIATE_TEST_SUITE_P(Plugins, MysqlClearText,
 
 TEST(MysqlTransport, AServerWithoutTlsIsRefusedWhereTlsIsWantedUnverified) {
   const mariadb_server server({.settings = {"skip-ssl"}, .durable = false});
-  const auto e = failure_of(
-      [&] { (void)open(server.url() + "?tls=1&tls_verify=0").store({.create_schema = true}); });
+  const auto e = failure_of([&] {
+    (void)open(server.url() + "?tls=1&tls_verify=0")
+        .store({.create_schema = true, .start = start_mode::require});
+  });
   EXPECT_EQ(e.code(), errc::unavailable) << e.what();
   EXPECT_FALSE(e.transient()) << e.what();
   EXPECT_THAT(e.what(), HasSubstr("offers no TLS"));
   EXPECT_THAT(e.what(), HasSubstr("tls=0"));
   EXPECT_EQ(server.run("SHOW TABLES"), "") << "nothing was written over the plaintext connection";
-  EXPECT_THAT(failure_of([&] { (void)open(server.url() + "?tls=1").store(); }).what(),
+  EXPECT_THAT(failure_of([&] {
+                (void)open(server.url() + "?tls=1").store({.start = start_mode::require});
+              }).what(),
               HasSubstr("offers no TLS"));
   // What is asked for plainly still works.
-  (void)open(server.url() + "?tls=0").store({.create_schema = true});
+  (void)open(server.url() + "?tls=0").store({.create_schema = true, .start = start_mode::require});
 }
 
 TEST(MysqlTransport, NothingIsSentToAServerThatOffersNoTls) {
@@ -249,9 +255,10 @@ TEST(TransportDoctor, PlaintextToAnotherMachineIsLoggedAndRefusedByAStrictStore)
   std::string lines;
   const database_options options{
       .log = [&](const log_record& record) { lines.append(record.message).append("\n"); }};
-  (void)open(url, options).store({.create_schema = true});
+  (void)open(url, options).store({.create_schema = true, .start = start_mode::require});
   EXPECT_THAT(lines, HasSubstr("the connection to another machine is not encrypted"));
-  const auto e = failure_of([&] { (void)open(url).store({.probe = start_probe::strict}); });
+  const auto e = failure_of(
+      [&] { (void)open(url).store({.probe = start_probe::strict, .start = start_mode::require}); });
   EXPECT_EQ(e.code(), errc::unsupported_type) << e.what();
   server.drop_database(name);
 }

@@ -37,7 +37,8 @@ class LoadedLibrary : public testing::Test {
  protected:
   [[nodiscard]] bool was_loaded() const { return std::filesystem::exists(mark_); }
   static void open_and_connect(const std::string& url) {
-    (void)open(url, {.connect_timeout = 5s}).store({.probe = start_probe::off});
+    (void)open(url, {.connect_timeout = 5s})
+        .store({.probe = start_probe::off, .start = start_mode::require});
   }
 
   const std::string driver_ = HOLDFAST_TEST_EVIL_DRIVER;
@@ -141,8 +142,9 @@ TEST(OdbcConnectionString, IsRefusedIfItIsTooLong) {
        {std::size_t{32'768}, std::size_t{65'533}, std::size_t{65'536 + 20}}) {
     std::string text = "DSN=nowhere;Description=";
     text.append(length - text.size(), 'x');
-    const auto e =
-        failure_of([&] { (void)open("odbc:" + text).store({.probe = start_probe::off}); });
+    const auto e = failure_of([&] {
+      (void)open("odbc:" + text).store({.probe = start_probe::off, .start = start_mode::require});
+    });
     EXPECT_EQ(e.code(), errc::too_large) << length << ": " << e.what();
     EXPECT_THAT(e.what(), HasSubstr("at most 32767"));
   }
@@ -205,7 +207,8 @@ TEST(Schemes, TheEnvironmentLimitsThem) {
     for (const auto& url : {"sqlite://" + file.string(), std::string("odbc:DSN=x"),
                             std::string("mysql://h/d"), std::string("rediss://h"),
                             std::string("postgres://h/d"), std::string("no-url-hunter2")}) {
-      const auto e = failure_of([&] { (void)open(url).store({.create_schema = true}); });
+      const auto e = failure_of(
+          [&] { (void)open(url).store({.create_schema = true, .start = start_mode::require}); });
       EXPECT_EQ(e.code(), errc::invalid_argument) << url;
       EXPECT_THAT(e.what(), HasSubstr("HOLDFAST_SCHEMES is postgresql, redis")) << url;
       EXPECT_THAT(e.what(), Not(HasSubstr("hunter2")));
@@ -243,7 +246,7 @@ TEST(SqliteFile, ATriggerInItCannotReachVirtualTables) {
   const temporary_directory directory;
   const auto file = directory.path() / "shared.db";
   const auto url = "sqlite://" + file.string();
-  (void)open(url).store({.create_schema = true});
+  (void)open(url).store({.create_schema = true, .start = start_mode::require});
   // It would write file names of this machine, or the content of another virtual table, to the
   // file.
   prepare_file(
@@ -281,7 +284,8 @@ TEST(SqliteFile, IsAPlainPath) {
   const auto file = directory.path() / "a.db";
   for (const auto& url : {"sqlite:file:" + file.string(),
                           "sqlite:file:" + file.string() + "%3Fmode=rwc", "sqlite:file%3Aa.db"s}) {
-    const auto e = failure_of([&] { (void)open(url).store({.create_schema = true}); });
+    const auto e = failure_of(
+        [&] { (void)open(url).store({.create_schema = true, .start = start_mode::require}); });
     EXPECT_EQ(e.code(), errc::invalid_argument) << url << ": " << e.what();
     EXPECT_THAT(e.what(), HasSubstr("sqlite:./file:"));
   }
@@ -293,7 +297,8 @@ TEST(SqliteFile, IsPrivateWhenItIsCreatedThroughALink) {
   const auto target = directory.path() / "target.db";
   std::filesystem::create_symlink("second", directory.path() / "first");
   std::filesystem::create_symlink("target.db", directory.path() / "second");
-  (void)open("sqlite://" + (directory.path() / "first").string()).store({.create_schema = true});
+  (void)open("sqlite://" + (directory.path() / "first").string())
+      .store({.create_schema = true, .start = start_mode::require});
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(target).permissions(), perms::owner_read | perms::owner_write);
 }
@@ -327,14 +332,19 @@ TEST(JavaPeerOnMariadb, TheZoneMustBeStated) {
   const auto& server = shared_server<mariadb_server>();
   const auto name = server.create_database("zone");
   const auto url = server.url(name);
-  const auto e =
-      failure_of([&] { (void)open(url).store({.create_schema = true, .peer = peer::java}); });
+  const auto e = failure_of([&] {
+    (void)open(url).store(
+        {.create_schema = true, .peer = peer::java, .start = start_mode::require});
+  });
   EXPECT_EQ(e.code(), errc::invalid_argument) << e.what();
   EXPECT_EQ(e.path(), "zone");
   EXPECT_THAT(e.what(), HasSubstr("docs/java.md"));
   EXPECT_EQ(server.run("SHOW TABLES", name), "") << "refused before the tables are created";
   const auto other = failure_of([&] {
-    (void)open(url).store({.create_schema = true, .peer = peer::java, .zone = "Europe/Paris"});
+    (void)open(url).store({.create_schema = true,
+                           .peer = peer::java,
+                           .zone = "Europe/Paris",
+                           .start = start_mode::require});
   });
   EXPECT_EQ(other.code(), errc::invalid_argument) << other.what();
 

@@ -309,7 +309,9 @@ TEST_F(JavaPeer, TimesWithoutAZoneWantOne) {
 
   // Refused, with what to do, before anything is written: when it is opened, and at the first use
   // by a store that did not look then.
-  EXPECT_NE(failure_of([&] { (void)shared(); }).message().find("store_options::zone"),
+  EXPECT_NE(failure_of([&] { (void)shared({.start = start_mode::require}); })
+                .message()
+                .find("store_options::zone"),
             std::string::npos);
   for (const auto& store : {shared({.probe = start_probe::off}),
                             open(server.url(name)).store({.probe = start_probe::off})}) {

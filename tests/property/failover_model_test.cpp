@@ -192,7 +192,7 @@ class world {
       ++seen["clock followed back"];
       return last_ = now;
     }
-    return last_ = last_ == timestamp::min() ? now : std::max(now, last_ + 1us);
+    return last_ = std::max(now, last_);
   }
   /// Stamped by a clock that was too far ahead.
   bool from_the_future(timestamp as_of) const { return as_of > clock_->now() + max_skew; }
@@ -208,8 +208,9 @@ class world {
   /// written.
   void write(const identity& who, timestamp now, timestamp as_of,
              std::optional<std::string> value) {
-    served(who, as_of);
+    // An answer that was not stored does not stand in the way of the stored one.
     if (put_fails_) return void(++seen["put failed"]);
+    served(who, as_of);
     version written{
         .as_of = as_of, .expire_on = std::max(as_of, now + expiry_time), .value = std::move(value)};
     const auto real_now = clock_->now();
@@ -218,6 +219,11 @@ class world {
     if (row != rows_.end() && as_of < row->second.as_of && row->second.as_of <= real_now + max_skew)
       return void(++seen["older write lost"]);
     rows_[who] = std::move(written);
+  }
+  /// The older answer is wrong, even if the tombstone cannot be written.
+  void invalidate(const identity& who, timestamp now, timestamp as_of) {
+    served(who, as_of);
+    write(who, now, as_of, std::nullopt);
   }
   /// What may be served for a failed call.
   const version* stored(const identity& who) {
@@ -270,7 +276,7 @@ class world {
           .as_of = as_of};
       write(who, now, as_of, want.value);
     } else if (behaviour == mood::gone) {
-      write(who, now, as_of, std::nullopt);
+      invalidate(who, now, as_of);
     } else if (behaviour == mood::outage) {
       want = recovery(point, who);
     }
@@ -361,7 +367,7 @@ class world {
     ++seen["refresh ran"];
     if (mood_ == mood::well || mood_ == mood::empty)
       write(one.who, one.now, one.as_of, "answer " + std::to_string(serial_ + 1));
-    else if (mood_ == mood::gone) write(one.who, one.now, one.as_of, std::nullopt);
+    else if (mood_ == mood::gone) invalidate(one.who, one.now, one.as_of);
     ASSERT_TRUE(executor_->run_one());
   }
 

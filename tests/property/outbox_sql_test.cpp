@@ -289,7 +289,7 @@ TEST(OutboxSqlPlans, NoStatementReadsEveryEvent) {
   const temporary_directory directory("outbox", "", medium::memory);
   const auto database = open("sqlite://" + (directory.path() / "o.db").string());
   const auto box = database.outbox({.create_schema = true});
-  const auto on = database.shared()->sql->pool.acquire_writer();
+  const auto on = database.shared()->sql->pool.acquire_writer("test");
   using namespace detail::outbox;
   const statement_builder builder(sql::dialect_id::sqlite, table_names_of(box.options().prefix));
   const auto events = make_event_statements(builder);

@@ -47,6 +47,7 @@ model_run::model_run(std::uint64_t seed, make_stack make)
   options_.executor = world_.executor;
   options_.clock = world_.clock;
   fault_percent_ = faults.at(random(3));
+  unknown_percent_ = random(2) == 0 ? 0 : 50;
   world_.faulty->before = [this](operation what, auto) { on_store(what, false); };
   world_.faulty->after = [this](operation what, auto) { on_store(what, true); };
   open();
@@ -55,7 +56,7 @@ model_run::model_run(std::uint64_t seed, make_stack make)
 void model_run::open() {
   stack_ = make_(world_, options_);
   if (!stack_.durable) stack_.durable = world_.bottom;
-  dropped_ = 0;
+  lost_ = 0;
 }
 
 void model_run::fail(const std::string& what) const {
@@ -182,15 +183,19 @@ void model_run::on_store(operation what, bool happened) {
   if (!chance(fault_percent_)) return;
   if (happened && !writes) return;
   if (what == operation::find) find_failed_ = true;
+  if (writes && chance(unknown_percent_)) throw error(errc::unavailable, "an unknown fault");
   throw error(errc::unavailable, "a fault", {.transient = !happened, .in_doubt = happened});
 }
 
 void model_run::look(const identity& which) {
   const auto& [realm, name, key] = which;
   quiet_ = true;
-  const auto got = stack_.top->find({name, realm}, key);
-  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end())
-    expect_found(which, got, "a find during a write");
+  if (std::find(in_progress_.begin(), in_progress_.end(), which) == in_progress_.end()) {
+    if (chance(50)) recall(which);
+    expect_found(which, stack_.top->find({name, realm}, key), "a find during a write");
+  } else {
+    (void)stack_.top->find({name, realm}, key);
+  }
   quiet_ = false;
 }
 
@@ -299,6 +304,34 @@ void model_run::find(const identity& which) {
   expect_found(which, got, "a find");
 }
 
+/// What memory has: what a find may give, or what is right as far as this process knows.
+void model_run::recall(const identity& which) {
+  const auto& [realm, name, key] = which;
+  auto& known = model_[which];
+  close_over_expiry(known.now);
+  const auto got = stack_.top->find_in_memory({name, realm}, key);
+  ++done_[got.current ? "current" : got.entry ? "not current" : "not in memory"];
+  if (!got.current && !got.entry) return;
+  const auto now = world_.clock->now();
+  const bool in_front = std::any_of(known.outdated.begin(), known.outdated.end(), [&](auto& each) {
+    return got.entry == each.value && (!got.current || now <= each.last_served);
+  });
+  // Another machine's, of which this process has not heard: what waits here may be given instead.
+  const bool unheard_of = std::any_of(known.now.begin(), known.now.end(), [&](const state& each) {
+    return each && each->as_of <= known.foreign && each->as_of > known.newest_known;
+  });
+  const bool newest_here = unheard_of && stack_.behind->numbers().pending > 0 &&
+                           (!got.entry || (got.entry->as_of >= known.newest_known &&
+                                           contains(known.offered, got.entry)));
+  if (!contains(known.now, got.entry) && !in_front && !newest_here)
+    expect(which, got.entry, got.current ? "memory, as current," : "memory");
+  if (!got.entry) return;
+  known.newest_known = std::max(known.newest_known, got.entry->as_of);
+  std::erase_if(known.outdated, [&got](const outdated_version& each) {
+    return each.value.as_of < got.entry->as_of;
+  });
+}
+
 void model_run::scan() {
   const std::string realm = realms.at(random(realms.size()));
   const std::string name = names.at(random(names.size()));
@@ -339,9 +372,10 @@ void model_run::expire() {
   }
 }
 
-void model_run::loosen_when_dropped() {
-  const auto dropped = stack_.behind->numbers().dropped;
-  if (std::exchange(dropped_, dropped) == dropped) return;
+void model_run::loosen_when_lost() {
+  const auto numbers = stack_.behind->numbers();
+  const auto lost = numbers.dropped + numbers.failed;
+  if (std::exchange(lost_, lost) == lost) return;
   for (auto& [which, known] : model_) {
     // Without what was dropped another one may have stayed.
     for (const state& each : known.offered) add(known.since, each);
@@ -354,7 +388,7 @@ void model_run::flush() {
   (void)stack_.behind->flush(world_.clock->steady());
   world_.executor->run_all();
   const auto report = stack_.behind->flush(world_.clock->steady());
-  loosen_when_dropped();
+  loosen_when_lost();
   if (report.unsaved != 0 || report.in_flight != 0) return;
   for (auto& [which, known] : model_) {
     const auto& [realm, name, key] = which;
@@ -413,7 +447,9 @@ void model_run::check_numbers() {
   if (n.queued != n.coalesced + n.written + n.skipped + n.dropped + n.failed + n.pending)
     fail("the numbers do not add up");
   if (n.pending > options_.max_entries) fail("more is pending than may be");
-  if (n.failed != 0) fail("something failed for good");
+  if (n.failed != n.quarantined) fail("something was refused for good");
+  if (n.failed != 0 && (unknown_percent_ == 0 || stack_.freshness > 0us))
+    fail("something was given up");
 }
 
 void model_run::step() {
@@ -422,7 +458,7 @@ void model_run::step() {
     unsigned weight;
     std::function<void()> what;
   };
-  const std::array<kind, 13> kinds{{
+  const std::array<kind, 14> kinds{{
       {"put", 26, [this] { put({any_entry()}); }},
       {"put_many", 6,
        [this] {
@@ -439,6 +475,7 @@ void model_run::step() {
        }},
       {"erase", 10, [this] { erase(any_key()); }},
       {"find", 22, [this] { find(any_key()); }},
+      {"recall", 10, [this] { recall(any_key()); }},
       {"scan", 2, [this] { scan(); }},
       {"expire", 1, [this] { expire(); }},
       {"flush", 3, [this] { flush(); }},
@@ -465,7 +502,7 @@ void model_run::step() {
     each.what();
     break;
   }
-  loosen_when_dropped();
+  loosen_when_lost();
   check_numbers();
 }
 

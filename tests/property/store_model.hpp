@@ -55,7 +55,7 @@ class broken_rule : public std::runtime_error {
 ///
 /// Of each key the model knows every state that the rules allow: usually one; two when an entry has
 /// expired, since it may be gone then; and all since the last acknowledged flush when the process
-/// crashed or the queue dropped something.
+/// crashed or the queue dropped or quarantined something.
 ///
 /// Memory in front does not see what another machine writes. What a `find` may give instead, and
 /// how long, is counted exactly:
@@ -114,6 +114,7 @@ class model_run {
   void erase(const identity& which);
   void find(const identity& which);
   void expire();
+  void recall(const identity& which);
   void scan();
   void flush();
   void crash();
@@ -125,7 +126,7 @@ class model_run {
   void change(const identity& which, const std::function<void(state&)>& how);
   void put_into(const entry& e);
   void close_over_expiry(std::vector<state>& of) const;
-  void loosen_when_dropped();
+  void loosen_when_lost();
   [[nodiscard]] static bool contains(const std::vector<state>& in, const state& what);
   static void add(std::vector<state>& to, const state& what);
   void expect(const identity& which, const state& got, const char* where);
@@ -143,12 +144,13 @@ class model_run {
   std::map<std::string, std::size_t> done_{};
   std::size_t step_ = 0;
   unsigned fault_percent_ = 0;
+  unsigned unknown_percent_ = 0;         // of the faults of writes: it is not known what failed
   bool quiet_ = false;                   // no faults, no looking in between
   bool find_failed_ = false;             // in the store, during the last find
   std::vector<identity> in_progress_{};  // being put: not acknowledged, but perhaps visible already
   std::optional<identity> finding_{};
   std::size_t interfered_ = 0;
-  std::uint64_t dropped_ = 0;
+  std::uint64_t lost_ = 0;  // dropped or quarantined
   int version_ = 0;
 };
 

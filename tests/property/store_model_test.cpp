@@ -21,6 +21,9 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace holdfast::test {
 namespace {
@@ -37,10 +40,15 @@ model_stack write_behind_only(const model_world& world, const write_behind_optio
 }
 
 /// Memory in front, small and brief, so that entries leave it and are read again. It still shows
-/// what a full queue drops below it, and need not show at once what a caller wrote through in
-/// doubt: so puts that find no room are refused here.
-model_stack tiered_on_write_behind(const model_world& world, write_behind_options options) {
+/// what the queue below it gives up, and need not show at once what a caller wrote through in
+/// doubt: so puts that find no room are refused here, and nothing is quarantined.
+void give_nothing_up(write_behind_options& options) {
   options.full = when_full::block;
+  options.quarantine_after = 1'000'000;
+}
+
+model_stack tiered_on_write_behind(const model_world& world, write_behind_options options) {
+  give_nothing_up(options);
   const auto behind = make_write_behind(world.faulty, options);
   return {.top = make_tiered_store(
               behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock}),
@@ -76,6 +84,12 @@ class callers final : public store {
     const tenant_scope scope(who_(where.realm));
     auto found = to_->find(place(where.name), key);
     if (found) found->realm = where.realm;
+    return found;
+  }
+  remembered_entry find_in_memory(place where, std::string_view key) override {
+    const tenant_scope scope(who_(where.realm));
+    auto found = to_->find_in_memory(place(where.name), key);
+    if (found.entry) found.entry->realm = where.realm;
     return found;
   }
   entry_page find_all(place where, std::size_t limit, std::string_view after) override {
@@ -115,7 +129,7 @@ std::shared_ptr<store> sealed(const std::shared_ptr<store>& below) {
 
 /// All of them: tenants, memory in front, the queue, encryption.
 model_stack whole_stack(const model_world& world, write_behind_options options) {
-  options.full = when_full::block;
+  give_nothing_up(options);
   const auto behind = make_write_behind(sealed(world.faulty), options);
   const auto tiered =
       make_tiered_store(behind, {.max_entries = 8, .freshness = freshness, .clock = world.clock});
@@ -141,7 +155,7 @@ std::string first_broken(const make_stack& make, std::uint64_t seed, std::size_t
   return {};
 }
 
-void keeps_the_rules(const make_stack& make) {
+void keeps_the_rules(const make_stack& make, std::initializer_list<const char*> more) {
   const auto only = seed_from_environment();
   const auto seed = first_seed();
   std::cout << "seed " << seed << (only ? ", this run only" : "") << "\n";
@@ -152,21 +166,25 @@ void keeps_the_rules(const make_stack& make) {
                                          broken.rfind(", step") - broken.find("(seed ") - 6)
                         << " repeats it";
   if (only || !broken.empty()) return;
-  for (const char* kind :
-       {"put", "erase", "find", "scan", "expire", "flush", "crash", "elsewhere", "task", "time"}) {
-    EXPECT_GE(done[kind], 500U) << kind << " was hardly tried";
-  }
+  std::vector<const char*> kinds{"put",    "erase", "find",  "recall",    "current", "scan",
+                                 "expire", "flush", "crash", "elsewhere", "task",    "time"};
+  kinds.insert(kinds.end(), more);
+  for (const char* kind : kinds) EXPECT_GE(done[kind], 500U) << kind << " was hardly tried";
 }
 
 /// The rules are checked, or the test is worth nothing: a stack with a planted bug is found out.
 std::string found_out(const make_stack& make) { return first_broken(make, 1, 50); }
 
-TEST(StoreModel, WriteBehindKeepsTheRules) { keeps_the_rules(write_behind_only<>); }
+TEST(StoreModel, WriteBehindKeepsTheRules) {
+  keeps_the_rules(write_behind_only<>, {"not in memory"});
+}
 
-TEST(StoreModel, TieredOnWriteBehindKeepsTheRules) { keeps_the_rules(tiered_on_write_behind); }
+TEST(StoreModel, TieredOnWriteBehindKeepsTheRules) {
+  keeps_the_rules(tiered_on_write_behind, {"not in memory", "not current"});
+}
 
 TEST(StoreModel, TenantsTieredWriteBehindAndSealedKeepTheRulesTogether) {
-  keeps_the_rules(whole_stack);
+  keeps_the_rules(whole_stack, {"not in memory", "not current"});
 }
 
 TEST(StoreModel, FindsOutTenantsThatMeet) {
@@ -274,7 +292,7 @@ TEST(StoreModel, FindsOutABackfillAfterAnErase) {
     std::shared_ptr<store> to_;
   };
   const auto broken = found_out([](const model_world& world, write_behind_options options) {
-    options.full = when_full::block;
+    give_nothing_up(options);
     const auto behind = make_write_behind(world.faulty, options);
     return model_stack{.top = std::make_shared<naive_tier>(behind, world.clock),
                        .behind = behind,
@@ -290,6 +308,46 @@ TEST(StoreModel, FindsOutMemoryThatIsTakenForFreshForTooLong) {
     return stack;
   });
   EXPECT_NE(broken, "");
+}
+
+TEST(StoreModel, FindsOutMemoryThatForgetsNothing) {
+  /// Gives from memory whatever was found last.
+  class never_forgets final : public store {
+   public:
+    explicit never_forgets(std::shared_ptr<store> to) : to_(std::move(to)) {}
+    void put(std::span<const entry> entries) override { to_->put(entries); }
+    std::optional<entry> find(place where, std::string_view key) override {
+      auto found = to_->find(where, key);
+      last_[{std::string(where.realm), std::string(where.name), std::string(key)}] = found;
+      return found;
+    }
+    remembered_entry find_in_memory(place where, std::string_view key) override {
+      const auto last =
+          last_.find({std::string(where.realm), std::string(where.name), std::string(key)});
+      if (last == last_.end()) return {};
+      return {.entry = last->second, .current = true};
+    }
+    entry_page find_all(place where, std::size_t limit, std::string_view after) override {
+      return to_->find_all(where, limit, after);
+    }
+    bool erase(place where, std::string_view key, timestamp as_of) override {
+      return to_->erase(where, key, as_of);
+    }
+    std::size_t expire(timestamp before, std::size_t limit) override {
+      return to_->expire(before, limit);
+    }
+    std::uint64_t count(place where) override { return to_->count(where); }
+    store_health health() noexcept override { return to_->health(); }
+
+   private:
+    std::shared_ptr<store> to_;
+    std::map<std::tuple<std::string, std::string, std::string>, std::optional<entry>> last_{};
+  };
+  EXPECT_NE(found_out([](const model_world& world, const write_behind_options& options) {
+              const auto made = make_write_behind(world.faulty, options);
+              return model_stack{.top = std::make_shared<never_forgets>(made), .behind = made};
+            }),
+            "");
 }
 
 TEST(StoreModel, FindsOutAFlushThatLies) {

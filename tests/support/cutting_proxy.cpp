@@ -112,16 +112,18 @@ class cutting_proxy::loop {
     if (whose != side::server) connection.client.close(how == ending::reset);
     if (whose != side::client) connection.server.close(how == ending::reset);
     // The other side may still send; it goes nowhere.
-    for (auto& stream : connection.streams) {
-      stream.lost = true;
-      stream.queue.clear();
-      stream.queued = 0;
-    }
+    for (auto& stream : connection.streams) stream.discard();
   }
 
   void end_all(ending how, side whose) {
     for (auto& connection : connections_) end(connection, how, whose);
     connections_.remove_if([](const auto& one) { return one.over(); });
+  }
+
+  void forget_all() {
+    for (auto& connection : connections_) {
+      for (auto& stream : connection.streams) stream.discard();
+    }
   }
 
   void refuse(bool on) {
@@ -316,6 +318,10 @@ void cutting_proxy::refuse(bool on) {
 
 void cutting_proxy::cut(ending how, side whose) {
   loop_->ask([&] { loop_->end_all(how, whose); });
+}
+
+void cutting_proxy::forget() {
+  loop_->ask([&] { loop_->forget_all(); });
 }
 
 void cutting_proxy::cut_after(flow where, std::uint64_t bytes, ending how, side whose) {

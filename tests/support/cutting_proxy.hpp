@@ -55,6 +55,9 @@ class cutting_proxy {
   /// Ends all connections now. With one side the other one is told nothing: it holds a half-open
   /// connection.
   void cut(ending how = ending::reset, side whose = side::both);
+  /// Forgets all connections, as a NAT gateway does with those that were idle for long: nothing of
+  /// them is forwarded any more, and neither side is told. New connections work.
+  void forget();
   /// Forwards exactly that many more bytes in this direction, over all connections together, and
   /// ends the one that brought the last of them. With 0 it is the one that brings the next byte,
   /// which is not forwarded. Once.

@@ -2,6 +2,7 @@
 
 #include <holdfast/store.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -20,9 +21,11 @@ class faulty_store final : public store {
 
   explicit faulty_store(std::shared_ptr<store> behind) : behind_(std::move(behind)) {}
 
-  hook before{};        ///< what it throws: nothing happened
-  hook after{};         ///< what it throws: it happened
-  bool waiting = true;  ///< what waits() says
+  hook before{};                 ///< what it throws: nothing happened
+  hook after{};                  ///< what it throws: it happened
+  bool waiting = true;           ///< what waits() says
+  bool available = true;         ///< what health() says, unless the store behind is not
+  std::uint64_t unreadable = 0;  ///< what health() says, beside those of the store behind
 
   void put(std::span<const entry> entries) override {
     around(operation::put, entries, [&] {
@@ -46,7 +49,12 @@ class faulty_store final : public store {
   std::uint64_t count(place where) override {
     return around(operation::count, {}, [&] { return behind_->count(where); });
   }
-  store_health health() noexcept override { return behind_->health(); }
+  store_health health() noexcept override {
+    auto health = behind_->health();
+    health.available = health.available && available;
+    health.unreadable += unreadable;
+    return health;
+  }
   [[nodiscard]] bool waits() const noexcept override { return waiting; }
 
  private:

@@ -58,6 +58,12 @@ struct proxy_stream {
   bool end_sent = false;  ///< the receiver knows
   bool lost = false;      ///< something was swallowed: nothing may follow
 
+  /// From now on everything is swallowed.
+  void discard() {
+    lost = true;
+    queue.clear();
+    queued = 0;
+  }
   [[nodiscard]] bool wants_to_read(const proxy_rules& rules) const;
   [[nodiscard]] bool wants_to_write(const proxy_rules& rules, clock::time_point now) const;
   /// When the next byte may leave.

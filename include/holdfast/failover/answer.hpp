@@ -28,7 +28,7 @@ enum class origin : std::uint8_t {
 enum class cause_code : std::uint8_t {
   none,    ///< the answer is live
   failed,  ///< the upstream threw
-  late,    ///< the upstream did not answer within the deadline
+  late,    ///< the upstream did not answer within the deadline, or the soft timeout
   /// The upstream was not called: breaker open, concurrency limit reached, or no thread free
   refused,
   /// Nothing failed: the stored answer is younger than the soft expiry

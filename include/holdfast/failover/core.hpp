@@ -46,8 +46,10 @@ class HOLDFAST_API call_base {
 
   /// Calls the upstream. Throws what the upstream throws.
   virtual void invoke(const call_context& context) = 0;
-  /// Encodes the value. Throws what the codec throws.
+  /// Encodes the value as it is stored. Throws what codec and hooks throw.
   [[nodiscard]] virtual encoded_value encode(timestamp now) = 0;
+  /// Encodes the value for callers that share the call, even if it is not to be stored.
+  [[nodiscard]] virtual std::string encode_for_followers() = 0;
   /// Decodes a stored payload into the value. Throws and leaves no value if it is invalid.
   virtual void decode(std::string_view payload) = 0;
   virtual void make_empty() noexcept = 0;
@@ -71,10 +73,18 @@ class HOLDFAST_API call_base {
   std::string realm{};  ///< realm of the caller's tenant
   holdfast::provenance provenance{};
 
+  /// Set by the caller: this call may not take longer. Zero: the deadline of the point counts.
+  std::chrono::microseconds time_limit{};
+
   // Used by the core only.
   timestamp now{};                                  ///< start of the call, wall time
   std::chrono::steady_clock::time_point started{};  ///< start of the call, steady time
   std::chrono::steady_clock::time_point attempt_started{};
+  /// When the caller must have an answer, and until when the upstream may be waited for. The time
+  /// between them is for the recovery.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::chrono::steady_clock::time_point upstream_deadline =
+      std::chrono::steady_clock::time_point::max();
   std::shared_ptr<failover::handover> handover{};     ///< set if the call runs on the executor
   std::shared_ptr<const std::string> shared_bytes{};  ///< payload for callers that share this call
   unsigned attempt = 0;
@@ -151,5 +161,18 @@ HOLDFAST_API void finish_failed(const std::shared_ptr<point_core>& point, call_b
                                 std::exception_ptr error, cause_code code);
 /// Finishes a call without an outcome.
 HOLDFAST_API void abandon(const std::shared_ptr<point_core>& point, call_base& call) noexcept;
+
+// Stored answers, for a call that has its key. They throw errc::invalid_argument if it has none.
+
+/// Reads what would be served if the upstream failed now. Returns false if there is nothing.
+[[nodiscard]] HOLDFAST_API bool peek_stored(const std::shared_ptr<point_core>& point,
+                                            call_base& call);
+/// Stores the value of the call. Throws if it is not stored.
+HOLDFAST_API void prime_stored(const std::shared_ptr<point_core>& point, call_base& call);
+/// Stores that there is no answer. Throws what the store throws.
+HOLDFAST_API void invalidate_stored(const std::shared_ptr<point_core>& point, call_base& call);
+/// Removes the answer from every layer of the store. Throws what the store throws.
+HOLDFAST_API void erase_stored(const std::shared_ptr<point_core>& point, call_base& call,
+                               std::chrono::steady_clock::time_point deadline);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::failover

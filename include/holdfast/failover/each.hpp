@@ -9,6 +9,8 @@
 #include <holdfast/result.hpp>
 #include <holdfast/version.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <exception>
 #include <functional>
@@ -209,8 +211,8 @@ class each_call final : public gather_call<T> {
 ///
 /// A live answer is stored with one write: each item under the key of a single call with its id
 /// (and the other arguments), absent items as tombstones. If the upstream fails, each item is
-/// recovered on its own, all within scatter_options::timeout; a corrupt or slow entry affects only
-/// its item. The ids may contain duplicates. Thread-safety: every function may be called from any
+/// recovered on its own, all within scatter_options::timeout; a corrupt entry affects only its
+/// item. The ids may contain duplicates. Thread-safety: every function may be called from any
 /// thread. The callable is called from several threads at once. Exceptions: as for `point`. If
 /// there is nothing to serve, the exception of the upstream.
 template <class Id, class T, class... A>
@@ -222,7 +224,8 @@ class each_point {
     namespace core = detail::failover;
     const auto& point = state_->values->core;
     const auto call = core::run_gather(
-        point, [&] { return std::make_shared<core::each_call<Id, T, A...>>(state_, ids, more...); },
+        point, time_limit_,
+        [&] { return std::make_shared<core::each_call<Id, T, A...>>(state_, ids, more...); },
         [&](core::gather_base& started) { core::start_gather(*point, started, ids.size(), {}); });
     return core::gathered_from<Id, T>(*point, *call,
                                       [&](std::size_t i, const auto&) { return call->id(i); });
@@ -239,11 +242,20 @@ class each_point {
     }
   }
 
+  /// A copy whose calls take at most `limit`, recovery included, or the deadline of the point if
+  /// that is shorter: `point.within(200ms)(args)`. Zero or less: as the point.
+  [[nodiscard]] each_point within(std::chrono::microseconds limit) const {
+    auto limited = *this;
+    limited.time_limit_ = std::max(limit, std::chrono::microseconds::zero());
+    return limited;
+  }
+
  private:
   friend class engine;
   using state = detail::failover::each_state<Id, T, A...>;
   explicit each_point(std::shared_ptr<const state> point_state) : state_(std::move(point_state)) {}
   std::shared_ptr<const state> state_;
+  std::chrono::microseconds time_limit_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE

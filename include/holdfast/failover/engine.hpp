@@ -137,6 +137,11 @@ class HOLDFAST_API engine {
   /// deadline, and reports what is still running or unsaved. The deadline is as for flush.
   close_report close(std::chrono::steady_clock::time_point deadline);
 
+  /// Stores for every entry of a domain (point_options::domain, or the name of a point without one)
+  /// that there is no answer, in the realm of the caller. Returns their number. Throws what the
+  /// store throws; then some of them are left.
+  std::uint64_t invalidate_domain(std::string_view domain);
+
   /// The store that the engine uses, including its write-behind queue.
   [[nodiscard]] std::shared_ptr<holdfast::store> store() const;
 

@@ -117,6 +117,7 @@ class gather_call : public gather_base {
   [[nodiscard]] std::optional<T>& value(std::size_t i) { return calls_[i].value; }
 
   [[nodiscard]] encoded_value encode(timestamp) override { return {.kind = result_kind::ignore}; }
+  [[nodiscard]] std::string encode_for_followers() override { return {}; }
   void decode(std::string_view) override {}
   void make_empty() noexcept override {
     for (auto& call : calls_) call.value.reset();
@@ -180,11 +181,13 @@ class gather_call : public gather_base {
   std::deque<value_call<T>> calls_{};  // a deque, because slices point to its elements
 };
 
-/// Runs a scattered call on this thread, or on the executor if the point has a deadline. `make`
-/// creates the call, `start` starts it. Returns the call with its result, or throws.
+/// Runs a scattered call on this thread, or on the threads of the engine if it has a deadline.
+/// `make` creates the call, `start` starts it. Returns the call with its result, or throws.
 template <class Make, class Start>
-[[nodiscard]] auto run_gather(const std::shared_ptr<point_core>& point, Make make, Start start) {
+[[nodiscard]] auto run_gather(const std::shared_ptr<point_core>& point,
+                              std::chrono::microseconds time_limit, Make make, Start start) {
   auto call = make();
+  call->time_limit = time_limit;
   if (mode_of(*point) == call_mode::bypass) {
     run_bypassed(*point, *call);
     call->split_live();
@@ -192,7 +195,7 @@ template <class Make, class Start>
     return call;
   }
   start(*call);
-  if (mode_of(*point) == call_mode::on_caller) {
+  if (mode_of(*point) == call_mode::on_caller && time_limit.count() == 0) {
     run(point, *call);
     rethrow_refusal(*call);
     return call;
@@ -208,9 +211,10 @@ template <class Make, class Start>
 /// As run_gather, for a call whose number of slices is unknown. `args` make the key of its
 /// manifest.
 template <class Make, class... A>
-[[nodiscard]] auto run_unsized_gather(const std::shared_ptr<point_core>& point, Make make,
+[[nodiscard]] auto run_unsized_gather(const std::shared_ptr<point_core>& point,
+                                      std::chrono::microseconds time_limit, Make make,
                                       const A&... args) {
-  return run_gather(point, make, [&](gather_base& call) {
+  return run_gather(point, time_limit, make, [&](gather_base& call) {
     start_gather(*point, call, 0, [&] {
       const auto& keys = keys_of(*point);
       return keys.of_raw(keys.raw(args...) + call.scope_text);

@@ -9,6 +9,8 @@
 #include <holdfast/result.hpp>
 #include <holdfast/version.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -100,8 +102,8 @@ class list_point {
     namespace core = detail::failover;
     const auto& point = state_->values->core;
     const auto call = core::run_unsized_gather(
-        point, [&] { return std::make_shared<core::list_call<Id, T, A...>>(state_, args...); },
-        args...);
+        point, time_limit_,
+        [&] { return std::make_shared<core::list_call<Id, T, A...>>(state_, args...); }, args...);
     return core::gathered_from<Id, T>(
         *point, *call,
         [&](std::size_t, const std::optional<T>& value) { return call->id(*value); });
@@ -115,11 +117,20 @@ class list_point {
     }
   }
 
+  /// A copy whose calls take at most `limit`, recovery included, or the deadline of the point if
+  /// that is shorter: `point.within(200ms)(args)`. Zero or less: as the point.
+  [[nodiscard]] list_point within(std::chrono::microseconds limit) const {
+    auto limited = *this;
+    limited.time_limit_ = std::max(limit, std::chrono::microseconds::zero());
+    return limited;
+  }
+
  private:
   friend class engine;
   using state = detail::failover::list_state<Id, T, A...>;
   explicit list_point(std::shared_ptr<const state> point_state) : state_(std::move(point_state)) {}
   std::shared_ptr<const state> state_;
+  std::chrono::microseconds time_limit_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -74,6 +74,12 @@ struct point_options {
   /// Answers younger than this are served without a call. Older answers are served and refreshed in
   /// the background.
   std::optional<std::chrono::microseconds> soft_expiry{};
+  /// Shortens the expiry of each answer by a random part, up to this fraction of it, so that the
+  /// answers of a domain do not expire at the same time. From 0 to 1.
+  double expiry_jitter = 0;
+  /// True: a stored answer may be older than one that was stored later. Otherwise such an answer
+  /// is not served.
+  bool serve_older = false;
   /// False: calls go straight to the upstream, without protection.
   bool enabled = true;
   /// Overrides engine_keys::style.
@@ -88,8 +94,13 @@ struct point_options {
   failure_rules classify{};
   /// Overrides engine_options::exception_policy.
   std::optional<holdfast::exception_policy> exception_policy{};
-  /// Maximum time a caller waits. Calls of a point with a deadline run on the executor.
+  /// Maximum time a caller waits, for the upstream, its retries and the recovery together. Such
+  /// calls run on the threads of the engine. A part of the time is reserved for the recovery: twice
+  /// what the store needed lately (50 ms until that is known), at most a quarter.
   std::optional<std::chrono::microseconds> deadline{};
+  /// After this time a stored answer is served if there is one; otherwise the caller waits until
+  /// the deadline. Requires a deadline that is longer.
+  std::optional<std::chrono::microseconds> soft_timeout{};
   /// What to do with calls that miss the deadline.
   late_call late = late_call::keep;
   std::optional<retry_options> retry{};      ///< no retries by default
@@ -114,15 +125,18 @@ struct point_options {
 /// calls it on the thread of the caller; the function that it returns runs work in that context.
 using context_propagator = std::function<std::function<void(const std::function<void()>& work)>()>;
 
-/// The threads of an engine. A pool of the engine starts when it is first needed.
+/// The threads of an engine. They are started when they are needed. Calls with a deadline, reads of
+/// a store that may block, and refreshes have threads of their own; see "Threads" in
+/// docs/failover.md.
 struct engine_threads {
-  /// Runs calls with a deadline, and refreshes. Default: a thread pool of the engine.
+  /// Runs refreshes and reports. Default: threads of the engine.
   std::shared_ptr<holdfast::executor> executor{};
-  /// Runs reads of a store that may block. Default: `executor` if set, else a second thread pool.
-  std::shared_ptr<holdfast::executor> read_executor{};
-  /// Threads of each pool of the engine.
-  std::size_t count = 16;
-  /// Tasks that may wait for a thread of a pool. Further calls are answered from the store.
+  /// Calls with a deadline whose callers wait, and separately reads whose callers wait. A point has
+  /// at most as many of them as stay free for the other points. Calls that miss their deadline and
+  /// go on running do not count, up to three times this number.
+  std::size_t count = 64;
+  /// Calls, and separately reads, that may wait for a thread. A call that cannot be expected to end
+  /// in time does not wait. Further calls are answered from the store.
   std::size_t queue = 256;
   /// Context propagators; the first is the outermost.
   std::vector<context_propagator> propagate{};
@@ -151,7 +165,7 @@ struct engine_storage {
   payload_registry payloads{};
   /// Maximum size of a payload in bytes. Larger answers are not stored.
   std::size_t max_payload = std::size_t{16} << 20;
-  /// Number of keys for which the engine remembers the newest answer it served, so that it never
+  /// Number of keys for which the engine remembers the newest answer it stored, so that it never
   /// serves an older one afterwards.
   std::size_t remembered = 16384;
   /// If the clock is set back by more than this, the engine follows it; see docs/failover.md.

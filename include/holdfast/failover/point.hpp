@@ -9,6 +9,8 @@
 #include <holdfast/result.hpp>
 #include <holdfast/version.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -120,7 +122,9 @@ class point<R(A...)> {
     const auto mode = detail::failover::mode_of(*core);
     // A point with a deadline is refused at registration if its arguments cannot be copied.
     if constexpr (detail::failover::ownable<A...>) {
-      if (mode == call_mode::on_executor) return call_owned(args...);
+      if (mode == call_mode::on_executor ||
+          (time_limit_.count() != 0 && mode == call_mode::on_caller))
+        return call_owned(args...);
     }
     detail::failover::stack_call<R, A...> call(state_, static_cast<A&&>(args)...);
     if (mode == call_mode::bypass) {
@@ -140,6 +144,48 @@ class point<R(A...)> {
     } catch (...) {
       return std::current_exception();
     }
+  }
+
+  /// A copy whose calls take at most `limit`, recovery included, or the deadline of the point if
+  /// that is shorter: `point.within(200ms)(args)`. Zero or less: as the point.
+  [[nodiscard]] point within(std::chrono::microseconds limit) const {
+    static_assert(detail::failover::ownable<A...>,
+                  "holdfast: within needs arguments that can be copied: the call owns them");
+    auto limited = *this;
+    limited.time_limit_ = std::max(limit, std::chrono::microseconds::zero());
+    return limited;
+  }
+
+  /// Returns what would be served if the upstream failed now, or nothing. Does not call the
+  /// upstream.
+  [[nodiscard]] std::optional<answer_type> peek(A... args) const {
+    detail::failover::value_call<value_type> call(*state_);
+    make_key(call, args...);
+    if (!detail::failover::peek_stored(state_->core, call)) return std::nullopt;
+    return answer_type(std::move(call.value), std::move(call.provenance));
+  }
+  /// Stores a value as if the upstream had returned it now. An empty optional means that there is
+  /// nothing. Throws if it could not be stored.
+  void prime(A... args, std::optional<value_type> value) const {
+    detail::failover::value_call<value_type> call(*state_);
+    make_key(call, args...);
+    call.value = std::move(value);
+    detail::failover::prime_stored(state_->core, call);
+  }
+  /// The stored answer is wrong: it is not served any more. What is stored instead says that there
+  /// is nothing; see "There is nothing" in docs/failover.md. Throws what the store throws.
+  void invalidate(A... args) const {
+    detail::failover::value_call<value_type> call(*state_);
+    make_key(call, args...);
+    detail::failover::invalidate_stored(state_->core, call);
+  }
+  /// Removes the stored answer from memory, from the queue and from the store, for example because
+  /// a person asked for it. Nothing is left when this returns. A call that is running may store its
+  /// answer afterwards. Throws errc::timeout at the deadline, and what the store throws.
+  void erase(A... args, std::chrono::steady_clock::time_point deadline) const {
+    detail::failover::value_call<value_type> call(*state_);
+    make_key(call, args...);
+    detail::failover::erase_stored(state_->core, call, deadline);
   }
 
   /// Begins a call in two phases. Throws errc::unavailable if the engine is closed.
@@ -173,6 +219,7 @@ class point<R(A...)> {
   answer_type call_owned(const std::remove_reference_t<A>&... args) const {
     auto call = std::make_shared<detail::failover::owned_call<R, A...>>(state_, args...);
     make_key(*call, args...);
+    call->time_limit = time_limit_;
     detail::failover::start(*state_->core, *call);
     detail::failover::value_call<value_type> result(*state_);
     detail::failover::run_owned(state_->core, call, result);
@@ -180,6 +227,7 @@ class point<R(A...)> {
   }
 
   std::shared_ptr<const state> state_;
+  std::chrono::microseconds time_limit_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE

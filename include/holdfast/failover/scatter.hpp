@@ -52,7 +52,7 @@ enum class unlisted : std::uint8_t {
 struct scatter_options {
   /// Time limit for storing all slices of a call, and for recovering them.
   std::chrono::microseconds timeout = std::chrono::seconds(10);
-  /// Number of slices of one call that are read at the same time.
+  /// Number of threads that read the slices of one call. Each reads up to 250 slices at a time.
   std::size_t parallel = 16;
   /// Policy for an answer with missing slices.
   holdfast::partial partial = partial::keep;

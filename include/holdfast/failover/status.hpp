@@ -40,7 +40,7 @@ struct point_numbers {
   std::uint64_t expired = 0;      ///< entries not served: expired
   std::uint64_t not_allowed = 0;  ///< entries not served: payload class not allowed
   std::uint64_t undecodable = 0;  ///< entries not served: the payload could not be decoded
-  std::uint64_t older = 0;        ///< entries not served: a newer answer was served before
+  std::uint64_t older = 0;        ///< entries not served: a newer answer was stored before
   std::uint64_t read_failed = 0;  ///< reads of the store that failed
   std::uint64_t read_late = 0;    ///< reads of the store that missed the read deadline
 
@@ -79,8 +79,11 @@ struct point_status {
 struct engine_health {
   /// The store answers, and queued writes get through.
   bool healthy = false;
-  std::string problem{};      ///< one line; empty if healthy
-  store_health store{};       ///< reported by the store just now
+  std::string problem{};  ///< one line; empty if healthy
+  store_health store{};   ///< reported by the store just now
+  /// False while calls do not read the store because it did not answer. It is asked in the
+  /// background, and read again once it answers.
+  bool store_answers = true;
   std::size_t points = 0;     ///< registered points
   std::uint64_t running = 0;  ///< calls that have not ended
   std::uint64_t unsaved = 0;  ///< queued writes

@@ -61,8 +61,11 @@ class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane
   virtual ~outbox_backend();
 
   [[nodiscard]] virtual std::size_t lanes() const noexcept = 0;
+  /// Throws errc::invalid_argument if no store of this kind can provide this durability. Does not
+  /// ask the store: an outbox can be opened while its store cannot be reached.
+  virtual void check_supported(const durability& durability) const;
   /// Throws errc::invalid_argument if the store cannot provide this durability. The message says
-  /// what to change.
+  /// what to change. Called before the first operation that needs it; may ask the store.
   virtual void require(const durability& durability) = 0;
   /// Returns the last error of the connection to the store, or nothing if it is available.
   [[nodiscard]] virtual std::optional<error> health() noexcept { return std::nullopt; }

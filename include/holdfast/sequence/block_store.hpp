@@ -125,8 +125,8 @@ class HOLDFAST_API block_store {
                                                         std::string_view after = {}) = 0;
 
   /// Checks the settings of the server. Each line is a reason why it could forget a block that it
-  /// granted, and what to do about it. A store with such reasons is refused when a sequence is
-  /// opened, unless `allow_unsafe` is set.
+  /// granted, and what to do about it. The first operation of a sequence refuses a store with such
+  /// reasons, unless `allow_unsafe` is set.
   [[nodiscard]] virtual std::vector<std::string> unsafe_settings() = 0;
 };
 

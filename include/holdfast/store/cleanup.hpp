@@ -95,8 +95,9 @@ struct cleanup_state {
 /// it.
 class HOLDFAST_API cleanup {
  public:
-  /// Starts the schedule. Throws errc::invalid_argument for an invalid cron expression, batch or
-  /// limit, and for a lease on a database of unknown dialect.
+  /// Starts the schedule. Does not connect. Throws errc::invalid_argument for an invalid cron
+  /// expression, batch, limit or prefix. With a lease on a database of unknown dialect, every run
+  /// fails.
   cleanup(const database& db, std::shared_ptr<store> cleaned_store, cleanup_options options = {});
   cleanup(cleanup&&) noexcept;
   cleanup& operator=(cleanup&&) noexcept;

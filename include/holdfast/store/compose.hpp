@@ -66,6 +66,9 @@ class HOLDFAST_API composed_store final : public store {
 
   void put(std::span<const entry> entries) override;
   [[nodiscard]] std::optional<entry> find(place location, std::string_view key) override;
+  [[nodiscard]] std::vector<std::optional<entry>> find_many(
+      place location, std::span<const std::string> keys) override;
+  [[nodiscard]] remembered_entry find_in_memory(place location, std::string_view key) override;
   [[nodiscard]] entry_page find_all(place location, std::size_t limit,
                                     std::string_view after = {}) override;
   bool erase(place location, std::string_view key, timestamp as_of) override;

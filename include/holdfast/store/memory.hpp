@@ -49,8 +49,8 @@ class HOLDFAST_API memory_store : public store {
   struct numbers {
     std::uint64_t entries = 0;  ///< entries in the store
     std::uint64_t bytes = 0;    ///< memory that they use
-    std::uint64_t hits = 0;     ///< calls of find that returned an entry
-    std::uint64_t misses = 0;   ///< calls of find that did not
+    std::uint64_t hits = 0;     ///< calls of find or find_in_memory that returned an entry
+    std::uint64_t misses = 0;   ///< such calls that did not
     std::uint64_t evicted = 0;  ///< entries removed because of a limit before they expired
     std::uint64_t expired = 0;  ///< entries removed after they expired
     bool operator==(const numbers&) const = default;

@@ -45,6 +45,9 @@ struct tiered_options {
 ///   store.
 /// - `put` and `erase` go to the durable store first. The front is updated when they succeed. If
 ///   they fail, the next read of these keys asks the durable store.
+/// - `find_in_memory` returns the entry in front, which is current while it is fresh; otherwise
+/// what
+///   the durable store has in memory, if that is current or newer.
 /// - `find_all`, `count`, `expire` and `health` go to the durable store.
 ///
 /// A read never returns a version older than one that this store has acknowledged, and never one
@@ -61,8 +64,10 @@ struct tiered_options {
 /// even while the durable store fails, unless the version was erased or has expired.
 /// docs/store-decorators.md describes the one known exception.
 ///
-/// A read that misses `read_deadline` is answered from the front, or fails with errc::timeout. It
-/// continues in the background and may still update the front.
+/// A read that misses `read_deadline` is answered from memory: from the front, or from what the
+/// durable store has in memory (`find_in_memory`, such as the queue of a write-behind store). If
+/// neither has the key, it fails with errc::timeout. It continues in the background and may still
+/// update the front.
 ///
 /// Thread-safety: every function may be called from any thread. The store may be destroyed while
 /// reads run in the background. It has no threads. After fork the child must not use it.
@@ -70,12 +75,12 @@ class HOLDFAST_API tiered_store : public store {
  public:
   struct numbers {
     memory_store::numbers front{};  ///< statistics of the memory in front
-    std::uint64_t fresh = 0;        ///< finds answered from the front
+    std::uint64_t fresh = 0;        ///< finds answered from the front, also by find_in_memory
     std::uint64_t asked = 0;        ///< reads sent to the durable store
     std::uint64_t backfilled = 0;   ///< of these, reads that updated the front
     std::uint64_t not_backfilled =
         0;                      ///< of these, reads that did not because of a write meanwhile
-    std::uint64_t stale = 0;    ///< finds answered from the front beyond freshness
+    std::uint64_t stale = 0;    ///< finds answered from memory because the durable store did not
     std::uint64_t late = 0;     ///< reads that missed their deadline
     std::uint64_t refused = 0;  ///< reads refused: too many late reads, or executor full
     bool operator==(const numbers&) const = default;

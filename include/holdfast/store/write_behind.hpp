@@ -59,8 +59,12 @@ struct write_behind_options {
   std::chrono::milliseconds retry_longest = std::chrono::seconds(2);
   /// Seed of the jitter. 0: random.
   std::uint64_t jitter_seed = 0;
-  /// After this time without a successful write, health() and numbers() report the store as
-  /// stalled.
+  /// How often an operation must fail alone, for an unknown reason, before it is quarantined; see
+  /// write_behind. Raise it for a database that reports passing failures of single rows with codes
+  /// that its driver does not know.
+  unsigned quarantine_after = 3;
+  /// After this time without a successful write, or if an operation has failed for this long,
+  /// health() and numbers() report the store as stalled.
   std::chrono::milliseconds stalled_after = std::chrono::seconds(30);
   /// How long find_all, count and expire wait for queued operations.
   std::chrono::milliseconds scan_flush = std::chrono::seconds(5);
@@ -70,12 +74,19 @@ struct write_behind_options {
   std::shared_ptr<holdfast::executor> executor{};
   /// Default: the system clock.
   std::shared_ptr<const holdfast::clock> clock{};
-  /// Receives failures, drops and operations left unsaved.
+  /// Receives failures, operations that were given up, and operations left unsaved.
   log_sink log{};
   /// Receives holdfast_write_behind_...; updated with each batch.
   std::shared_ptr<metrics_sink> metrics{};
-  /// Called on the writer's thread for every operation that the store below refuses permanently.
-  /// For an erase only name, key, realm and as_of are set.
+  /// Called once for every accepted operation that is given up, with the reason:
+  /// - the store below has refused it: the error of the store;
+  /// - it was quarantined: the last error of the store;
+  /// - it was dropped from the full queue (when_full::drop_oldest): errc::unavailable, transient.
+  ///
+  /// Not called for operations that were replaced by a newer one, expired while they waited, are
+  /// still unsaved when the store is closed, or were never accepted. For an erase only name, key,
+  /// realm and as_of are set. Called without a lock, on the writer's thread; for a drop on the
+  /// thread of the put or erase that needed the room. Exceptions are ignored.
   std::function<void(const entry&, const error&)> on_failed{};
 };
 
@@ -87,7 +98,7 @@ struct write_behind_report {
   std::uint64_t unsaved = 0;
   /// Operations queued before the call that were sent to the store below without success so far.
   std::uint64_t in_flight = 0;
-  /// Operations refused permanently since the last report.
+  /// Operations refused permanently or quarantined since the last report.
   std::uint64_t failed = 0;
   /// Operations dropped because the queue was full since the last report.
   std::uint64_t dropped = 0;
@@ -111,8 +122,10 @@ struct write_behind_numbers {
   std::uint64_t skipped = 0;
   /// See when_full::drop_oldest.
   std::uint64_t dropped = 0;
-  /// Operations that the store below refused permanently.
+  /// Operations that the store below refused permanently, and quarantined ones.
   std::uint64_t failed = 0;
+  /// Of `failed`: operations that kept failing for an unknown reason while others were written.
+  std::uint64_t quarantined = 0;
   /// Operations that are queued, in flight or held.
   std::uint64_t pending = 0;
   /// Batches tried again after a transient failure.
@@ -131,7 +144,8 @@ struct write_behind_numbers {
   std::uint64_t pending_bytes = 0;
   /// Age of the oldest pending operation, held answers excluded.
   std::chrono::microseconds oldest{};
-  /// True if the store below has failed for longer than `stalled_after`.
+  /// True if the store below has failed or has not answered for longer than `stalled_after`, for
+  /// all operations or for a single one.
   bool stalled = false;
 };
 
@@ -147,6 +161,16 @@ struct write_behind_numbers {
 /// - `erase` reads first, on the caller's thread. It returns whether the version was visible, and
 ///   queues the erase only then.
 /// - `find_all`, `count` and `expire` flush first.
+/// - `find_in_memory` returns the queued entry of a key, or that its erase is queued, unless this
+///   process has written or read a newer version. It is current: a newer version of another process
+///   is not seen until the operation is written.
+///
+/// An operation fails alone, for an unknown reason, if the error is not transient, not in doubt,
+/// and neither a known refusal of an entry (such as errc::too_large) nor a known failure of the
+/// store (such as errc::missing_object). It is tried again with pauses, without blocking operations
+/// of other keys. It is quarantined, which means given up, if it has failed `quarantine_after`
+/// times, the store below is available, and another operation was written since its first failure;
+/// if there is no other operation, after `stalled_after`. Until then it waits, as in an outage.
 ///
 /// Thread-safety: every function except the destructor may be called from any thread.
 /// Exception safety: a put that throws has queued nothing. Every queued operation is written,

@@ -129,6 +129,12 @@ class planner {
     settings_.read(database.statement_timeout, "failover.store.statement-timeout");
     settings_.read(database.pool.maximum, "failover.store.pool.maximum");
     settings_.read(database.pool.acquire_timeout, "failover.store.pool.acquire-timeout");
+    settings_.read(database.pool.leak_detection, "failover.store.pool.leak-detection");
+    settings_.read(database.pool.max_lifetime, "failover.store.pool.max-lifetime");
+    settings_.read(database.pool.idle_timeout, "failover.store.pool.idle-timeout");
+    settings_.read(database.pool.validate_after, "failover.store.pool.validate-after");
+    settings_.read(database.pool.validation_timeout, "failover.store.pool.validation-timeout");
+    settings_.read(database.pool.keepalive, "failover.store.pool.keepalive");
     settings_.read(result.memory.max_entries, "failover.store.inmemory.max-entries");
     settings_.read(result.memory.max_bytes, "failover.store.inmemory.max-bytes");
     result.memory.max_skew = result.engine.storage.max_skew;
@@ -143,6 +149,7 @@ class planner {
     settings_.read_choice(store.peer, "failover.store.peer");
     settings_.read(store.zone, "failover.store.zone");
     settings_.read_choice(store.probe, "failover.store.probe");
+    settings_.read_choice(store.start, "failover.store.start");
     store.max_skew = result.engine.storage.max_skew;
     if (store.peer != peer::java) return;
     if (settings_.has("failover.key-style") &&

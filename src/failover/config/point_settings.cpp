@@ -59,12 +59,15 @@ void point_settings::read_point(std::string_view name, point_options& options) c
   file.read(options.enabled, "failover.points.*.enabled", name);
   file.read(options.domain, "failover.points.*.domain", name);
   file.read(options.expiry, "failover.points.*.expiry", name);
+  file.read(options.expiry_jitter, "failover.points.*.expiry-jitter", name);
+  file.read(options.serve_older, "failover.points.*.serve-older", name);
   file.read(options.soft_expiry, "failover.points.*.soft-expiry", name);
   file.read_choice(options.exception_policy, "failover.points.*.exception-policy", name);
   file.read_choice(options.key_style, "failover.points.*.key-style", name);
   file.read(options.key_generator, "failover.points.*.key-generator", name);
   file.read(options.vary, "failover.points.*.vary", name);
   file.read(options.deadline, "failover.points.*.deadline", name);
+  file.read(options.soft_timeout, "failover.points.*.soft-timeout", name);
   file.read_choice(options.late, "failover.points.*.late", name);
   file.read(options.concurrency_limit, "failover.points.*.concurrency-limit", name);
   file.read(options.single_flight, "failover.points.*.single-flight", name);

@@ -57,20 +57,11 @@ bool is_storable(const gather_base::slice& slice) {
 
 void store_live(const point_core& point, gather_base& call, steady_time deadline) {
   const auto as_of = call.provenance.as_of;
-  const auto note_served = [&](const call_base& slice) {
-    point.engine.note_served(point.row_id(slice), as_of);
-  };
-  const auto note_list = [&] {
-    if (call.listed) point.engine.note_served(manifest_id(point, call), as_of);
-  };
   if (call.slices.size() > point.scatter.max_slices) {
     point.count(counter::too_large);
     point.warn("slices",
                "an answer has more slices than scatter_options::max_slices and was not stored");
-    for (const auto& slice : call.slices) {
-      if (is_storable(slice)) note_served(*slice.call);
-    }
-    return note_list();
+    return;
   }
   struct slice_row {
     call_base* call;
@@ -91,27 +82,43 @@ void store_live(const point_core& point, gather_base& call, steady_time deadline
     }
   }
   if (call.listed) add_manifest(point, call, rows);
-  const auto failed = put_rows(point, std::move(rows), deadline);
-  for (std::size_t i = 0; i < failed.size(); ++i) {
-    if (failed[i]) {
-      point.count(counter::store_failed);
-    } else if (i < slice_rows.size()) {
-      point.count(counter::stored);
-      if (slice_rows[i].tombstone) point.count(counter::absent);
-      if (point.meters) point.meters->payload(slice_rows[i].size);
-    }
+  auto& engine = point.engine;
+  // Before: the queue may give a row up before this thread goes on, and then forgets its version.
+  // Without a queue afterwards: until a row is stored, a recovery must be able to serve the older
+  // one.
+  const bool queued = point.writes_to_queue();
+  const bool has_list = rows.size() > slice_rows.size();
+  if (queued) {
+    for (const auto& slice : slice_rows) engine.note_served(point.row_id(*slice.call), as_of);
+    if (has_list) engine.note_served(manifest_id(point, call), as_of);
   }
-  // Only now: a concurrent recovery that still finds older rows must be able to serve them.
-  for (const auto& row : slice_rows) note_served(*row.call);
-  note_list();
+  const auto settle = [&](std::uint64_t id, bool stored) {
+    if (queued && !stored) engine.served->forget(id, as_of);
+    if (!queued && stored) engine.note_served(id, as_of);
+  };
+  const auto failed = put_rows(point, std::move(rows), deadline);
+  bool list_stored = true;
+  for (std::size_t i = 0; i < failed.size(); ++i) {
+    if (failed[i]) point.count(counter::store_failed);
+    if (i >= slice_rows.size()) {
+      list_stored = list_stored && !failed[i];
+      continue;
+    }
+    settle(point.row_id(*slice_rows[i].call), !failed[i]);
+    if (failed[i]) continue;
+    point.count(counter::stored);
+    if (slice_rows[i].tombstone) point.count(counter::absent);
+    if (point.meters) point.meters->payload(slice_rows[i].size);
+  }
+  if (has_list) settle(manifest_id(point, call), list_stored);
 }
 
 /// A caller with a deadline gives the store half of its remaining time.
 steady_time store_deadline(const point_core& point, const gather_base& call) {
-  const auto deadline = gather_deadline(point);
+  const auto deadline = point.engine.clock->steady() + point.scatter.timeout;
   if (!call.handover) return deadline;
   const auto now = point.engine.clock->steady();
-  const auto remaining = call.started + point.deadline - now;
+  const auto remaining = time_until(call.deadline, now);
   return remaining.count() > 0 ? std::min<steady_time>(deadline, now + remaining / 2) : deadline;
 }
 
@@ -175,7 +182,7 @@ void invalidate_slices(const point_core& point, gather_base& call) noexcept {
         rows.push_back(tombstone);
       }
     }
-    for (const bool failed : put_rows(point, std::move(rows), gather_deadline(point))) {
+    for (const bool failed : put_rows(point, std::move(rows), gather_deadline(point, call))) {
       if (failed) point.count(counter::store_failed);
     }
   } catch (...) {

@@ -207,7 +207,7 @@ bool recover_known_slices(const std::shared_ptr<point_core>& point, gather_base&
 
 bool recover_slices(const std::shared_ptr<point_core>& point, gather_base& call,
                     const cause& reason) {
-  const auto deadline = gather_deadline(*point);
+  const auto deadline = gather_deadline(*point, call);
   call.provenance.origin = origin::stored;
   call.provenance.complete = completeness::yes;
   call.unnamed_missing = 0;

@@ -9,7 +9,7 @@ namespace {
 /// Waits until the work has ended, until the deadline, or until `progress` has not changed during
 /// one read deadline. Abandons the work and returns whether it has ended.
 template <class Progress>
-bool wait_while_progressing(const engine_core& engine, std::unique_lock<std::mutex>& lock,
+bool wait_while_progressing(engine_core& engine, std::unique_lock<std::mutex>& lock,
                             store_work& work, steady_time deadline, Progress progress) {
   for (;;) {
     const auto before = progress();
@@ -18,82 +18,174 @@ bool wait_while_progressing(const engine_core& engine, std::unique_lock<std::mut
     const bool ended = engine.wait(lock, work.changed, patience, [&] { return work.ended; });
     if (!ended && patience != deadline && progress() != before) continue;
     work.abandoned = true;
-    return ended;
+    const auto jobs = std::exchange(work.jobs, {});
+    const bool answered = ended && !work.refused;
+    if (ended) return answered;
+    lock.unlock();
+    for (const auto& job : jobs) engine.reads().leave(*job);
+    lock.lock();
+    return false;
   }
 }
 
-/// Keys that several threads read.
-struct parallel_read : store_work {
-  std::shared_ptr<holdfast::store> store;
+/// The number of rows that are read with one statement.
+constexpr std::size_t rows_per_read = 250;
+
+/// Keys that are read in chunks, by one or several threads.
+struct chunked_read : store_work {
+  std::shared_ptr<engine_core> engine;
   std::string name;
   std::string realm;
   std::vector<std::string> keys;
   std::vector<read_result> results{};
   std::size_t next = 0;
   std::size_t completed = 0;
-};
+  std::size_t threads = 0;
 
-/// Reads one key after the other until all are read or the caller no longer waits.
-void read_keys(parallel_read& read) {
-  std::unique_lock lock(read.mutex);
-  while (!read.abandoned && read.next < read.keys.size()) {
-    const auto index = read.next++;
-    lock.unlock();
-    std::exception_ptr error;
-    auto result = find_row(*read.store, place(read.name, read.realm), read.keys[index], error);
-    lock.lock();
-    if (read.abandoned) return;
-    read.results[index] = std::move(result);
-    if (error) read.error = std::move(error);
-    read.ended = ++read.completed == read.keys.size();
-    if (read.ended) read.changed.notify_all();
+  [[nodiscard]] std::vector<read_result> read_chunk(std::span<const std::string> chunk,
+                                                    std::exception_ptr& read_error) const {
+    auto& store = *engine->front_store;
+    std::vector<read_result> rows;
+    rows.reserve(chunk.size());
+    try {
+      for (auto& row : store.find_many(place(name, realm), chunk)) {
+        const auto status = row ? read_status::row : read_status::no_row;
+        rows.push_back({.status = status, .row = std::move(row)});
+      }
+    } catch (const holdfast::error& e) {
+      read_error = std::current_exception();
+      rows.assign(chunk.size(), read_result{.status = read_status::failed});
+      if (e.transient() || e.in_doubt()) return rows;  // a repetition for each row would fail too
+      // One row that cannot be read affects only itself.
+      for (std::size_t i = 0; i < chunk.size(); ++i)
+        rows[i] = find_row(store, place(name, realm), chunk[i], read_error);
+    } catch (...) {
+      read_error = std::current_exception();
+      rows.assign(chunk.size(), read_result{.status = read_status::failed});
+    }
+    return rows;
   }
-}
+
+  /// Reads chunks until all are read or the caller no longer waits.
+  void run() {
+    std::unique_lock lock(mutex);
+    while (!abandoned && next < keys.size()) {
+      const auto first = next;
+      const auto chunk =
+          std::span(keys).subspan(first, std::min(rows_per_read, keys.size() - first));
+      next += chunk.size();
+      lock.unlock();
+      const auto started = engine->clock->steady();
+      std::exception_ptr read_error;
+      auto rows = read_chunk(chunk, read_error);
+      record(rows, engine->clock->steady() - started);
+      lock.lock();
+      if (abandoned) break;
+      std::ranges::move(rows, results.begin() + static_cast<std::ptrdiff_t>(first));
+      if (read_error) error = std::move(read_error);
+      completed += chunk.size();
+    }
+    end_thread();
+  }
+  void refuse_thread() {
+    const std::scoped_lock lock(mutex);
+    end_thread();
+  }
+
+ private:
+  /// The store is given up if it answers for none of the rows, again and again.
+  void record(const std::vector<read_result>& rows, std::chrono::steady_clock::duration took) {
+    const bool failed = std::ranges::all_of(
+        rows, [](const read_result& row) { return row.status == read_status::failed; });
+    if (failed || took <= engine->options.storage.read_deadline) engine->record_read(!failed, took);
+  }
+  /// Called with the lock.
+  void end_thread() {
+    if (--threads != 0) return;
+    ended = true;
+    changed.notify_all();
+  }
+};
 
 }  // namespace
 
-steady_time gather_deadline(const point_core& point) {
-  return point.engine.clock->steady() + point.scatter.timeout;
+steady_time gather_deadline(const point_core& point, const gather_base& call) {
+  return std::min<steady_time>(call.deadline, point.engine.clock->steady() + point.scatter.timeout);
 }
+
+namespace {
+
+void warn_of_missing_slice(const point_core& point, const std::exception_ptr& error) {
+  if (error) point.warn("read", "the store could not be read; a slice is missing", error);
+}
+
+/// Reads rows from a store that may block, on other threads.
+std::vector<read_result> read_elsewhere(const point_core& point, place location,
+                                        std::vector<std::string> keys, steady_time deadline) {
+  auto& engine = point.engine;
+  const auto started = engine.clock->steady();
+  const auto read = std::make_shared<chunked_read>();
+  read->engine = engine.shared_from_this();
+  read->name = location.name;
+  read->realm = location.realm;
+  read->keys = std::move(keys);
+  read->results.assign(read->keys.size(), read_result{.status = read_status::late});
+  const auto chunks = (read->keys.size() + rows_per_read - 1) / rows_per_read;
+  read->threads = std::min(point.scatter.parallel, chunks);
+  for (auto remaining = read->threads; remaining != 0; --remaining) {
+    if (!engine.start_part(
+            read, [read] { read->run(); }, deadline, [read] { read->refuse_thread(); }))
+      read->refuse_thread();
+  }
+  std::unique_lock lock(read->mutex);
+  if (!wait_while_progressing(engine, lock, *read, deadline, [&] { return read->completed; })) {
+    if (!read->refused) engine.watch_read(read, started);
+    point.warn("read_late", "the store did not answer in time; a slice is missing");
+  } else if (read->completed != read->results.size()) {
+    point.warn("read", "no thread was free to read the store; a slice is missing");
+  }
+  warn_of_missing_slice(point, read->error);
+  return std::move(read->results);
+}
+
+}  // namespace
 
 std::vector<read_result> read_rows(const point_core& point, std::string_view name,
                                    std::string_view realm, std::vector<std::string> keys,
                                    steady_time deadline) {
   auto& engine = point.engine;
+  const place location(name, realm);
   std::vector<read_result> results(keys.size());
-  if (keys.empty()) return results;
-  const auto warn_if = [&](const std::exception_ptr& error) {
-    if (error) point.warn("read", "the store could not be read; a slice is missing", error);
-  };
   if (!engine.reads_block) {
     std::exception_ptr error;
     for (std::size_t i = 0; i < keys.size(); ++i)
-      results[i] = find_row(*engine.front_store, place(name, realm), keys[i], error);
-    warn_if(error);
+      results[i] = find_row(*engine.front_store, location, keys[i], error);
+    warn_of_missing_slice(point, error);
     return results;
   }
-
-  const auto read = std::make_shared<parallel_read>();
-  read->store = engine.front_store;
-  read->name = name;
-  read->realm = realm;
-  read->keys = std::move(keys);
-  read->results.assign(read->keys.size(), read_result{.status = read_status::late});
-  const auto threads = std::min(point.scatter.parallel, read->keys.size());
-  std::size_t started = 0;
-  while (started < threads &&
-         engine.reads().post(engine.in_this_context([read] { read_keys(*read); })))
-    ++started;
-  if (started == 0) {
-    point.warn("read", "no thread is free to read the store; all slices are missing");
-    for (auto& result : results) result.status = read_status::failed;
-    return results;
+  // What memory has for certain is not read. The rest is what memory has if the store does not
+  // answer.
+  std::vector<std::size_t> positions;
+  std::vector<std::string> unknown;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    auto remembered = recall(engine, location, keys[i]);
+    results[i].status = remembered.entry ? read_status::row : read_status::no_row;
+    results[i].row = std::move(remembered.entry);
+    if (remembered.current) continue;
+    positions.push_back(i);
+    unknown.push_back(std::move(keys[i]));
   }
-  std::unique_lock lock(read->mutex);
-  if (!wait_while_progressing(engine, lock, *read, deadline, [&] { return read->completed; }))
-    point.warn("read_late", "the store did not answer in time; a slice is missing");
-  warn_if(read->error);
-  return std::move(read->results);
+  if (unknown.empty()) return results;
+  auto answers = engine.guard.answers()
+                     ? read_elsewhere(point, location, std::move(unknown), deadline)
+                     : std::vector(unknown.size(), read_result{.status = read_status::failed});
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    auto& result = results[positions[i]];
+    const bool answered =
+        answers[i].status == read_status::row || answers[i].status == read_status::no_row;
+    if (answered || !result.row) result = std::move(answers[i]);
+  }
+  return results;
 }
 
 std::optional<std::vector<entry>> read_all_rows(const point_core& point, const std::string& realm,
@@ -122,7 +214,7 @@ std::optional<std::vector<entry>> read_all_rows(const point_core& point, const s
   };
   if (!engine.reads_block) {
     engine_core::run_here(*state, work);
-  } else if (!engine.start(state, work)) {
+  } else if (!engine.start(state, work, deadline)) {
     point.warn("read", "no thread is free to read the store; there is nothing to serve");
     point.count(counter::read_failed);
     return std::nullopt;
@@ -187,11 +279,12 @@ std::vector<bool> put_rows(const point_core& point, std::vector<entry> rows, ste
   if (queued || !point.write_store->waits()) {
     put->run([&] { return engine.clock->steady() < deadline; });
   } else {
-    if (!engine.start(put, [put = put.get()] { put->run([put] { return !put->abandoned; }); })) {
+    if (!engine.start(
+            put, [put = put.get()] { put->run([put] { return !put->abandoned; }); }, deadline)) {
       point.warn("store", "no thread is free to write to the store; an answer was not stored");
       return std::vector<bool>(put->rows.size(), true);
     }
-    if (!engine.wait_for(*put, deadline)) {
+    if (engine.wait_for(*put, deadline) != engine_core::wait_result::ended) {
       point.warn("store_late", "the store did not take an answer in time");
       return std::vector<bool>(put->rows.size(), true);
     }

@@ -12,11 +12,11 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-/// The deadline for storing or recovering a scattered answer that starts now.
-[[nodiscard]] steady_time gather_deadline(const point_core& point);
+/// The deadline for storing or recovering an answer, if that begins now.
+[[nodiscard]] steady_time gather_deadline(const point_core& point, const gather_base& call);
 
 /// Reads rows of one name: on this thread if the store does not block, else several at a time on
-/// the read executor. Stops at the deadline, or if no row arrives during one read deadline. Returns
+/// other threads. Stops at the deadline, or if no row arrives during one read deadline. Returns
 /// one result per key, in their order; rows that did not arrive are `late`.
 [[nodiscard]] std::vector<read_result> read_rows(const point_core& point, std::string_view name,
                                                  std::string_view realm,

@@ -27,7 +27,7 @@ std::string memory_backend::key_prefix(std::size_t lane) const {
   return "{memory:" + std::to_string(lane) + "}";
 }
 
-void memory_backend::require(const durability& required) {
+void memory_backend::check_supported(const durability& required) const {
   if (required.level == durability::kind::memory) return;
   throw error(errc::invalid_argument, "an outbox in memory cannot provide the durability '" +
                                           std::string(to_string(required.level)) +

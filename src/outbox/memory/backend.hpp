@@ -20,7 +20,8 @@ class memory_backend : public outbox_backend {
 
   [[nodiscard]] std::size_t lanes() const noexcept override { return lanes_.size(); }
   [[nodiscard]] std::string key_prefix(std::size_t lane) const override;
-  void require(const durability& required) override;
+  void check_supported(const durability& required) const override;
+  void require(const durability& required) override { check_supported(required); }
   [[nodiscard]] std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
                                              const publish_terms& terms) override;
   [[nodiscard]] claimed claim(const claim_request& request) override;

@@ -12,7 +12,7 @@ std::vector<bool> redis_backend::run_on_ids(std::size_t lane, const redis::scrip
                                             std::span<const std::string> ids) const {
   auto command = command_for(lane, script);
   for (const auto& id : ids) command.arg(id);
-  return read_flags(client_->call(command));
+  return read_flags(client().call(command));
 }
 
 std::vector<bool> redis_backend::replay(std::size_t lane, std::span<const std::string> ids) {
@@ -26,7 +26,7 @@ std::vector<bool> redis_backend::discard(std::size_t lane, std::span<const std::
 void redis_backend::pause(std::size_t lane, bool paused) {
   auto command = command_for(lane, scripts_.pause);
   command.arg(paused ? 1 : 0).idempotent();
-  (void)client_->call(command);
+  (void)client().call(command);
 }
 
 scheduled redis_backend::schedule(std::size_t lane, std::string_view ticket,
@@ -54,7 +54,7 @@ scheduled redis_backend::schedule(std::size_t lane, std::string_view ticket,
 cancel_status redis_backend::cancel(std::size_t lane, std::string_view ticket) {
   auto command = command_for(lane, scripts_.cancel);
   command.arg(ticket);
-  const auto status = client_->call(command).text();
+  const auto status = client().call(command).text();
   if (status == "cancelled") return cancel_status::cancelled;
   return status == "fired" ? cancel_status::fired : cancel_status::unknown;
 }
@@ -62,7 +62,7 @@ cancel_status redis_backend::cancel(std::size_t lane, std::string_view ticket) {
 drained redis_backend::drain(std::size_t lane, std::size_t most, const publish_terms& terms) {
   auto command = command_for(lane, scripts_.drain);
   command.arg(most).arg(terms.dedup_window.count()).arg(terms.dedup_limit);
-  const auto reply = client_->call(command);
+  const auto reply = client().call(command);
   const auto& parts = reply.elements();
   return {.tickets = static_cast<std::size_t>(parts.at(0).integer()),
           .next = read_duration(parts.at(1))};
@@ -72,7 +72,7 @@ lock_grant redis_backend::update_lock(std::size_t lane, std::string_view owner,
                                       std::chrono::milliseconds ttl, bool takes_free_lock) const {
   auto command = command_for(lane, scripts_.lock);
   command.arg(owner).arg(ttl.count()).arg(takes_free_lock ? 1 : 0).idempotent();
-  const auto reply = client_->call(command);
+  const auto reply = client().call(command);
   const auto& parts = reply.elements();
   return {.held = parts.at(0).integer() == 1,
           .fence = read_number(parts.at(1)),
@@ -93,7 +93,7 @@ lock_grant redis_backend::renew(std::size_t lane, std::string_view owner,
 bool redis_backend::unlock(std::size_t lane, std::string_view owner) {
   auto command = command_for(lane, scripts_.unlock);
   command.arg(owner);
-  return client_->call(command).integer() == 1;
+  return client().call(command).integer() == 1;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

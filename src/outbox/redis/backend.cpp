@@ -46,14 +46,14 @@ redis::command redis_backend::command_for(std::size_t lane, const redis::script&
 redis::reply redis_backend::run_durably(redis::command command, const durability& required) const {
   const bool waits_for_disk = required.level == durability::kind::fsynced;
   if (!waits_for_disk && required.level != durability::kind::replicated)
-    return client_->call(command);
+    return client().call(command);
   std::vector<redis::command> commands;
   commands.push_back(std::move(command));
   commands.push_back(waits_for_disk
                          ? redis::wait_for_disk(1, required.replicas, required.timeout)
                          : redis::wait_for_replicas(required.replicas, required.timeout));
   auto replies =
-      client_->pipeline(commands, {.timeout = required.timeout + std::chrono::seconds(5)});
+      client().pipeline(commands, {.timeout = required.timeout + std::chrono::seconds(5)});
   auto result = std::move(replies.at(0));
   (void)result.checked();
   check_confirmation(replies.at(1), required);
@@ -62,11 +62,11 @@ redis::reply redis_backend::run_durably(redis::command command, const durability
 
 bool redis_backend::wait(std::size_t lane, std::chrono::milliseconds longest) {
   const auto& list = lane_at(lane)[redis_lane::wake];
-  if (longest.count() < 1) return !client_->call(redis::command("LPOP").key(list)).is_nil();
+  if (longest.count() < 1) return !client().call(redis::command("LPOP").key(list)).is_nil();
   auto fraction = std::to_string(longest.count() % 1000);
   fraction.insert(0, 3 - fraction.size(), '0');
   const auto seconds = std::to_string(longest.count() / 1000) + '.' + fraction;
-  const auto reply = client_->call(redis::command("BLPOP").key(list).arg(seconds),
+  const auto reply = client().call(redis::command("BLPOP").key(list).arg(seconds),
                                    {.timeout = longest + std::chrono::seconds(5)});
   return !reply.is_nil();
 }

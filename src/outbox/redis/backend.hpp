@@ -8,6 +8,7 @@
 #include <holdfast/outbox/options.hpp>
 #include <holdfast/redis.hpp>
 
+#include "base/first_use.hpp"
 #include "outbox/redis/lane.hpp"
 #include "outbox/redis/scripts.hpp"
 
@@ -22,9 +23,9 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API redis_backend final : public outbox_backend {
  public:
-  /// Checks the servers. Records layout and number of lanes if the outbox is new. Throws
-  /// errc::invalid_argument if the outbox has another layout or number of lanes, if a server may
-  /// evict keys, or if a Cluster maps keys to other slots than Redis does. `time`: see scripts.hpp.
+  /// Does not connect. The first operation records layout and number of lanes if the outbox is new,
+  /// and throws errc::invalid_argument if the outbox has others, or if a Cluster maps keys to other
+  /// slots than Redis does. `time`: see scripts.hpp.
   redis_backend(std::shared_ptr<const redis::client> client, const outbox_options& options,
                 std::string_view time = server_time);
 
@@ -32,6 +33,8 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] std::string key_prefix(std::size_t lane) const override {
     return lane_at(lane).prefix;
   }
+  void check_supported(const durability& required) const override;
+  /// Throws errc::invalid_argument also if a server may evict keys.
   void require(const durability& required) override;
   [[nodiscard]] std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
                                              const publish_terms& terms) override;
@@ -70,7 +73,7 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] check_report check(std::size_t lane, bool repair) override;
   bool wait(std::size_t lane, std::chrono::milliseconds longest) override;
   void wake(std::size_t lane) override;
-  [[nodiscard]] std::optional<error> health() noexcept override { return client_->health(); }
+  [[nodiscard]] std::optional<error> health() noexcept override;
 
  private:
   struct raw_entry {
@@ -78,6 +81,8 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   };
   class checker;
 
+  /// The client, after slots and layout were checked at the first use.
+  [[nodiscard]] const redis::client& client() const;
   /// Throws errc::invalid_argument if the lane does not exist.
   [[nodiscard]] const redis_lane& lane_at(std::size_t lane) const;
   /// A command that runs the script on the keys of the lane.
@@ -101,13 +106,15 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] scan_page scan_tickets(std::size_t lane, std::string_view after,
                                        std::size_t most) const;
   /// Records layout and number of lanes if the outbox is new; otherwise compares them.
-  void check_layout(std::string_view prefix);
+  void check_layout() const;
   void check_slots() const;
 
-  std::shared_ptr<const redis::client> client_;
+  const std::shared_ptr<const redis::client> client_;  // operations use client()
   std::vector<redis_lane> lanes_;
   redis_scripts scripts_;
-  bool allow_eviction_;
+  const std::string prefix_;
+  const bool allow_eviction_;
+  mutable first_use first_use_{};
   std::mutex mutex_{};
   /// Requirements that all servers met; guarded by the mutex
   std::vector<durability> verified_{};

@@ -90,7 +90,7 @@ claimed redis_backend::claim(const claim_request& request) {
   auto command = command_for(request.lane, scripts_.claim);
   command.arg(request.most).arg(request.run).arg(request.bytes);
   command.arg(request.lease.count()).arg(request.owner);
-  return read_claimed(request.lane, client_->call(command).elements(), 0);
+  return read_claimed(request.lane, client().call(command).elements(), 0);
 }
 
 std::vector<bool> redis_backend::extend(std::size_t lane, fence token,
@@ -100,7 +100,7 @@ std::vector<bool> redis_backend::extend(std::size_t lane, fence token,
   command.arg(token).arg(lease.count());
   for (const auto& event : events) command.arg(event.id).arg(event.key);
   command.idempotent();
-  return read_flags(client_->call(command));
+  return read_flags(client().call(command));
 }
 
 settled redis_backend::settle(std::size_t lane, fence token,
@@ -111,7 +111,7 @@ settled redis_backend::settle(std::size_t lane, fence token,
   command.arg(token).arg(terms.dedup_window.count()).arg(terms.dedup_limit).arg(next ? 1 : 0);
   command.arg(run.run).arg(run.bytes).arg(run.lease.count()).arg(run.owner);
   for (const auto& settlement : settlements) add_settlement(command, settlement);
-  auto parts = client_->call(command).elements();
+  auto parts = client().call(command).elements();
   settled result{.done = read_flags(parts.at(0))};
   const auto key_count = static_cast<std::size_t>(parts.at(1).integer());
   for (std::size_t i = 0; i < key_count; ++i) result.keys_to_park.push_back(parts.at(2 + i).text());
@@ -123,7 +123,7 @@ std::size_t redis_backend::park_followers(std::size_t lane, std::string_view key
                                           std::size_t most) {
   auto command = command_for(lane, scripts_.park_followers);
   command.arg(key).arg(most).idempotent();
-  return static_cast<std::size_t>(client_->call(command).integer());
+  return static_cast<std::size_t>(client().call(command).integer());
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -120,7 +120,7 @@ std::pair<std::string_view, std::string_view> split_ticket(std::string_view text
 outbox_stats redis_backend::stats(std::size_t lane) {
   auto command = command_for(lane, scripts_.stats);
   command.idempotent();
-  const auto reply = client_->call(command);
+  const auto reply = client().call(command);
   const auto& parts = reply.elements();
   const auto number = [&](std::size_t i) {
     return static_cast<std::uint64_t>(read_number(parts.at(i)));
@@ -166,7 +166,7 @@ std::vector<outbox_record> redis_backend::read_records(
     records.push_back(std::move(record));
   }
   command.idempotent();
-  const auto reply = client_->call(command);
+  const auto reply = client().call(command);
   const auto& parts = reply.elements();
   const auto now = read_timestamp(parts.at(0).text());
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -199,7 +199,7 @@ std::vector<outbox_record> redis_backend::read_records(
 }
 
 std::optional<outbox_record> redis_backend::find(std::size_t lane, std::string_view id) {
-  const auto entry = client_->call(
+  const auto entry = client().call(
       redis::command("HGET").key(lane_at(lane)[redis_lane::entries]).arg(id).idempotent());
   if (entry.is_nil()) return std::nullopt;
   auto records = read_records(lane, {{.id = std::string(id), .text = entry.text()}});
@@ -221,7 +221,7 @@ scan_page redis_backend::scan(std::size_t lane, scan_what kind, std::string_view
 
 scan_page redis_backend::scan_entries(std::size_t lane, std::string_view after,
                                       std::size_t most) const {
-  auto page = read_page(*client_, "HSCAN", lane_at(lane)[redis_lane::entries], after, most);
+  auto page = read_page(client(), "HSCAN", lane_at(lane)[redis_lane::entries], after, most);
   std::vector<raw_entry> entries;
   entries.reserve(page.pairs.size());
   for (auto& [id, text] : page.pairs)
@@ -232,9 +232,9 @@ scan_page redis_backend::scan_entries(std::size_t lane, std::string_view after,
 scan_page redis_backend::scan_parked(std::size_t lane, std::string_view after,
                                      std::size_t most) const {
   const auto& keys = lane_at(lane);
-  auto page = read_page(*client_, "ZSCAN", keys[redis_lane::parked], after, most);
+  auto page = read_page(client(), "ZSCAN", keys[redis_lane::parked], after, most);
   if (page.pairs.empty()) return {.after = std::move(page.next)};
-  const auto texts = read_fields(*client_, keys[redis_lane::entries], page.pairs);
+  const auto texts = read_fields(client(), keys[redis_lane::entries], page.pairs);
   std::vector<raw_entry> entries;
   for (std::size_t i = 0; i < page.pairs.size(); ++i) {
     if (texts.at(i).is_nil()) continue;
@@ -246,10 +246,10 @@ scan_page redis_backend::scan_parked(std::size_t lane, std::string_view after,
 scan_page redis_backend::scan_tickets(std::size_t lane, std::string_view after,
                                       std::size_t most) const {
   const auto& keys = lane_at(lane);
-  auto page = read_page(*client_, "ZSCAN", keys[redis_lane::expiry_due], after, most);
+  auto page = read_page(client(), "ZSCAN", keys[redis_lane::expiry_due], after, most);
   scan_page result{.after = std::move(page.next)};
   if (page.pairs.empty()) return result;
-  const auto texts = read_fields(*client_, keys[redis_lane::tickets], page.pairs);
+  const auto texts = read_fields(client(), keys[redis_lane::tickets], page.pairs);
   for (std::size_t i = 0; i < page.pairs.size(); ++i) {
     if (texts.at(i).is_nil()) continue;
     const auto& [ticket, expires] = page.pairs[i];
@@ -272,7 +272,7 @@ class redis_backend::checker {
  public:
   checker(const redis_backend& backend, std::size_t lane, bool repair)
       : backend_(backend),
-        client_(*backend.client_),
+        client_(backend.client()),
         lane_(lane),
         keys_(backend.lane_at(lane)),
         repair_(repair) {}

@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/key/redis.hpp>
 
+#include "outbox/opening.hpp"
 #include "outbox/redis/backend.hpp"
 
 #include <algorithm>
@@ -60,18 +61,37 @@ redis_backend::redis_backend(std::shared_ptr<const redis::client> client,
     : client_(std::move(client)),
       lanes_(make_lanes(options.prefix, options.lanes)),
       scripts_(time),
-      allow_eviction_(options.allow_eviction) {
-  require(options.safe);
-  check_slots();
-  check_layout(options.prefix);
+      prefix_(options.prefix),
+      allow_eviction_(options.allow_eviction) {}
+
+const redis::client& redis_backend::client() const {
+  open_at_first_use(first_use_, [this] {
+    check_slots();
+    check_layout();
+  });
+  return *client_;
 }
 
-void redis_backend::require(const durability& required) {
+std::optional<error> redis_backend::health() noexcept {
+  try {
+    return client().health();
+  } catch (const error& problem) {
+    return problem;
+  } catch (...) {
+    return client_->health();  // out of memory
+  }
+}
+
+void redis_backend::check_supported(const durability& required) const {
   if (required.level == durability::kind::replicated && required.replicas == 0)
     refuse_to_open(
         "the durability 'replicated' with 0 replicas is no better than 'memory'; set replicas");
   if (required.timeout.count() < 1)
     refuse_to_open("the timeout of a durability must be positive: Redis waits without limit for 0");
+}
+
+void redis_backend::require(const durability& required) {
+  check_supported(required);
   {
     const std::scoped_lock guard(mutex_);
     if (std::find(verified_.begin(), verified_.end(), required) != verified_.end()) return;
@@ -100,8 +120,8 @@ void redis_backend::check_slots() const {
   }
 }
 
-void redis_backend::check_layout(std::string_view prefix) {
-  const std::string meta = std::string(prefix) + ":meta";
+void redis_backend::check_layout() const {
+  const std::string meta = prefix_ + ":meta";
   const auto lane_count = std::to_string(lanes_.size());
   const auto read_meta = [&] {
     return client_->call(redis::command("HMGET").key(meta).arg("layout").arg("lanes").idempotent())
@@ -123,7 +143,7 @@ void redis_backend::check_layout(std::string_view prefix) {
     record("lanes", lane_count);
     recorded = read_meta();
   }
-  const std::string name = "the outbox '" + std::string(prefix) + "' has ";
+  const std::string name = "the outbox '" + prefix_ + "' has ";
   if (const auto& layout = recorded.at(0).text(); layout != layout_version) {
     refuse_to_open(name + "layout " + layout + ", but this version of Holdfast knows only layout " +
                    std::string(layout_version) + "; use the version that created it");

@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "outbox/opening.hpp"
+
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -28,29 +30,68 @@ sql::connection_factory listener_factory(const std::shared_ptr<sql::context>& co
   };
 }
 
+/// A commit is in the write-ahead log before the server answers, so it survives the end of the
+/// server process.
+bool needs_no_check(const durability& durability) {
+  return durability.level == durability::kind::memory || durability.level == durability::kind::aof;
+}
+
+[[noreturn]] void refuse_durability(const durability& durability, const std::string& reason) {
+  throw error(
+      errc::invalid_argument,
+      "the database cannot provide '" + std::string(to_string(durability.level)) + "': " + reason,
+      {.path = "safe"});
+}
+
 }  // namespace
 
-sql_backend::sql_backend(std::shared_ptr<sql::context> context, const statement_builder& builder,
-                         const sql_outbox_setup& setup)
-    : context_(std::move(context)),
-      dialect_(builder.dialect()),
-      lanes_(setup.lanes),
-      transactions_(context_, builder, setup.prefix),
-      tables_(builder, setup, context_->options.clock),
-      wake_(builder, setup.lanes, "holdfast_" + std::to_string(tables_.locks.lock_class()),
-            listener_factory(context_)),
-      publisher_(builder, tables_, wake_),
-      deliverer_(builder, tables_),
-      admin_(builder, tables_, publisher_, wake_),
-      inspector_(builder, tables_, setup.lanes),
-      count_lanes_(count_lanes_statement(builder)) {}
+sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& context,
+                                          const statement_builder& builder,
+                                          const sql_outbox_setup& setup)
+    : dialect(builder.dialect()),
+      transactions(context, builder, setup.prefix),
+      tables(builder, setup, context->options.clock),
+      wake(builder, setup.lanes, "holdfast_" + std::to_string(tables.locks.lock_class()),
+           listener_factory(context)),
+      publisher(builder, tables, wake),
+      deliverer(builder, tables),
+      admin(builder, tables, publisher, wake),
+      inspector(builder, tables, setup.lanes),
+      count_lanes(count_lanes_statement(builder)) {}
+
+sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup setup)
+    : context_(std::move(context)), setup_(std::move(setup)), create_schema_(setup_.create_schema) {
+  auto tables = table_names_of(setup_.prefix);  // checks the prefix
+  if (const auto dialect = context_->options.expected_dialect)
+    (void)statement_builder(*dialect, std::move(tables));  // checks the dialect
+}
+
+sql_backend::dialect_parts& sql_backend::opened() {
+  open_at_first_use(first_use_, [this] {
+    const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
+    auto setup = setup_;
+    setup.create_schema = create_schema_;
+    prepare_tables(context_, builder, setup);
+    parts_.emplace(context_, builder, setup);
+  });
+  return *parts_;  // NOLINT(bugprone-unchecked-optional-access): it was made, or an error thrown
+}
+
+void sql_backend::open_file() {
+  if (!context_->is_file()) return;
+  try {
+    (void)opened();
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+    // The first operation tries again.
+  }
+}
 
 // ---- publish ----
 
 std::vector<receipt> sql_backend::publish_in(join::transaction& transaction, std::size_t lane,
                                              std::span<const event> events,
                                              const publish_terms& terms) {
-  return publisher_.publish({transaction, lane}, events, terms);
+  return opened().publisher.publish({transaction, lane}, events, terms);
 }
 
 std::vector<receipt> sql_backend::publish(std::size_t lane, std::span<const event> events,
@@ -58,14 +99,15 @@ std::vector<receipt> sql_backend::publish(std::size_t lane, std::span<const even
   const auto interval =
       has_limit(terms.quota) ? publish_compaction_interval_with_quota : publish_compaction_interval;
   try {
+    auto& outbox = opened();
     // Safe to retry in doubt: an id is stored once.
-    auto receipts = transactions_.run(lane, [&](auto& session) {
-      auto published = publisher_.publish(session, events, terms);
+    auto receipts = outbox.transactions.run(lane, [&](auto& session) {
+      auto published = outbox.publisher.publish(session, events, terms);
       // Not in the caller's own transaction, which may be long or see an old snapshot.
-      tables_.counters.compact_sometimes(session, interval);
+      outbox.tables.counters.compact_sometimes(session, interval);
       return published;
     });
-    wake_.signal_notified(lane);
+    outbox.wake.signal_notified(lane);
     return receipts;
   } catch (const error& problem) {
     const auto status = problem.in_doubt() ? publish_status::in_doubt : publish_status::refused;
@@ -85,144 +127,167 @@ committed sql_backend::commit(std::size_t, const commit_request&, const publish_
 // ---- deliver ----
 
 claimed sql_backend::claim(const claim_request& request) {
-  auto answer = transactions_.run(
-      request.lane, [&](auto& session) { return deliverer_.claim(session, request); },
+  auto& outbox = opened();
+  auto answer = outbox.transactions.run(
+      request.lane, [&](auto& session) { return outbox.deliverer.claim(session, request); },
       when_in_doubt::give_up);
-  if (answer.status == claim_status::some) wake_.events_found(request.lane);
+  if (answer.status == claim_status::some) outbox.wake.events_found(request.lane);
   return answer;
 }
 
 std::vector<bool> sql_backend::extend(std::size_t lane, fence token,
                                       std::span<const settlement> events,
                                       std::chrono::milliseconds lease) {
-  return transactions_.run(
-      lane, [&](auto& session) { return deliverer_.extend(session, token, events, lease); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.deliverer.extend(session, token, events, lease); });
 }
 
 settled sql_backend::settle(std::size_t lane, fence token, std::span<const settlement> settlements,
                             const std::optional<run_request>& next, const publish_terms& terms) {
-  auto result = transactions_.run(lane, [&](auto& session) {
-    return deliverer_.settle(session, token, settlements, next, terms);
+  auto& outbox = opened();
+  auto result = outbox.transactions.run(lane, [&](auto& session) {
+    return outbox.deliverer.settle(session, token, settlements, next, terms);
   });
   // A worker of this process may sleep until a time that is too late now.
-  if (result.must_wake_workers) wake_.signal(lane);
+  if (result.must_wake_workers) outbox.wake.signal(lane);
   return std::move(result.answer);
 }
 
 std::size_t sql_backend::park_followers(std::size_t lane, std::string_view key, std::size_t limit) {
-  const bool more = transactions_.run(
-      lane, [&](auto& session) { return deliverer_.park_followers(session, key, limit); });
+  auto& outbox = opened();
+  const bool more = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.deliverer.park_followers(session, key, limit); });
   return more ? 1 : 0;
 }
 
 commit_status sql_backend::apply_once(join::transaction& transaction, std::size_t lane, fence token,
                                       std::string_view id, std::string_view key,
                                       const publish_terms& terms) {
-  return deliverer_.apply_once({transaction, lane}, token, id, key, terms);
+  return opened().deliverer.apply_once({transaction, lane}, token, id, key, terms);
 }
 
 // ---- admin ----
 
 std::vector<bool> sql_backend::replay(std::size_t lane, std::span<const std::string> ids) {
-  auto replayed =
-      transactions_.run(lane, [&](auto& session) { return admin_.replay(session, ids); });
-  wake_.signal(lane);
+  auto& outbox = opened();
+  auto replayed = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.replay(session, ids); });
+  outbox.wake.signal(lane);
   return replayed;
 }
 
 std::vector<bool> sql_backend::discard(std::size_t lane, std::span<const std::string> ids) {
-  auto discarded =
-      transactions_.run(lane, [&](auto& session) { return admin_.discard(session, ids); });
-  wake_.signal(lane);
+  auto& outbox = opened();
+  auto discarded = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.discard(session, ids); });
+  outbox.wake.signal(lane);
   return discarded;
 }
 
 void sql_backend::pause(std::size_t lane, bool paused) {
-  transactions_.run(lane, [&](auto& session) { admin_.pause(session, paused); });
-  if (!paused) wake_.signal_notified(lane);
+  auto& outbox = opened();
+  outbox.transactions.run(lane, [&](auto& session) { outbox.admin.pause(session, paused); });
+  if (!paused) outbox.wake.signal_notified(lane);
 }
 
 scheduled sql_backend::schedule(std::size_t lane, std::string_view ticket,
                                 std::optional<timestamp> expires_at,
                                 std::chrono::milliseconds delay, const event& event,
                                 const publish_terms& terms) {
-  auto answer = transactions_.run(lane, [&](auto& session) {
-    return admin_.schedule(session, ticket, expires_at, delay, event, terms);
+  auto& outbox = opened();
+  auto answer = outbox.transactions.run(lane, [&](auto& session) {
+    return outbox.admin.schedule(session, ticket, expires_at, delay, event, terms);
   });
-  wake_.signal_notified(lane);
+  outbox.wake.signal_notified(lane);
   return answer;
 }
 
 cancel_status sql_backend::cancel(std::size_t lane, std::string_view ticket) {
-  return transactions_.run(
-      lane, [&](auto& session) { return admin_.cancel(session, ticket); }, when_in_doubt::give_up);
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.cancel(session, ticket); },
+      when_in_doubt::give_up);
 }
 
 drained sql_backend::drain(std::size_t lane, std::size_t limit, const publish_terms& terms) {
-  auto answer = transactions_.run(
-      lane, [&](auto& session) { return admin_.drain(session, limit, terms); },
+  auto& outbox = opened();
+  auto answer = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.drain(session, limit, terms); },
       when_in_doubt::give_up);
-  if (answer.tickets > 0) wake_.signal_notified(lane);
+  if (answer.tickets > 0) outbox.wake.signal_notified(lane);
   return answer;
 }
 
 lock_grant sql_backend::lock(std::size_t lane, std::string_view owner,
                              std::chrono::milliseconds ttl) {
-  return transactions_.run(lane, [&](auto& session) { return admin_.lock(session, owner, ttl); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.lock(session, owner, ttl); });
 }
 
 lock_grant sql_backend::renew(std::size_t lane, std::string_view owner,
                               std::chrono::milliseconds ttl) {
-  return transactions_.run(lane, [&](auto& session) { return admin_.renew(session, owner, ttl); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.renew(session, owner, ttl); });
 }
 
 bool sql_backend::unlock(std::size_t lane, std::string_view owner) {
-  return transactions_.run(lane, [&](auto& session) { return admin_.unlock(session, owner); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.admin.unlock(session, owner); });
 }
 
 // ---- inspect ----
 
 outbox_stats sql_backend::stats(std::size_t lane) {
-  return transactions_.run(lane, [&](auto& session) { return inspector_.stats(session); });
+  auto& outbox = opened();
+  return outbox.transactions.run(lane,
+                                 [&](auto& session) { return outbox.inspector.stats(session); });
 }
 
 std::optional<outbox_record> sql_backend::find(std::size_t lane, std::string_view id) {
-  return transactions_.run(lane, [&](auto& session) { return inspector_.find(session, id); });
+  auto& outbox = opened();
+  return outbox.transactions.run(lane,
+                                 [&](auto& session) { return outbox.inspector.find(session, id); });
 }
 
 scan_page sql_backend::scan(std::size_t lane, scan_what kind, std::string_view after,
                             std::size_t limit) {
-  return transactions_.run(
-      lane, [&](auto& session) { return inspector_.scan(session, kind, after, limit); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.inspector.scan(session, kind, after, limit); });
 }
 
 check_report sql_backend::check(std::size_t lane, bool repair) {
-  return transactions_.run(lane, [&](auto& session) { return inspector_.check(session, repair); });
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.inspector.check(session, repair); });
 }
 
 // ---- the server ----
 
-void sql_backend::require(const durability& durability) {
-  using kind = durability::kind;
-  const auto refuse = [&](const std::string& reason) {
-    throw error(
-        errc::invalid_argument,
-        "the database cannot provide '" + std::string(to_string(durability.level)) + "': " + reason,
-        {.path = "safe"});
-  };
-  // A commit is in the write-ahead log before the server answers, so it survives the end of the
-  // server process.
-  if (durability.level == kind::memory || durability.level == kind::aof) return;
-  if (durability.level == kind::replicated || durability.replicas != 0)
-    refuse(
+void sql_backend::check_supported(const durability& durability) const {
+  if (needs_no_check(durability)) return;
+  if (durability.level == durability::kind::replicated || durability.replicas != 0)
+    refuse_durability(
+        durability,
         "replication is configured on the SQL server (synchronous_standby_names, semi-sync); ask "
         "for 'fsynced'");
+}
+
+void sql_backend::require(const durability& durability) {
+  check_supported(durability);
+  if (needs_no_check(durability)) return;
+  const auto refuse = [&](const std::string& reason) { refuse_durability(durability, reason); };
+  const auto dialect = opened().dialect;
   const auto setting = [&](const char* query) {
-    const auto connection = context_->pool.acquire_reader();
+    const auto connection = context_->pool.acquire_reader("outbox.settings");
     const auto rows = connection->execute({.text = query, .results = {sql::type::text}}, {}).rows;
     return row_reader(rows).text();
   };
-  switch (dialect_) {
+  switch (dialect) {
     case sql::dialect_id::postgresql:
       if (setting("SELECT current_setting('fsync')") != "on")
         refuse("fsync is off; turn it on in postgresql.conf");
@@ -230,7 +295,7 @@ void sql_backend::require(const durability& durability) {
         refuse("synchronous_commit is off; set it to on");
       return;
     case sql::dialect_id::sqlite: {
-      const auto connection = context_->pool.acquire_writer();
+      const auto connection = context_->pool.acquire_writer("outbox.settings");
       const auto rows =
           connection->execute({.text = "PRAGMA synchronous", .results = {sql::type::integer}}, {})
               .rows;
@@ -248,8 +313,9 @@ void sql_backend::require(const durability& durability) {
 
 std::optional<error> sql_backend::health() noexcept {
   try {
-    const auto connection = context_->pool.acquire_reader();
-    (void)count_lanes_.query(*connection);
+    auto& outbox = opened();
+    const auto connection = context_->pool.acquire_reader("outbox.health");
+    (void)outbox.count_lanes.query(*connection);
     return std::nullopt;
   } catch (const error& problem) {
     return problem;

@@ -16,6 +16,7 @@
 #include <holdfast/outbox/backend.hpp>
 #include <holdfast/outbox/sql.hpp>
 
+#include "base/first_use.hpp"
 #include "outbox/sql/admin.hpp"
 #include "outbox/sql/deliver.hpp"
 #include "outbox/sql/inspect.hpp"
@@ -26,16 +27,25 @@
 #include "outbox/sql/wake.hpp"
 #include "sql/context.hpp"
 
+#include <atomic>
+#include <optional>
+
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
-class sql_backend final : public outbox_backend, public joining_outbox_backend {
+class HOLDFAST_API sql_backend final : public outbox_backend, public joining_outbox_backend {
  public:
-  /// The tables must exist; see open_sql_outbox.
-  sql_backend(std::shared_ptr<sql::context> context, const statement_builder& builder,
-              const sql_outbox_setup& setup);
+  /// Throws as open_sql_outbox. Does not connect.
+  sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup setup);
 
-  std::size_t lanes() const noexcept override { return lanes_; }
+  /// Opens the outbox if the database is a file, because the caller's transaction may lock the file
+  /// when `publish_in` would have to create the tables. The first operation reports a failure.
+  void open_file();
+  /// From now on, the first operation creates the tables if they do not exist.
+  void allow_create() noexcept { create_schema_ = true; }
+
+  std::size_t lanes() const noexcept override { return setup_.lanes; }
   std::string key_prefix(std::size_t) const override { return {}; }
+  void check_supported(const durability& durability) const override;
   void require(const durability& durability) override;
   std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
                                const publish_terms& terms) override;
@@ -65,9 +75,12 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
                  std::size_t limit) override;
   check_report check(std::size_t lane, bool repair) override;
   bool wait(std::size_t lane, std::chrono::milliseconds longest) override {
-    return wake_.wait(lane, longest);
+    return opened().wake.wait(lane, longest);
   }
-  void wake(std::size_t lane) override { wake_.signal(lane); }
+  /// No thread waits before the first use.
+  void wake(std::size_t lane) override {
+    if (first_use_.done() && parts_) parts_->wake.signal(lane);
+  }
   std::optional<error> health() noexcept override;
 
   std::vector<receipt> publish_in(join::transaction& transaction, std::size_t lane,
@@ -78,17 +91,30 @@ class sql_backend final : public outbox_backend, public joining_outbox_backend {
                            const publish_terms& terms) override;
 
  private:
-  std::shared_ptr<sql::context> context_;
-  sql::dialect_id dialect_;
-  std::size_t lanes_;
-  transaction_runner transactions_;
-  outbox_tables tables_;
-  sql_wake wake_;
-  sql_publisher publisher_;
-  sql_deliverer deliverer_;
-  sql_admin admin_;
-  sql_inspector inspector_;
-  named_statement count_lanes_;
+  /// What depends on the dialect, which the database tells when it is first used.
+  struct dialect_parts {
+    dialect_parts(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
+                  const sql_outbox_setup& setup);
+
+    const sql::dialect_id dialect;
+    transaction_runner transactions;
+    outbox_tables tables;
+    sql_wake wake;
+    sql_publisher publisher;
+    sql_deliverer deliverer;
+    sql_admin admin;
+    sql_inspector inspector;
+    named_statement count_lanes;
+  };
+  /// Connects, and creates or checks the tables, at the first use. Throws as prepare_tables, and
+  /// errc::unsupported_type for a dialect without outboxes.
+  [[nodiscard]] dialect_parts& opened();
+
+  const std::shared_ptr<sql::context> context_;
+  const sql_outbox_setup setup_;
+  std::atomic<bool> create_schema_;
+  first_use first_use_{};
+  std::optional<dialect_parts> parts_{};  // after the first use
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,4 +1,4 @@
-// Opens an outbox: creates or checks its tables, lanes and prefix.
+// Creates or checks the tables of an outbox, with its lanes and prefix.
 
 #include "outbox/sql/open.hpp"
 
@@ -132,13 +132,21 @@ class table_setup {
 
 }  // namespace
 
-std::shared_ptr<outbox_backend> open_sql_outbox(std::shared_ptr<sql::context> context,
-                                                const sql_outbox_setup& setup) {
-  const statement_builder builder(context->dialect(), table_names_of(setup.prefix));
+void prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
+                    const sql_outbox_setup& setup) {
   const transaction_runner transactions(context, builder, setup.prefix);
-  transactions.retry([&] { table_setup(builder, setup, *context->pool.acquire_writer()).run(); },
-                     when_in_doubt::retry);
-  return std::make_shared<sql_backend>(std::move(context), builder, setup);
+  transactions.retry(
+      [&] {
+        table_setup(builder, setup, *context->pool.acquire_writer("outbox.create_schema")).run();
+      },
+      when_in_doubt::retry);
+}
+
+std::shared_ptr<sql_backend> open_sql_outbox(std::shared_ptr<sql::context> context,
+                                             const sql_outbox_setup& setup) {
+  auto backend = std::make_shared<sql_backend>(std::move(context), setup);
+  backend->open_file();
+  return backend;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,5 +1,9 @@
 #pragma once
 
+/// \file
+/// Opening an outbox on SQL: it connects at the first operation, which creates or checks the
+/// tables.
+
 #include <holdfast/outbox/backend.hpp>
 #include <holdfast/version.hpp>
 
@@ -25,9 +29,18 @@ struct sql_outbox_setup {
   key_order order = key_order::locked;
 };
 
-/// Opens the outbox with this prefix. Throws errc::invalid_argument (bad prefix, or the outbox has
-/// another number of lanes), errc::missing_object (tables) and errc::unsupported_type (dialect).
-[[nodiscard]] HOLDFAST_API std::shared_ptr<outbox_backend> open_sql_outbox(
+class sql_backend;
+class statement_builder;
+
+/// Returns the outbox with this prefix. Does not wait for a server. Throws errc::invalid_argument
+/// for a bad prefix and errc::unsupported_type for a dialect that the URL tells.
+[[nodiscard]] HOLDFAST_API std::shared_ptr<sql_backend> open_sql_outbox(
     std::shared_ptr<sql::context> context, const sql_outbox_setup& setup);
+
+/// Creates the tables if the setup says so, and checks them. Throws errc::invalid_argument if the
+/// outbox has another number of lanes or its tables belong to another prefix,
+/// errc::missing_object if a table is missing, and errors of the database.
+void prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
+                    const sql_outbox_setup& setup);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

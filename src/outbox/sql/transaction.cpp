@@ -38,8 +38,8 @@ void transaction_runner::run_and_commit(std::size_t lane,
       [&] {
         // SQLite has one writer; on other databases each connection of the pool may write.
         const auto connection = dialect_ == sql::dialect_id::sqlite
-                                    ? context_->pool.acquire_writer()
-                                    : context_->pool.acquire_reader();
+                                    ? context_->pool.acquire_writer("outbox.transaction")
+                                    : context_->pool.acquire_reader("outbox.transaction");
         own_transaction transaction(*connection);
         work({transaction, lane});
         transaction.commit();

@@ -3,8 +3,10 @@
 #include <holdfast/join/transaction.hpp>
 #include <holdfast/sequence.hpp>
 
+#include "base/first_use.hpp"
 #include "base/fork_detector.hpp"
 #include "sequence/process_check.hpp"
+#include "sequence/sql/schema.hpp"
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
 
@@ -94,29 +96,45 @@ void check_ordinal(std::int64_t ordinal) {
 }
 
 class sql_block_store final : public block_store {
-  [[nodiscard]] auto reader() const {
+  /// Connects at the first use: the database tells its dialect, and the table is created if the
+  /// options say so.
+  void open() {
     check_process(fork_detector_);
-    return context_->pool.acquire_reader();
+    first_use_.run([this] {
+      dialect_ = context_->dialect();
+      statements_ = make_statements(dialect_, options_);
+      if (options_.create_schema) create_schema();
+    });
+  }
+  [[nodiscard]] auto reader() {
+    open();
+    return context_->pool.acquire_reader("sequence.read");
   }
   /// SQLite has one writer. On other databases a refill uses another connection than the store of
   /// entries, and does not wait for its writes.
-  [[nodiscard]] auto writer() const {
-    check_process(fork_detector_);
-    return dialect_ == dialect_id::sqlite ? context_->pool.acquire_writer()
-                                          : context_->pool.acquire_reader();
+  [[nodiscard]] auto writer() {
+    open();
+    return dialect_ == dialect_id::sqlite ? context_->pool.acquire_writer("sequence.allocate")
+                                          : context_->pool.acquire_reader("sequence.allocate");
   }
 
  public:
   sql_block_store(std::shared_ptr<sql::context> context, sequence_store_options options)
-      : context_(std::move(context)),
-        dialect_(context_->dialect()),
-        options_(std::move(options)),
-        statements_(make_statements(dialect_, options_)) {}
+      : context_(std::move(context)), options_(std::move(options)) {
+    (void)table_name(options_);  // checks the prefix
+    if (const auto dialect = context_->options.expected_dialect)
+      (void)make_statements(*dialect, options_);  // checks failover_skip
+  }
 
-  void create_schema() {
-    const auto connection = context_->pool.acquire_writer();
-    for (const auto& statement : sequence_schema(dialect_, options_))
-      create_table(*connection, statement);
+  /// Opens the database if it is a file, because the caller's transaction may lock the file when
+  /// `allocate_in` would have to create the table. The first operation reports a failure.
+  void open_file() {
+    if (!context_->is_file()) return;
+    try {
+      open();
+    } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+      // The first operation tries again.
+    }
   }
 
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
@@ -138,6 +156,7 @@ class sql_block_store final : public block_store {
 
   block_grant allocate_in(join::transaction& transaction, const block_request& request) override {
     check_block_request(request);
+    open();
     if (transaction.dialect() != dialect_)
       throw error(errc::invalid_argument, "the transaction is on another kind of database (" +
                                               std::string(sql::to_string(transaction.dialect())) +
@@ -203,10 +222,17 @@ class sql_block_store final : public block_store {
   }
 
   std::vector<std::string> unsafe_settings() override {
-    return unsafe_sql_settings(*writer(), dialect_, options_.failover_skip != 0);
+    const auto connection = writer();  // before dialect_ is read, which the first use sets
+    return unsafe_sql_settings(*connection, dialect_, options_.failover_skip != 0);
   }
 
  private:
+  void create_schema() const {
+    const auto connection = context_->pool.acquire_writer("sequence.create_schema");
+    for (const auto& statement : sequence_schema(dialect_, options_))
+      create_table(*connection, statement);
+  }
+
   [[nodiscard]] std::optional<counter_state> read_counter(sql::connection& connection,
                                                           std::string_view name) const {
     const sql::parameter parameters[]{name};
@@ -217,8 +243,7 @@ class sql_block_store final : public block_store {
 
   /// Grants the requests with the indices of `group`, which either all cycle or all do not.
   void allocate_group(std::span<const block_request> requests,
-                      const std::vector<std::size_t>& group,
-                      std::vector<block_grant>& grants) const {
+                      const std::vector<std::size_t>& group, std::vector<block_grant>& grants) {
     const auto connection = writer();
     const std::size_t first = group.front();
     if (group.size() == 1 && !requests[first].cycle &&
@@ -301,10 +326,11 @@ class sql_block_store final : public block_store {
   }
 
   const std::shared_ptr<sql::context> context_;
-  const dialect_id dialect_;
   const sequence_store_options options_;
-  const statements statements_;
   const fork_detector fork_detector_{};
+  first_use first_use_{};
+  dialect_id dialect_ = dialect_id::unknown;  // set at the first use
+  statements statements_{};                   // set at the first use
   mutable std::atomic<bool> has_insert_id_{true};
 };
 
@@ -313,7 +339,7 @@ class sql_block_store final : public block_store {
 std::shared_ptr<block_store> make_sql_block_store(std::shared_ptr<sql::context> context,
                                                   const sequence_store_options& options) {
   auto store = std::make_shared<sql_block_store>(std::move(context), options);
-  if (options.create_schema) store->create_schema();
+  store->open_file();
   return store;
 }
 

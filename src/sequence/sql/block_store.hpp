@@ -13,8 +13,9 @@
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
 
-/// Counters in the table {prefix}SEQUENCES. Throws errc::invalid_argument (prefix, dialect,
-/// failover_skip), and errors of the database if it must create the table.
+/// Counters in the table {prefix}SEQUENCES. Connects at the first operation, which creates the
+/// table if the options say so, and throws errc::invalid_argument for an unsupported dialect.
+/// Throws errc::invalid_argument for an invalid prefix or failover_skip.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<block_store> make_sql_block_store(
     std::shared_ptr<sql::context> context, const sequence_store_options& options);
 

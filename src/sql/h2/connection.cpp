@@ -40,7 +40,8 @@ postgres_options login_options(const h2_options& options) {
           .connect_timeout =
               positive_duration("connect_timeout", options.connect_timeout, longest_limit),
           .statement_timeout =
-              positive_duration("statement_timeout", options.statement_timeout, longest_limit)};
+              positive_duration("statement_timeout", options.statement_timeout, longest_limit),
+          .keepalive = options.keepalive};
 }
 
 constexpr postgres::server_kind server{
@@ -90,6 +91,9 @@ class h2_connection final : public connection {
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::h2; }
   [[nodiscard]] transport_kind transport() const noexcept override { return session_.transport(); }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
+  [[nodiscard]] bool responds(std::chrono::milliseconds longest) noexcept override {
+    return session_.responds("SELECT 1", longest);
+  }
   void limit(std::chrono::milliseconds longest) override {
     limit_ = positive_duration("the time limit", longest, longest_limit);
   }

@@ -21,6 +21,7 @@ struct h2_options {
   std::string password{};
   std::chrono::milliseconds connect_timeout{5'000};     ///< see postgres_options
   std::chrono::milliseconds statement_timeout{10'000};  ///< see connection::limit
+  std::chrono::milliseconds keepalive{30'000};          ///< see pool_options
   /// How long H2 may keep a commit in memory only. H2's default is 500 ms, which a kill -9 loses.
   /// It is a persistent setting of the whole database that only an administrator may change. Other
   /// users go on with the current setting, and the probe of the store reports it.

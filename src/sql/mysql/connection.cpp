@@ -136,6 +136,15 @@ class mysql_connection final : public connection {
   }
 
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
+  [[nodiscard]] bool read_only() const noexcept override { return session_.read_only(); }
+  [[nodiscard]] bool responds(std::chrono::milliseconds longest) noexcept override {
+    try {
+      session_.ping(call_deadline(longest));
+    } catch (...) {
+      session_.abandon();
+    }
+    return !session_.broken();
+  }
 
  private:
   call_deadline start_call() {

@@ -24,6 +24,7 @@ struct mysql_options {
   /// Covers connection, TLS, login and settings, but not the name lookup of the system.
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds statement_timeout{10'000};  ///< see connection::limit
+  std::chrono::milliseconds keepalive{30'000};          ///< see pool_options
   /// Refuses a server that does not offer TLS before anything is sent.
   bool tls = false;
   /// The certificate must be valid and issued for `host`.

@@ -2,6 +2,8 @@
 
 #include "sql/mysql/errors.hpp"
 #include "sql/mysql/login.hpp"
+#include "sql/read_only_server.hpp"
+#include "sql/tcp_keepalive.hpp"
 
 #include <errmsg.h>
 #include <fcntl.h>
@@ -91,6 +93,8 @@ void session::connect(const mysql_options& options, const call_deadline& deadlin
   if (needs_tls_ && mysql_get_ssl_cipher(handle_) == nullptr)
     throw without_tls(address_of(options));
   if (watchdog_) watchdog_->watch(mysql_get_socket(handle_));
+  if (options.keepalive.count() > 0)
+    enable_keepalive(mysql_get_socket(handle_), tcp_keepalive(options.keepalive));
 }
 
 session::~session() {
@@ -335,6 +339,16 @@ void session::close(statement_handle statement, const call_deadline& deadline) n
       [&](int ready) { return mysql_stmt_close_cont(&failed, raw, ready); });
 }
 
+void session::ping(const call_deadline& deadline) {
+  check_alive(deadline);
+  int failed = 0;
+  drive(
+      deadline, [&] { return mysql_ping_start(&failed, handle_); },
+      [&](int ready) { return mysql_ping_cont(&failed, handle_, ready); });
+  if (failed != 0) fail(deadline, loss::harmless);
+  last_failure_ = 0;
+}
+
 bool session::is_mariadb() const {
   return std::string_view(mysql_get_server_info(handle_)).find("MariaDB") != std::string_view::npos;
 }
@@ -361,7 +375,9 @@ void session::fail(unsigned number, const char* state, const char* text,
     broken_ = true;
   }
   if (ends_connection(number)) broken_ = true;
-  throw to_error({number, state, text}, on_loss, secret_);
+  const auto problem = to_error({number, state, text}, on_loss, secret_);
+  if (is_read_only_server(problem)) read_only_ = true;
+  throw error(problem);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql::mysql

@@ -59,7 +59,12 @@ class session final : private receive_observer {
   /// Closes a statement. Does not wait for an answer.
   void close(statement_handle statement, const call_deadline& deadline) noexcept;
 
+  /// Asks the server for a sign of life.
+  void ping(const call_deadline& deadline);
+
   [[nodiscard]] bool broken() const noexcept { return broken_; }
+  /// Whether the server refused a write because it is read-only.
+  [[nodiscard]] bool read_only() const noexcept { return read_only_; }
   /// Marks the session as broken.
   void abandon() noexcept { broken_ = true; }
 
@@ -101,6 +106,7 @@ class session final : private receive_observer {
   std::chrono::steady_clock::time_point expires_{};  // when the current call must be over
   bool answer_too_large_ = false;
   bool broken_ = false;
+  bool read_only_ = false;
   bool timed_out_ = false;
   unsigned last_failure_ = 0;
   std::chrono::steady_clock::time_point last_call_{};

@@ -72,6 +72,20 @@ class odbc_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }
   [[nodiscard]] bool broken() const noexcept override { return thread_.lost() || broken_; }
+  [[nodiscard]] bool read_only() const noexcept override { return read_only_; }
+  [[nodiscard]] bool responds(std::chrono::milliseconds longest) noexcept override {
+    // SQLite has no server, and an unknown database may not understand the statement.
+    if (dialect_ == dialect_id::sqlite || dialect_ == dialect_id::unknown) return !broken();
+    try {
+      start_call();
+      const std::string text = dialect_ == dialect_id::oracle ? "SELECT 1 FROM DUAL" : "SELECT 1";
+      call([session = session_, text] { session->run(text, loss::harmless); },
+           call_deadline(longest), loss::harmless);
+    } catch (...) {
+      broken_ = true;
+    }
+    return !broken();
+  }
   void limit(std::chrono::milliseconds longest) override {
     limit_ = positive_duration("the time limit", longest, longest_limit);
   }
@@ -163,6 +177,7 @@ class odbc_connection final : public connection {
       returned = thread_.run(std::move(work), deadline.expires);
     } catch (...) {
       if (session_->dead()) broken_ = true;
+      if (session_->read_only()) read_only_ = true;
       throw;
     }
     if (!returned) throw timed_out(deadline.limit, on_loss);
@@ -251,6 +266,7 @@ class odbc_connection final : public connection {
   dialect_id dialect_ = dialect_id::unknown;
   bool in_transaction_ = false;
   bool broken_ = false;
+  bool read_only_ = false;
   pid_t owner_;  // the process that opened the connection
 };
 

@@ -3,6 +3,7 @@
 #include "base/aes_gcm.hpp"
 #include "sql/driver_support.hpp"
 #include "sql/odbc/login.hpp"
+#include "sql/read_only_server.hpp"
 
 #include <algorithm>
 #include <array>
@@ -65,9 +66,10 @@ SQLPOINTER as_pointer(SQLULEN number) {
   return reinterpret_cast<SQLPOINTER>(number);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// Drivers connect one at a time: psqlODBC calls `setlocale` and uses the name that it returns
-/// after another thread's connect may have freed it. After half of its time a caller goes on
-/// without the lock, so that a server that hangs does not block the others.
+/// Drivers connect one at a time: unixODBC keeps the paths of its files in variables that all
+/// threads write when they allocate handles, and psqlODBC calls `setlocale` and uses the name that
+/// it returns after another thread's connect may have freed it. After half of its time a caller
+/// goes on without the lock, so that a server that hangs does not block the others.
 std::unique_lock<std::timed_mutex> connect_lock(std::chrono::milliseconds limit) {
   static std::timed_mutex mutex;
   return {mutex, limit / 2};
@@ -105,6 +107,7 @@ void session::free_handles() noexcept {
 
 void session::connect(const odbc_options& options) {
   auto connection_string = complete_connection_string(options);
+  auto lock = connect_lock(options.connect_timeout);
   // Each connection has its own environment: the driver manager may allow one call at a time in an
   // environment, and this one may hang.
   if (!SQL_SUCCEEDED(SQLAllocHandle(SQL_HANDLE_ENV, SQL_NULL_HANDLE, &environment_)))
@@ -116,7 +119,6 @@ void session::connect(const odbc_options& options) {
   }
   SQLSetConnectAttrW(connection_, SQL_ATTR_LOGIN_TIMEOUT,
                      as_pointer(whole_seconds(options.connect_timeout)), 0);
-  auto lock = connect_lock(options.connect_timeout);
   const auto code = SQLDriverConnectW(connection_, nullptr, connection_string.data(),
                                       static_cast<SQLSMALLINT>(connection_string.size()), nullptr,
                                       0, nullptr, SQL_DRIVER_NOPROMPT);
@@ -195,9 +197,11 @@ void session::fail(SQLSMALLINT kind, SQLHANDLE handle, loss on_loss) {
   const bool lost = std::ranges::any_of(
       records, [](const diagnostic& record) { return record.state.starts_with("08"); });
   if (late || lost) dead_ = true;
-  throw to_error(
+  const auto problem = to_error(
       records,
       {.dialect = dialect_, .lost = dead_ && !late, .on_loss = on_loss, .secret = secret_});
+  if (is_read_only_server(problem)) read_only_ = true;
+  throw error(problem);
 }
 
 session::statement_handle session::new_statement() {

@@ -39,6 +39,8 @@ class session {
   [[nodiscard]] dialect_id dialect() const noexcept { return dialect_; }
   [[nodiscard]] const value_format& format() const noexcept { return format_; }
   [[nodiscard]] bool dead() const noexcept { return dead_; }
+  /// Whether the server refused a write because it is read-only.
+  [[nodiscard]] bool read_only() const noexcept { return read_only_; }
   /// Whether the driver accepts arrays of parameters.
   [[nodiscard]] bool takes_arrays() const noexcept { return takes_arrays_; }
 
@@ -78,6 +80,7 @@ class session {
   dialect_id dialect_ = dialect_id::unknown;
   value_format format_{};
   bool dead_ = false;
+  bool read_only_ = false;
   bool takes_arrays_ = false;
   statement_cache<statement_handle> statements_{};
 };

@@ -54,6 +54,10 @@ class postgres_connection final : public connection {
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::postgresql; }
   [[nodiscard]] transport_kind transport() const noexcept override { return session_.transport(); }
   [[nodiscard]] bool broken() const noexcept override { return session_.broken(); }
+  [[nodiscard]] bool read_only() const noexcept override { return session_.read_only(); }
+  [[nodiscard]] bool responds(std::chrono::milliseconds longest) noexcept override {
+    return session_.responds("", longest);
+  }
   void limit(std::chrono::milliseconds longest) override {
     limit_ = positive_duration("the time limit", longest, longest_limit);
   }

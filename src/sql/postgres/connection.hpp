@@ -16,6 +16,7 @@ struct postgres_options {
   /// For all hosts together. Does not cover the DNS lookup.
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds statement_timeout{10'000};  ///< see connection::limit
+  std::chrono::milliseconds keepalive{30'000};          ///< see pool_options
 };
 
 /// Connects. The session uses UTC and UTF-8; its application_name is `holdfast` unless the string

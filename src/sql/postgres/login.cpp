@@ -5,6 +5,7 @@
 #include "base/aes_gcm.hpp"
 #include "base/local_host.hpp"
 #include "base/secret.hpp"
+#include "sql/tcp_keepalive.hpp"
 
 #include <libpq-fe.h>
 
@@ -154,6 +155,22 @@ std::string server_settings(const postgres_options& options, const option_list& 
          " -c TimeZone=UTC";
 }
 
+/// Adds the settings with which the system notices that an idle connection is dead, unless the
+/// caller has chosen any of them.
+void add_keepalive(std::vector<std::pair<const char*, std::string>>& settings,
+                   const option_list& resolved, std::chrono::milliseconds idle) {
+  constexpr std::array keywords{"keepalives", "keepalives_idle", "keepalives_interval",
+                                "keepalives_count", "tcp_user_timeout"};
+  const bool chosen = std::ranges::any_of(
+      keywords, [&](const char* keyword) { return !value_of(resolved, keyword).empty(); });
+  if (idle.count() <= 0 || chosen) return;
+  const tcp_keepalive probes(idle);
+  settings.emplace_back("keepalives_idle", std::to_string(probes.idle.count()));
+  settings.emplace_back("keepalives_interval", std::to_string(probes.interval.count()));
+  settings.emplace_back("keepalives_count", std::to_string(probes.count));
+  settings.emplace_back("tcp_user_timeout", std::to_string(probes.longest_silence().count()));
+}
+
 }  // namespace
 
 std::string quoted_value(std::string_view text) {
@@ -193,13 +210,14 @@ conninfo start_parameters(const postgres_options& options) {
   // libpq expands a connection string in `dbname`, and the keywords after it replace its parts.
   // Not an initializer list: copies of the password would remain in it.
   std::vector<std::pair<const char*, std::string>> settings;
-  settings.reserve(5);
+  settings.reserve(9);
   settings.emplace_back("dbname", connection_string);
   settings.emplace_back("fallback_application_name", "holdfast");
   settings.emplace_back("client_encoding", "UTF8");
   settings.emplace_back("options", server_settings(options, parsed));
   const auto resolved = resolve_options(connection_string);
   refuse_engine_and_key_log(resolved);
+  add_keepalive(settings, resolved, options.keepalive);
   const bool tls_by_default = needs_tls_by_default(parsed, resolved);
   if (tls_by_default) settings.emplace_back("sslmode", "require");
   return {std::move(settings), tls_by_default};

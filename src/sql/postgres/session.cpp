@@ -3,6 +3,7 @@
 #include "sql/answer_limits.hpp"
 #include "sql/driver_support.hpp"
 #include "sql/postgres/login.hpp"
+#include "sql/read_only_server.hpp"
 
 #include <fcntl.h>
 #include <libpq-fe.h>
@@ -285,13 +286,24 @@ result_handle session::receive(loss on_loss, const call_deadline& deadline) {
     if (in_doubt) close_reason_ = state;
     if (state.empty() || in_doubt) lose(on_loss);
     if (ends_session(failure.get())) abandon();
-    throw kind_.to_error({.sqlstate = state,
-                          .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
-                          .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION),
-                          .column = field(failure.get(), PG_DIAG_COLUMN_NAME)});
+    const auto problem = kind_.to_error({.sqlstate = state,
+                                         .text = field(failure.get(), PG_DIAG_MESSAGE_PRIMARY),
+                                         .function = field(failure.get(), PG_DIAG_SOURCE_FUNCTION),
+                                         .column = field(failure.get(), PG_DIAG_COLUMN_NAME)});
+    if (is_read_only_server(problem)) read_only_ = true;
+    throw error(problem);
   }
   if (PQstatus(handle_) == CONNECTION_BAD || !last) lose(current_loss());
   return last;
+}
+
+bool session::responds(const std::string& text, std::chrono::milliseconds longest) noexcept {
+  try {
+    query(text, loss::harmless, call_deadline(longest));
+  } catch (...) {
+    abandon();
+  }
+  return !broken();
 }
 
 std::optional<std::string> session::notification(const call_deadline& deadline) {

@@ -56,12 +56,18 @@ class session {
   result_handle execute_text(const std::string& text, const wire_parameters& parameters,
                              loss on_loss, const call_deadline& deadline);
 
+  /// Returns whether the server answers `text`, which must not change anything. If no answer comes
+  /// until the deadline, the session is broken.
+  [[nodiscard]] bool responds(const std::string& text, std::chrono::milliseconds longest) noexcept;
+
   /// Waits for a notification and returns its payload, or nullopt at the deadline.
   std::optional<std::string> notification(const call_deadline& deadline);
 
   [[nodiscard]] bool in_transaction() const noexcept;
   [[nodiscard]] bool in_failed_transaction() const noexcept;
   [[nodiscard]] bool broken() const noexcept;
+  /// Whether the server refused a write because it is read-only.
+  [[nodiscard]] bool read_only() const noexcept { return read_only_; }
   /// Closes the connection. Unsent data is never sent.
   void abandon() noexcept;
 
@@ -83,6 +89,7 @@ class session {
 
   pg_conn* handle_ = nullptr;
   transport_kind transport_ = transport_kind::unknown;
+  bool read_only_ = false;
   server_kind kind_;
   pid_t owner_;                        // the process that connected
   std::uint64_t received_before_ = 0;  // bytes, when the current statement started

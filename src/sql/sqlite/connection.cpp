@@ -1,6 +1,7 @@
 #include "sql/sqlite/connection.hpp"
 
 #include "base/duration_limit.hpp"
+#include "base/fork_detector.hpp"
 #include "sql/driver_support.hpp"
 #include "sql/sqlite/errors.hpp"
 #include "sql/sqlite/values.hpp"
@@ -15,6 +16,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -68,7 +70,7 @@ int primary(int code) { return code & 0xFF; }
 class sqlite_connection final : public connection {
  public:
   explicit sqlite_connection(const sqlite_options& options)
-      : limit_(limit_duration(options.statement_timeout)), owner_(getpid()) {
+      : limit_(limit_duration(options.statement_timeout)) {
     if (options.create && options.vfs.empty()) create_private_file(options.file);
     const int opened =
         sqlite3_open_v2(options.file.c_str(), &db_,
@@ -90,7 +92,7 @@ class sqlite_connection final : public connection {
     statements_.clear();
     // In a forked child, closing would touch the file, the locks and the log of the parent. The
     // child leaks the handle instead.
-    if (getpid() == owner_) sqlite3_close_v2(db_);
+    if (!process_.inherited_by_fork()) sqlite3_close_v2(db_);
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
@@ -157,8 +159,14 @@ class sqlite_connection final : public connection {
 
  private:
   void start_call() {
-    check_process(owner_);
-    deadline_ = steady::now() + limit_;
+    check_process(process_);
+    deadline_.reset();
+  }
+  /// Most statements end before anything asks for their deadline, so it is determined late: when
+  /// SQLite first waits, or after the first 10,000 instructions.
+  steady::time_point deadline() noexcept {
+    if (!deadline_) deadline_ = steady::now() + limit_;
+    return *deadline_;
   }
 
   void configure(const sqlite_options& options) {
@@ -215,7 +223,7 @@ class sqlite_connection final : public connection {
   /// SQLite's busy handler: another process writes. Waits a little longer each time, until the
   /// deadline.
   static int wait_for_lock(void* self, int tries) noexcept {
-    const auto remaining = static_cast<sqlite_connection*>(self)->deadline_ - steady::now();
+    const auto remaining = static_cast<sqlite_connection*>(self)->deadline() - steady::now();
     if (remaining <= steady::duration::zero()) return 0;
     const auto pause = std::min<steady::duration>(
         std::chrono::microseconds(100) * (1 + std::min(tries, 100)), remaining);
@@ -224,7 +232,7 @@ class sqlite_connection final : public connection {
   }
   /// SQLite's progress handler: interrupts the statement by returning 1.
   static int is_late(void* self) noexcept {
-    return steady::now() > static_cast<sqlite_connection*>(self)->deadline_ ? 1 : 0;
+    return steady::now() > static_cast<sqlite_connection*>(self)->deadline() ? 1 : 0;
   }
 
   /// Runs a statement without parameters and results.
@@ -270,9 +278,8 @@ class sqlite_connection final : public connection {
       if (code == SQLITE_DONE) break;
       if (code != SQLITE_ROW) fail(code);
       for (std::size_t i = 0; i < results.size(); ++i) {
-        auto cell = read_value(prepared, static_cast<int>(i), results[i]);
+        const value& cell = result.rows.add(read_value(prepared, static_cast<int>(i), results[i]));
         if (const auto* text = std::get_if<std::string>(&cell)) bytes += text->size();
-        result.rows.add(std::move(cell));
       }
       if (bytes > result_limit) {
         throw error(errc::too_large,
@@ -287,9 +294,9 @@ class sqlite_connection final : public connection {
   sqlite3* db_ = nullptr;
   statement_cache<statement_handle> statements_{};
   std::chrono::milliseconds limit_;
-  steady::time_point deadline_{};  // of the current call
+  std::optional<steady::time_point> deadline_{};  // of the current call, once it is needed
   bool broken_ = false;
-  pid_t owner_;  // the process that opened the connection
+  fork_detector process_{};  // that opened the connection
 };
 
 }  // namespace

@@ -38,17 +38,18 @@ int bind_parameter(sqlite3_stmt* statement, int number, const parameter& value) 
 }
 
 value read_value(sqlite3_stmt* statement, int column, type expected) {
-  const int stored = sqlite3_column_type(statement, column);
-  if (stored == SQLITE_NULL) return {};
   if (expected == type::integer || expected == type::time) {
-    if (stored != SQLITE_INTEGER) return {};
+    if (sqlite3_column_type(statement, column) != SQLITE_INTEGER) return {};
     const std::int64_t integer = sqlite3_column_int64(statement, column);
     if (expected == type::integer) return integer;
     return timestamp(std::chrono::microseconds(integer));
   }
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement, column));
-  const auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, column));
-  return data == nullptr ? std::string() : std::string(data, size);
+  if (data != nullptr)
+    return std::string(data, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+  // NULL, or a blob without bytes.
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL) return {};
+  return std::string();
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql::sqlite

@@ -313,7 +313,7 @@ void probe_at_start(sql::context& database, const store_options& options) {
   try {
     const auto dialect = database.dialect();
     if (!has_catalog_queries(dialect) && dialect != dialect_id::h2) return;
-    const auto connection = database.pool.acquire_reader();
+    const auto connection = database.pool.acquire_reader("store.probe");
     report = database_probe(*connection, dialect, *database.options.clock, options, false)
                  .run(max_tables_at_start);
   } catch (const std::exception& e) {
@@ -335,7 +335,7 @@ void probe_at_start(sql::context& database, const store_options& options) {
 
 probe_report probe_database(sql::context& database, const store_options& options) {
   const auto dialect = database.dialect();
-  const auto connection = database.pool.acquire_writer();
+  const auto connection = database.pool.acquire_writer("store.probe");
   return database_probe(*connection, dialect, *database.options.clock, options, true).run(SIZE_MAX);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/aes_gcm.hpp"
 #include "base/nonce_source.hpp"
+#include "store/health_problems.hpp"
 #include "store/sealed/cipher_cache.hpp"
 #include "store/sealed/rekey.hpp"
 #include "store/sealed/sealer.hpp"
@@ -73,6 +74,31 @@ class sealing_store final : public sealed_store {
     return e;
   }
 
+  /// An entry that cannot be opened is not remembered, so that the caller asks `find`, which throws
+  /// the reason and counts it.
+  remembered_entry find_in_memory(place location, std::string_view key) override {
+    auto remembered = next_->find_in_memory(location, key);
+    if (!remembered.entry || remembered.entry->tombstone()) return remembered;
+    const auto cipher = ciphers_.borrow();
+    try {
+      if (!cipher->sealer->open(*remembered.entry)) cipher->old_opens.add(1);
+    } catch (const error&) {
+      return {};
+    }
+    cipher->opens.add(1);
+    return remembered;
+  }
+
+  std::vector<std::optional<entry>> find_many(place location,
+                                              std::span<const std::string> keys) override {
+    auto entries = next_->find_many(location, keys);
+    const auto cipher = ciphers_.borrow();
+    for (auto& e : entries) {
+      if (e && !e->tombstone()) open(*cipher, *e);
+    }
+    return entries;
+  }
+
   entry_page find_all(place location, std::size_t limit, std::string_view after) override {
     auto page = next_->find_all(location, limit, after);
     const auto cipher = ciphers_.borrow();
@@ -102,6 +128,11 @@ class sealing_store final : public sealed_store {
   store_health health() noexcept override {
     auto result = next_->health();
     result.unreadable += ciphers_.numbers().refused;
+    try {
+      report_unreadable(result, unreadable_, system_clock()->steady());
+    } catch (...) {  // NOLINT(bugprone-empty-catch)
+      // Out of memory: the number is there, without a text.
+    }
     return result;
   }
 
@@ -148,6 +179,7 @@ class sealing_store final : public sealed_store {
   detail::nonce_source nonces_{&random_instance, random_start(),
                                detail::nonce_source::when_exhausted::renew};
   cipher_cache ciphers_{};
+  observed_counter unreadable_{};
 };
 
 }  // namespace

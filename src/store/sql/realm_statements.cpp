@@ -54,25 +54,6 @@ bool is_zone_name(std::string_view zone) {
          });
 }
 
-/// The zone becomes part of statements, so only names and offsets are accepted.
-void check_zone(dialect_id dialect, std::string_view zone) {
-  const auto fail = [](const std::string& message) {
-    throw error(errc::invalid_argument, message, {.path = "zone"});
-  };
-  if (zone.empty()) return;
-  if (sql::is_mysql(dialect)) {
-    // CONVERT_TZ leaves times after 2038 unchanged, so other zones would be wrong without an error.
-    if (zone == "UTC" || zone == "+00:00") return;
-    fail(
-        "on MySQL and MariaDB the DATETIME columns are in UTC, and no other zone is possible; set "
-        "the zone to UTC, and let Java write UTC");
-  }
-  if (dialect != dialect_id::postgresql)
-    fail("a zone can be set only for PostgreSQL, MySQL and MariaDB; leave it out");
-  if (!is_zone_name(zone) && !is_offset(zone))
-    fail("the zone is neither a name like Europe/Paris or UTC nor an offset like +02:00");
-}
-
 /// PostgreSQL reads the sign of an offset in a string as POSIX does, the other way round. An
 /// interval has the usual sign.
 std::string zone_expression(const std::string& zone) {
@@ -80,6 +61,25 @@ std::string zone_expression(const std::string& zone) {
 }
 
 }  // namespace
+
+// The zone becomes part of statements, so only names and offsets are accepted.
+void check_zone(std::optional<dialect_id> dialect, std::string_view zone) {
+  const auto fail = [](const std::string& message) {
+    throw error(errc::invalid_argument, message, {.path = "zone"});
+  };
+  if (zone.empty()) return;
+  if (dialect && sql::is_mysql(*dialect)) {
+    // CONVERT_TZ leaves times after 2038 unchanged, so other zones would be wrong without an error.
+    if (zone == "UTC" || zone == "+00:00") return;
+    fail(
+        "on MySQL and MariaDB the DATETIME columns are in UTC, and no other zone is possible; set "
+        "the zone to UTC, and let Java write UTC");
+  }
+  if (dialect && dialect != dialect_id::postgresql)
+    fail("a zone can be set only for PostgreSQL, MySQL and MariaDB; leave it out");
+  if (!is_zone_name(zone) && !is_offset(zone))
+    fail("the zone is neither a name like Europe/Paris or UTC nor an offset like +02:00");
+}
 
 realm_statements::realm_statements(dialect_id dialect, store_options options,
                                    execute_function execute)

@@ -18,10 +18,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
+
+/// Throws errc::invalid_argument for a store_options::zone that a database of this dialect cannot
+/// use. If the dialect is not known yet: for a text that is not a zone.
+void check_zone(std::optional<sql::dialect_id> dialect, std::string_view zone);
 
 /// Thread-safety: every function may be called from any thread.
 class realm_statements {

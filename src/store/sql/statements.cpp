@@ -55,12 +55,28 @@ class statement_builder {
   }
 
   [[nodiscard]] sql::statement find() const {
-    return {.text = text(store_query::find, "SELECT " + time_.from_column("AS_OF") + ", " +
-                                                time_.from_column("EXPIRE_ON") +
-                                                ", PAYLOAD, PAYLOAD_CLASS FROM " + table_ +
-                                                " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?"),
+    return {.text = text(store_query::find, find_text()),
             .parameters = {type::text, type::text},
             .results = {type::time, type::time, payload_, type::text}};
+  }
+
+  [[nodiscard]] std::map<std::size_t, sql::statement> find_many() const {
+    std::map<std::size_t, sql::statement> statements;
+    const bool find_is_replaced = text(store_query::find, find_text()) != numbered(find_text());
+    for (const std::size_t keys : find_many_sizes) {
+      std::string standard = "SELECT FAILOVER_KEY, " + time_.from_column("AS_OF") + ", " +
+                             time_.from_column("EXPIRE_ON") + ", PAYLOAD, PAYLOAD_CLASS FROM " +
+                             table_ + " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY IN (?";
+      for (std::size_t i = 1; i < keys; ++i) standard += ", ?";
+      standard += ")" + read_again();
+      sql::statement s{.text = text(store_query::find_many, standard),
+                       .parameters = std::vector<type>(1 + keys, type::text),
+                       .results = {type::text, type::time, type::time, payload_, type::text}};
+      // The replaced statement may read another table.
+      if (find_is_replaced && s.text == numbered(standard)) return {};
+      statements.emplace(keys, std::move(s));
+    }
+    return statements;
   }
 
   /// The first page, or the page after a key.
@@ -131,9 +147,24 @@ class statement_builder {
 
  private:
   [[nodiscard]] std::string text(store_query query, const std::string& standard) const {
-    auto result =
-        dialect_ == dialect_id::postgresql ? sql::number_placeholders(standard) : standard;
+    auto result = numbered(standard);
     return options_.replace_query ? options_.replace_query(query, result) : result;
+  }
+  [[nodiscard]] std::string numbered(const std::string& standard) const {
+    return dialect_ == dialect_id::postgresql ? sql::number_placeholders(standard) : standard;
+  }
+
+  [[nodiscard]] std::string find_text() const {
+    return "SELECT " + time_.from_column("AS_OF") + ", " + time_.from_column("EXPIRE_ON") +
+           ", PAYLOAD, PAYLOAD_CLASS FROM " + table_ +
+           " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?" + read_again();
+  }
+
+  /// H2 gives the last result of a query again if no statement has changed the table since. It does
+  /// not notice the commit of an earlier change. It executes a query again that is not
+  /// deterministic.
+  [[nodiscard]] std::string read_again() const {
+    return dialect_ == dialect_id::h2 ? " AND RAND() >= 0" : "";
   }
 
   /// Orders by bytes even if the column has another collation. The index is used if the column has
@@ -227,6 +258,7 @@ store_statements make_statements(dialect_id dialect, const std::string& prefix,
           .insert = build.insert(),
           .update = build.update(),
           .find = build.find(),
+          .find_many = build.find_many(),
           .find_first = build.find_all(false),
           .find_after = build.find_all(true),
           .erase = build.erase(),

@@ -7,12 +7,18 @@
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
+#include <array>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
+
+/// The numbers of keys for which there is a statement. Each is a prepared statement of its own, and
+/// SQL Server allows 2100 parameters.
+inline constexpr std::array<std::size_t, 3> find_many_sizes{16, 64, 256};
 
 /// The comments list the parameters in order, then the result columns after an arrow.
 struct store_statements {
@@ -26,6 +32,9 @@ struct store_statements {
   sql::statement update{};
   /// name, key -> as_of, expire_on, payload, class
   sql::statement find{};
+  /// By the number of keys, see find_many_sizes: name, keys... -> key, as_of, expire_on, payload,
+  /// class. Empty if `find` is replaced and this is not.
+  std::map<std::size_t, sql::statement> find_many{};
   /// name, limit -> key, as_of, expire_on, payload, class
   sql::statement find_first{};
   /// name, key, limit -> key, as_of, expire_on, payload, class

@@ -2,14 +2,19 @@
 
 #include <holdfast/store/sealed.hpp>
 
+#include "base/duration_limit.hpp"
+#include "sql/dialect.hpp"
 #include "sql/retry.hpp"
 #include "store/checks.hpp"
 #include "store/doctor/probe.hpp"
 #include "store/java_peer.hpp"
+#include "store/sql/first_contact.hpp"
+#include "store/sql/put_combiner.hpp"
 #include "store/sql/realm_statements.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -19,10 +24,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Limits of one statement, so that no server refuses it as too large.
-constexpr std::size_t max_statement_rows = 500;
-constexpr std::size_t max_statement_bytes = 4U << 20U;
 constexpr std::size_t max_page_entries = 10'000;
+/// Connections that write beside the reserved one, where the server can commit several at once.
+constexpr std::size_t extra_writers = 3;
 /// A refused upsert is tried again after this time: the database may have been upgraded or
 /// repaired.
 constexpr auto native_refusal_duration = 60s;
@@ -42,9 +46,8 @@ class sql_store final : public holdfast::store, public rewritable_store {
         dialect_(database_->dialect()),
         statements_(dialect_, options_,
                     [this](const sql::statement& s, std::span<const sql::parameter> parameters) {
-                      return read(s, parameters);
+                      return read("store.columns", s, parameters);
                     }) {
-    check_max_skew(options_.max_skew);
     check_peer(dialect_, options_);
     if (options_.create_schema) create_schema();
     probe_at_start(*database_, options_);
@@ -61,21 +64,8 @@ class sql_store final : public holdfast::store, public rewritable_store {
       check_dialect_limits(*e);
     }
     if (entries.empty()) return;
-    // Safe to repeat even if the first attempt is in doubt: an entry never replaces a newer one.
     try {
-      with_retry([&] {
-        const auto connection = database_->pool.acquire_writer();
-        if (native()) {
-          try {
-            return put_native(*connection, entries, horizon);
-          } catch (const error& e) {
-            if (e.code() != errc::grammar) throw;
-            suspend_native(e);
-          }
-        }
-        // Not in a transaction: a failed insert would abort it on PostgreSQL.
-        for (const entry* e : entries) insert_or_update(*connection, *e, horizon);
-      });
+      puts_.put(entries, put_limits());
     } catch (const error& e) {
       const auto unfilled =
           std::ranges::find_if(entries, [this](const entry* each) { return leaves_null(*each); });
@@ -96,15 +86,36 @@ class sql_store final : public holdfast::store, public rewritable_store {
     const auto& statements = statements_.for_realm(location.realm);
     if (has_ignored_space(location.name) || has_ignored_space(key)) return std::nullopt;
     const sql::parameter parameters[]{location.name, key};
-    auto rows = read(statements.find, parameters).rows;
+    auto rows = read("store.find", statements.find, parameters).rows;
     if (rows.empty()) return std::nullopt;
     auto result = read_entry(rows, 0, 0, location, key);
-    if (!result) {
-      ++unreadable_;
-      throw error(errc::malformed,
-                  "the stored entry cannot be read: a time or a payload is not what its column "
-                  "should hold; erase or repair the row",
-                  {.path = std::string(location.name) + "/" + std::string(key)});
+    if (!result) fail_unreadable(location, key);
+    return result;
+  }
+
+  std::vector<std::optional<entry>> find_many(place location,
+                                              std::span<const std::string> keys) override {
+    check_name(location.name);
+    for (const auto& key : keys) check_key(key);
+    const auto& statements = statements_.for_realm(location.realm);
+    if (statements.find_many.empty() || has_ignored_space(location.name))
+      return holdfast::store::find_many(location, keys);
+    std::vector<std::string_view> distinct(keys.begin(), keys.end());
+    std::ranges::sort(distinct);
+    distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
+    std::vector<std::optional<entry>> rows(distinct.size());
+    constexpr std::size_t largest = find_many_sizes.back();
+    for (std::size_t first = 0; first < distinct.size(); first += largest) {
+      const auto count = std::min(largest, distinct.size() - first);
+      find_sorted(statements, location, std::span(distinct).subspan(first, count),
+                  std::span(rows).subspan(first, count));
+    }
+    std::vector<std::optional<entry>> result;
+    result.reserve(keys.size());
+    for (const auto& key : keys) {
+      auto& row = rows[static_cast<std::size_t>(
+          std::ranges::lower_bound(distinct, std::string_view(key)) - distinct.begin())];
+      result.push_back(keys.size() == distinct.size() ? std::move(row) : row);
     }
     return result;
   }
@@ -121,7 +132,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
     if (parameters.size() < statement.parameters.size())
       parameters.emplace_back(static_cast<std::int64_t>(limit) + 1);
     else statement.most_rows = limit + 1;
-    auto rows = read(statement, parameters).rows;
+    auto rows = read("store.find_all", statement, parameters).rows;
     entry_page page;
     const auto count = std::min(rows.size(), limit);
     page.entries.reserve(count);
@@ -143,7 +154,9 @@ class sql_store final : public holdfast::store, public rewritable_store {
     if (has_ignored_space(location.name) || has_ignored_space(key)) return false;
     const sql::parameter parameters[]{location.name, key, as_of, next_microsecond(as_of)};
     const auto erase_row = [&] {
-      return database_->pool.acquire_writer()->execute(statements.erase, parameters).affected;
+      return database_->pool.acquire_writer("store.erase")
+          ->execute(statements.erase, parameters)
+          .affected;
     };
     return with_retry(erase_row, when_in_doubt::give_up) > 0;
   }
@@ -152,7 +165,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
     std::size_t removed = 0;
     std::optional<error> first_failure;
     // Connects once before the loop: a refused login fails here, not once for every tenant.
-    if (limit > 0) with_retry([&] { (void)database_->pool.acquire_writer(); });
+    if (limit > 0) with_retry([&] { (void)database_->pool.acquire_writer("store.expire"); });
     for (const auto& realm : statements_.realms()) {
       if (removed == limit) break;
       try {
@@ -172,7 +185,8 @@ class sql_store final : public holdfast::store, public rewritable_store {
   std::uint64_t count(place location) override {
     check_name(location.name);
     const sql::parameter parameters[]{location.name};
-    const auto rows = read(statements_.for_realm(location.realm).count, parameters).rows;
+    const auto rows =
+        read("store.count", statements_.for_realm(location.realm).count, parameters).rows;
     return static_cast<std::uint64_t>(std::get<std::int64_t>(rows.at(0, 0)));
   }
 
@@ -184,7 +198,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
     // Safe to repeat: a replaced payload does not match again. The caller then sees a lower count
     // and reads these entries again.
     return with_retry([&] {
-      const auto connection = database_->pool.acquire_writer();
+      const auto connection = database_->pool.acquire_writer("store.rewrite");
       std::size_t replaced = 0;
       connection->begin();
       try {
@@ -207,7 +221,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
 
   std::optional<std::string> name_after(std::string_view name, std::string_view realm) override {
     const sql::parameter parameters[]{name};
-    auto rows = read(statements_.for_realm(realm).name_after, parameters).rows;
+    auto rows = read("store.name_after", statements_.for_realm(realm).name_after, parameters).rows;
     if (rows.empty()) return std::nullopt;
     auto* next = std::get_if<std::string>(&rows.at(0, 0));
     return next != nullptr ? std::optional(std::move(*next)) : std::nullopt;
@@ -252,13 +266,58 @@ class sql_store final : public holdfast::store, public rewritable_store {
     });
   }
 
-  sql::outcome read(const sql::statement& s, std::span<const sql::parameter> parameters) {
-    return with_retry([&] { return database_->pool.acquire_reader()->execute(s, parameters); });
+  sql::outcome read(const char* operation, const sql::statement& s,
+                    std::span<const sql::parameter> parameters) {
+    return with_retry(
+        [&] { return database_->pool.acquire_reader(operation)->execute(s, parameters); });
+  }
+
+  /// Finds the rows of keys that are sorted and distinct, with one statement.
+  void find_sorted(const store_statements& statements, place location,
+                   std::span<const std::string_view> keys,
+                   std::span<std::optional<entry>> results) {
+    if (keys.size() == 1) {
+      results.front() = find(location, keys.front());
+      return;
+    }
+    const auto size = *std::ranges::lower_bound(find_many_sizes, keys.size());
+    // Unused parameters repeat the last key.
+    std::vector<sql::parameter> parameters(1 + size, keys.back());
+    parameters.front() = location.name;
+    std::ranges::copy(keys, parameters.begin() + 1);
+    sql::rows rows;
+    try {
+      rows = read("store.find_many", statements.find_many.at(size), parameters).rows;
+    } catch (const error& e) {
+      if (e.code() != errc::too_large) throw;
+      const auto half = keys.size() / 2;
+      find_sorted(statements, location, keys.first(half), results.first(half));
+      find_sorted(statements, location, keys.subspan(half), results.subspan(half));
+      return;
+    }
+    bool has_other_keys = false;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto* key = std::get_if<std::string>(&rows.at(i, 0));
+      const std::string_view text = key != nullptr ? std::string_view(*key) : std::string_view();
+      const auto position = std::ranges::lower_bound(keys, text);
+      if (position == keys.end() || *position != text) {
+        has_other_keys = true;
+        continue;
+      }
+      auto& row = results[static_cast<std::size_t>(position - keys.begin())];
+      row = read_entry(rows, i, 1, location, text);
+      if (!row) fail_unreadable(location, text);
+    }
+    // The database takes other texts for equal, for example because it ignores case. Then only the
+    // database knows which row belongs to which key.
+    for (std::size_t i = 0; has_other_keys && i < keys.size(); ++i) {
+      if (!results[i]) results[i] = find(location, keys[i]);
+    }
   }
 
   void create_schema() {
     with_retry([&] {
-      const auto connection = database_->pool.acquire_writer();
+      const auto connection = database_->pool.acquire_writer("store.create_schema");
       for (const auto& text : store_schema(dialect_, options_)) connection->run(text);
     });
   }
@@ -279,8 +338,8 @@ class sql_store final : public holdfast::store, public rewritable_store {
   void query_health(store_health& result) {
     const auto query = [this](const std::string& realm) {
       const sql::parameter parameters[]{std::string_view("holdfast"), std::string_view("health")};
-      (void)database_->pool.acquire_reader()->execute(statements_.for_realm(realm).find,
-                                                      parameters);
+      (void)database_->pool.acquire_reader("store.health")
+          ->execute(statements_.for_realm(realm).find, parameters);
     };
     const auto realms = statements_.realms();
     const auto turn = next_health_realm_.load();
@@ -301,7 +360,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
       const std::size_t step = std::min(limit - removed, expire_step_.load());
       const sql::parameter parameters[]{before, static_cast<std::int64_t>(step)};
       const auto remove_step = [&] {
-        const auto connection = database_->pool.acquire_writer();
+        const auto connection = database_->pool.acquire_writer("store.expire");
         const auto start = std::chrono::steady_clock::now();
         const auto count = statements.expired.text.empty()
                                ? connection->execute(statements.expire, parameters).affected
@@ -399,6 +458,40 @@ class sql_store final : public holdfast::store, public rewritable_store {
     return std::string_view(e.payload_class);
   }
 
+  /// On other databases, one connection writes: SQLite has a single writer, and what the others
+  /// gain was not measured.
+  [[nodiscard]] put_combiner::limits put_limits() const {
+    const bool parallel =
+        dialect_ == sql::dialect_id::postgresql || detail::sql::is_mysql(dialect_);
+    return {.extra_writers = parallel ? extra_writers : 0,
+            .powers_of_two = detail::sql::is_mysql(dialect_) || dialect_ == sql::dialect_id::h2,
+            .longest_wait = limit_duration(database_->options.pool.acquire_timeout)};
+  }
+
+  /// Safe to repeat even if the first attempt is in doubt: an entry never replaces a newer one.
+  void write_puts(sql::connection& connection, std::span<const put_combiner::put_entries> puts) {
+    const timestamp horizon = skew_horizon(database_->options.clock->now(), options_.max_skew);
+    if (puts.size() == 1) return write_entries(connection, puts.front(), horizon);
+    std::vector<const entry*> all;
+    for (const auto& each : puts) all.insert(all.end(), each.begin(), each.end());
+    keep_newest(all, horizon);
+    write_entries(connection, all, horizon);
+  }
+
+  void write_entries(sql::connection& connection, std::span<const entry* const> entries,
+                     timestamp horizon) {
+    if (native()) {
+      try {
+        return put_native(connection, entries, horizon);
+      } catch (const error& e) {
+        if (e.code() != errc::grammar) throw;
+        suspend_native(e);
+      }
+    }
+    // Not in a transaction: a failed insert would abort it on PostgreSQL.
+    for (const entry* e : entries) insert_or_update(connection, *e, horizon);
+  }
+
   /// Writes all entries atomically, in one transaction if they need more than one statement.
   void put_native(sql::connection& connection, std::span<const entry* const> entries,
                   timestamp horizon) {
@@ -448,7 +541,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
     while (count < entries.size() && count < max_statement_rows) {
       const entry& e = *entries[count];
       if (e.realm != entries.front()->realm) break;
-      const std::size_t size = e.name.size() + e.key.size() + (e.payload ? e.payload->size() : 0);
+      const std::size_t size = statement_bytes(e);
       if (count > 0 && bytes + size > max_statement_bytes) break;
       bytes += size;
       ++count;
@@ -505,19 +598,28 @@ class sql_store final : public holdfast::store, public rewritable_store {
     const auto* as_of = std::get_if<timestamp>(&rows.at(row, first_column));
     const auto* expire_on = std::get_if<timestamp>(&rows.at(row, first_column + 1));
     if (as_of == nullptr || expire_on == nullptr) return std::nullopt;
-    entry result{.name = std::string(location.name),
-                 .key = std::string(key),
-                 .as_of = *as_of,
-                 .expire_on = *expire_on};
-    result.realm = location.realm;
+    std::optional<entry> result(std::in_place);
+    result->name = location.name;
+    result->key = key;
+    result->as_of = *as_of;
+    result->expire_on = *expire_on;
+    result->realm = location.realm;
     if (auto* payload = std::get_if<std::string>(&rows.at(row, first_column + 2)))
-      result.payload = std::move(*payload);
+      result->payload = std::move(*payload);
     if (auto* payload_class = std::get_if<std::string>(&rows.at(row, first_column + 3)))
-      result.payload_class = std::move(*payload_class);
+      result->payload_class = std::move(*payload_class);
     // Oracle stores an empty text as NULL. A tombstone has no class.
-    if (dialect_ == sql::dialect_id::oracle && !result.payload && !result.payload_class.empty())
-      result.payload.emplace();
+    if (dialect_ == sql::dialect_id::oracle && !result->payload && !result->payload_class.empty())
+      result->payload.emplace();
     return result;
+  }
+
+  [[noreturn]] void fail_unreadable(place location, std::string_view key) {
+    ++unreadable_;
+    throw error(errc::malformed,
+                "the stored entry cannot be read: a time or a payload is not what its column "
+                "should hold; erase or repair the row",
+                {.path = std::string(location.name) + "/" + std::string(key)});
   }
 
   std::shared_ptr<sql::context> database_;
@@ -531,13 +633,31 @@ class sql_store final : public holdfast::store, public rewritable_store {
   std::atomic<std::uint64_t> abandoned_{0};
   std::atomic<std::uint64_t> unreadable_{0};
   std::atomic<std::uint64_t> retried_{0};
+  put_combiner puts_{
+      database_->pool,
+      {.write =
+           [this](sql::connection& connection, std::span<const put_combiner::put_entries> puts) {
+             write_puts(connection, puts);
+           },
+       .retry = [this](const std::function<void()>& attempt) { with_retry(std::cref(attempt)); }}};
 };
 
 }  // namespace
 
 std::shared_ptr<holdfast::store> make_sql_store(std::shared_ptr<sql::context> database,
                                                 store_options options) {
-  return std::make_shared<sql_store>(std::move(database), std::move(options));
+  const auto dialect = database->options.expected_dialect;
+  check_max_skew(options.max_skew);
+  check_zone(dialect, options.zone);
+  check_peer(dialect, options);
+  if (options.start == start_mode::require)
+    return std::make_shared<sql_store>(std::move(database), std::move(options));
+  return make_first_contact_store(
+      {.open = [database, options] { return std::make_shared<sql_store>(database, options); },
+       .peer = options.peer,
+       .log = database->options.log,
+       .name = options.prefix,
+       .is_file = database->is_file()});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

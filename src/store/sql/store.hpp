@@ -12,7 +12,7 @@
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
-/// Throws as `database::store`.
+/// Throws as `database::store`. Connects only if `options.start` is `require`.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<holdfast::store> make_sql_store(
     std::shared_ptr<sql::context> database, store_options options);
 

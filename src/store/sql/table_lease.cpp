@@ -1,5 +1,6 @@
 #include "store/sql/table_lease.hpp"
 
+#include "base/first_use.hpp"
 #include "sql/dialect.hpp"
 #include "sql/placeholders.hpp"
 #include "store/sql/dialect_expressions.hpp"
@@ -36,50 +37,62 @@ std::string ignore_existing_row(dialect_id dialect) {
              : "";
 }
 
+/// The statements of a lease table in one dialect.
+struct lease_statements {
+  sql::statement insert{};
+  sql::statement acquire{};
+  sql::statement select{};
+  sql::statement renew{};
+  sql::statement release{};
+};
+
+lease_statements make_lease_statements(dialect_id dialect, const std::string& table) {
+  if (dialect == dialect_id::unknown)
+    throw error(errc::invalid_argument,
+                "a lease requires a database of known dialect; set lease to 0 and clean on one "
+                "machine only");
+  const std::string now = server_time(dialect);
+  const auto parameter = [dialect](unsigned number) { return sql::placeholder(dialect, number); };
+  return {.insert = {.text = (sql::is_mysql(dialect) ? "INSERT IGNORE INTO " : "INSERT INTO ") +
+                             table + " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" +
+                             parameter(1) + ", '-', 0, 0)" + ignore_existing_row(dialect),
+                     .parameters = {type::text}},
+          .acquire = {.text = "UPDATE " + table + " SET OWNER = " + parameter(1) +
+                              ", HELD_UNTIL = " + now + " + " + parameter(2) +
+                              ", FENCE = FENCE + 1 WHERE LEASE_NAME = " + parameter(3) +
+                              " AND (HELD_UNTIL <= " + now + " OR OWNER = " + parameter(4) + ")",
+                      .parameters = {type::text, type::integer, type::text, type::text}},
+          .select = {.text = "SELECT OWNER, FENCE FROM " + table +
+                             " WHERE LEASE_NAME = " + parameter(1),
+                     .parameters = {type::text},
+                     .results = {type::text, type::integer}},
+          .renew = {.text = "UPDATE " + table + " SET HELD_UNTIL = " + now + " + " + parameter(1) +
+                            " WHERE LEASE_NAME = " + parameter(2) + " AND OWNER = " + parameter(3) +
+                            " AND FENCE = " + parameter(4),
+                    .parameters = {type::integer, type::text, type::text, type::integer}},
+          .release = {.text = "UPDATE " + table +
+                              " SET HELD_UNTIL = 0 WHERE LEASE_NAME = " + parameter(1) +
+                              " AND OWNER = " + parameter(2) + " AND FENCE = " + parameter(3),
+                      .parameters = {type::text, type::text, type::integer}}};
+}
+
 class sql_table_lease final : public table_lease {
  public:
   sql_table_lease(std::shared_ptr<sql::context> database, const std::string& prefix,
                   std::string name)
-      : database_(std::move(database)), name_(std::move(name)) {
-    const auto dialect = database_->dialect();
-    if (dialect == dialect_id::unknown)
-      throw error(errc::invalid_argument,
-                  "a lease requires a database of known dialect; set lease to 0 and clean on one "
-                  "machine only");
+      : database_(std::move(database)), table_(prefix + "HOLDFAST_LEASE"), name_(std::move(name)) {
     (void)prefixes_of_realms({.prefix = prefix});  // checks the prefix
-    const std::string table = prefix + "HOLDFAST_LEASE";
-    const std::string now = server_time(dialect);
-    const auto parameter = [dialect](unsigned number) { return sql::placeholder(dialect, number); };
-    insert_ = {.text = (sql::is_mysql(dialect) ? "INSERT IGNORE INTO " : "INSERT INTO ") + table +
-                       " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" + parameter(1) +
-                       ", '-', 0, 0)" + ignore_existing_row(dialect),
-               .parameters = {type::text}};
-    acquire_ = {.text = "UPDATE " + table + " SET OWNER = " + parameter(1) +
-                        ", HELD_UNTIL = " + now + " + " + parameter(2) +
-                        ", FENCE = FENCE + 1 WHERE LEASE_NAME = " + parameter(3) +
-                        " AND (HELD_UNTIL <= " + now + " OR OWNER = " + parameter(4) + ")",
-                .parameters = {type::text, type::integer, type::text, type::text}};
-    select_ = {.text = "SELECT OWNER, FENCE FROM " + table + " WHERE LEASE_NAME = " + parameter(1),
-               .parameters = {type::text},
-               .results = {type::text, type::integer}};
-    renew_ = {.text = "UPDATE " + table + " SET HELD_UNTIL = " + now + " + " + parameter(1) +
-                      " WHERE LEASE_NAME = " + parameter(2) + " AND OWNER = " + parameter(3) +
-                      " AND FENCE = " + parameter(4),
-              .parameters = {type::integer, type::text, type::text, type::integer}};
-    release_ = {.text = "UPDATE " + table +
-                        " SET HELD_UNTIL = 0 WHERE LEASE_NAME = " + parameter(1) +
-                        " AND OWNER = " + parameter(2) + " AND FENCE = " + parameter(3),
-                .parameters = {type::text, type::text, type::integer}};
   }
 
   attempt acquire(std::string_view owner, std::chrono::microseconds duration) override {
-    const auto connection = database_->pool.acquire_writer();
+    const auto& statements = opened();
+    const auto connection = database_->pool.acquire_writer("lease.acquire");
     const sql::parameter parameters[]{owner, std::int64_t{duration.count()},
                                       std::string_view(name_), owner};
-    if (connection->execute(acquire_, parameters).affected == 0) {
+    if (connection->execute(statements.acquire, parameters).affected == 0) {
       if (auto row = read_row(*connection)) return {.holder = std::move(row->owner)};
       insert_row(*connection);
-      connection->execute(acquire_, parameters);
+      connection->execute(statements.acquire, parameters);
     }
     // The row decides who holds the lease, not the count of affected rows, which drivers define
     // differently.
@@ -95,13 +108,15 @@ class sql_table_lease final : public table_lease {
              std::chrono::microseconds duration) override {
     const sql::parameter parameters[]{std::int64_t{duration.count()}, std::string_view(name_),
                                       owner, static_cast<std::int64_t>(fence)};
-    return database_->pool.acquire_writer()->execute(renew_, parameters).affected > 0;
+    return database_->pool.acquire_writer("lease.renew")
+               ->execute(opened().renew, parameters)
+               .affected > 0;
   }
 
   void release(std::string_view owner, std::uint64_t fence) override {
     const sql::parameter parameters[]{std::string_view(name_), owner,
                                       static_cast<std::int64_t>(fence)};
-    database_->pool.acquire_writer()->execute(release_, parameters);
+    database_->pool.acquire_writer("lease.release")->execute(opened().release, parameters);
   }
 
  private:
@@ -110,19 +125,25 @@ class sql_table_lease final : public table_lease {
     std::uint64_t fence;
   };
 
+  /// The statements depend on the dialect, which the database tells when it is first used.
+  [[nodiscard]] const lease_statements& opened() {
+    first_use_.run([this] { statements_ = make_lease_statements(database_->dialect(), table_); });
+    return statements_;
+  }
+
   /// Another process may insert the row at the same time.
-  void insert_row(sql::connection& connection) const {
+  void insert_row(sql::connection& connection) {
     const sql::parameter parameters[]{std::string_view(name_)};
     try {
-      connection.execute(insert_, parameters);
+      connection.execute(opened().insert, parameters);
     } catch (const error& e) {
       if (e.code() != errc::duplicate) throw;
     }
   }
 
-  [[nodiscard]] std::optional<lease_row> read_row(sql::connection& connection) const {
+  [[nodiscard]] std::optional<lease_row> read_row(sql::connection& connection) {
     const sql::parameter parameters[]{std::string_view(name_)};
-    const auto rows = connection.execute(select_, parameters).rows;
+    const auto rows = connection.execute(opened().select, parameters).rows;
     if (rows.empty()) return std::nullopt;
     const auto* owner = std::get_if<std::string>(&rows.at(0, 0));
     const auto* fence = std::get_if<std::int64_t>(&rows.at(0, 1));
@@ -132,12 +153,10 @@ class sql_table_lease final : public table_lease {
   }
 
   const std::shared_ptr<sql::context> database_;
+  const std::string table_;
   const std::string name_;
-  sql::statement insert_{};
-  sql::statement acquire_{};
-  sql::statement select_{};
-  sql::statement renew_{};
-  sql::statement release_{};
+  first_use first_use_{};
+  lease_statements statements_{};
 };
 
 }  // namespace

@@ -43,8 +43,9 @@ class table_lease {
 };
 
 /// Returns the lease `name` in the table {prefix}HOLDFAST_LEASE. It uses the server's clock, so the
-/// clocks of the machines do not matter; on SQLite it uses the clock of this machine. Throws
-/// errc::invalid_argument for an unknown dialect.
+/// clocks of the machines do not matter; on SQLite it uses the clock of this machine. Connects at
+/// the first use, which throws errc::invalid_argument for an unknown dialect. Throws
+/// errc::invalid_argument for an invalid prefix.
 [[nodiscard]] HOLDFAST_API std::unique_ptr<table_lease> make_table_lease(
     std::shared_ptr<sql::context> database, const std::string& prefix, std::string name);
 

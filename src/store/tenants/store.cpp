@@ -97,6 +97,21 @@ class realm_store final : public tenant_store {
     return e;
   }
 
+  remembered_entry find_in_memory(place location, std::string_view key) override {
+    auto remembered = next_->find_in_memory(in_realm(location), key);
+    if (remembered.entry) remembered.entry->realm = location.realm;
+    return remembered;
+  }
+
+  std::vector<std::optional<entry>> find_many(place location,
+                                              std::span<const std::string> keys) override {
+    auto entries = next_->find_many(in_realm(location), keys);
+    for (auto& e : entries) {
+      if (e) e->realm = location.realm;
+    }
+    return entries;
+  }
+
   entry_page find_all(place location, std::size_t limit, std::string_view after) override {
     auto page = next_->find_all(in_realm(location), limit, after);
     for (auto& e : page.entries) e.realm = location.realm;

@@ -67,25 +67,34 @@ bool memory_tier::end_read(const pending_read& read, place location, std::string
                            const std::optional<entry>& answer) noexcept {
   key_stripe& stripe = stripes_[read.stripe_index];
   const std::scoped_lock lock(stripe.mutex);
-  if (answer) {
-    stripe.newest = std::max(stripe.newest, answer->as_of);
-    stripe.newest_read = std::max(stripe.newest_read, answer->as_of);
-  }
+  stripe.add_read_version(answer);
   if (read.no_writes && read.version == stripe.version) {  // rule 1
     ++stripe.version;
     if (answer) cache(*answer, read.started_at);
     else memory_.erase(location, key);
     return true;
   }
-  // Rule 2
+  yield_to_answer(stripe, location, key, answer);
+  return false;
+}
+
+void memory_tier::record_answer(place location, std::string_view key,
+                                const std::optional<entry>& answer) noexcept {
+  key_stripe& stripe = stripes_[stripe_of(location, key)];
+  const std::scoped_lock lock(stripe.mutex);
+  stripe.add_read_version(answer);
+  yield_to_answer(stripe, location, key, answer);
+}
+
+void memory_tier::yield_to_answer(key_stripe& stripe, place location, std::string_view key,
+                                  const std::optional<entry>& answer) noexcept {
   const auto cached_version = memory_.version(location, key);
-  if (cached_version && answer && *cached_version >= answer->as_of) return false;
+  if (cached_version && answer && *cached_version >= answer->as_of) return;
   // While a write is in progress, no overlapping read may cache anyway, and the version must not
   // change: a put would not cache its entry.
   if (stripe.writes == 0) ++stripe.version;
   if (cached_version && answer) memory_.erase(location, key);
   else if (cached_version) mark_not_fresh(location, key);
-  return false;
 }
 
 memory_tier::pending_put::pending_put(memory_tier& tier, std::span<const entry> entries)

@@ -28,7 +28,9 @@
 ///    evicts the cached entry. If the answer is empty, the cached entry is no longer fresh. Two
 ///    overlapping reads may end in any order; a caller that has seen a version of another
 ///    process must not see an older one afterwards. For the same reason the version is
-///    incremented: a read that overlaps with this one must not cache an older answer.
+///    incremented: a read that overlaps with this one must not cache an older answer. All this
+///    also applies to an answer from the memory of the durable store, which is never cached: it
+///    does not show since when it is current.
 /// 3. A put caches its entry only if no other write of its stripe overlapped (otherwise the
 ///    order in the durable store is unknown, and the key is evicted), and only if the durable
 ///    store has certainly accepted the entry: it has not expired, its as_of is not in the
@@ -60,6 +62,7 @@
 
 #include "store/memory/table.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -96,6 +99,9 @@ class memory_tier {
   /// Caches the answer of the durable store if rule 1 allows it. Returns whether it did.
   bool end_read(const pending_read& read, place location, std::string_view key,
                 const std::optional<entry>& answer) noexcept;
+  /// Records an answer that came from the memory of the durable store; see rule 2.
+  void record_answer(place location, std::string_view key,
+                     const std::optional<entry>& answer) noexcept;
 
   /// A put in progress. It has failed if it is destroyed without commit().
   class pending_put {
@@ -169,6 +175,12 @@ class memory_tier {
     std::size_t writes = 0;
     timestamp newest = timestamp::min();
     timestamp newest_read = timestamp::min();
+
+    void add_read_version(const std::optional<entry>& answer) noexcept {
+      if (!answer) return;
+      newest = std::max(newest, answer->as_of);
+      newest_read = std::max(newest_read, answer->as_of);
+    }
   };
 
   static std::size_t stripe_of(place location, std::string_view key) noexcept {
@@ -177,6 +189,9 @@ class memory_tier {
   [[nodiscard]] std::chrono::microseconds steady_time() const noexcept;
   /// The next find of the key reads the durable store.
   void mark_not_fresh(place location, std::string_view key) noexcept;
+  /// Applies rule 2. Requires the lock of the stripe.
+  void yield_to_answer(key_stripe& stripe, place location, std::string_view key,
+                       const std::optional<entry>& answer) noexcept;
   /// Caches an entry that is known to be current since a time of the steady clock. Evicts the key
   /// if the entry does not fit.
   void cache(const entry& e, std::chrono::microseconds current_since) noexcept;

@@ -46,6 +46,16 @@ struct tier_core {
     ++(front.end_read(pending, location, key, answer) ? backfilled : not_backfilled);
     return answer;
   }
+  std::vector<std::optional<entry>> read_many(place location, std::span<const std::string> keys) {
+    asked += keys.size();
+    std::vector<memory_tier::pending_read> pending;
+    pending.reserve(keys.size());
+    for (const auto& key : keys) pending.push_back(front.begin_read(location, key));
+    auto answers = durable->find_many(location, keys);
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      ++(front.end_read(pending[i], location, keys[i], answers[i]) ? backfilled : not_backfilled);
+    return answers;
+  }
 };
 
 /// A read on the executor for which a caller waits until its deadline.
@@ -98,17 +108,43 @@ class memory_fronted_store final : public tiered_store {
       ++core_->fresh;
       return std::move(cached->value);
     }
-    if (!options_.serve_stale) return read_durable(location, key);
     try {
       return read_durable(location, key);
     } catch (const error& e) {
       if (!may_serve_stale(e)) throw;
       // Looked up again: other writes may have been acknowledged while this read waited.
-      auto cached = core_->front.find(location, key);
-      if (!cached) throw;
+      auto remembered = recall(location, key, core_->front.find(location, key));
+      if (!remembered.entry || !(remembered.current || options_.serve_stale)) throw;
       ++core_->stale;
-      return std::move(cached->value);
+      return std::move(remembered.entry);
     }
+  }
+
+  remembered_entry find_in_memory(place location, std::string_view key) override {
+    auto cached = core_->front.find(location, key);
+    if (cached && cached->fresh) ++core_->fresh;
+    return recall(location, key, std::move(cached));
+  }
+
+  std::vector<std::optional<entry>> find_many(place location,
+                                              std::span<const std::string> keys) override {
+    std::vector<std::optional<entry>> entries(keys.size());
+    std::vector<std::string> missing;
+    std::vector<std::size_t> positions;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (auto cached = core_->front.find(location, keys[i]); cached && cached->fresh) {
+        ++core_->fresh;
+        entries[i] = std::move(cached->value);
+      } else {
+        missing.push_back(keys[i]);
+        positions.push_back(i);
+      }
+    }
+    if (missing.empty()) return entries;
+    auto answers = read_many(location, missing);
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      entries[positions[i]] = std::move(answers[i]);
+    return entries;
   }
 
   entry_page find_all(place location, std::size_t limit, std::string_view after) override {
@@ -157,11 +193,49 @@ class memory_fronted_store final : public tiered_store {
  private:
   [[nodiscard]] bool has_deadline() const noexcept { return options_.read_deadline.count() != 0; }
 
+  /// Returns the better of two memories: the front, where `cached` was found, and that of the
+  /// durable store, such as a queue of writes. As in `find`, an entry of the front that is not
+  /// fresh gives way to the answer of the durable store.
+  remembered_entry recall(place location, std::string_view key,
+                          std::optional<memory_tier::cached_entry> cached) {
+    if (cached && cached->fresh) return {.entry = std::move(cached->value), .current = true};
+    auto below = core_->durable->find_in_memory(location, key);
+    const bool newer_below = below.entry && (!cached || cached->value.as_of <= below.entry->as_of);
+    if (below.current || newer_below) {
+      core_->front.record_answer(location, key, below.entry);
+      return below;
+    }
+    if (!cached) return {};
+    return {.entry = std::move(cached->value)};
+  }
+
   std::optional<entry> read_durable(place location, std::string_view key) {
     if (!has_deadline()) return core_->read(location, key);
     return read_with_deadline<std::optional<entry>>(
         [core = core_, name = std::string(location.name), realm = std::string(location.realm),
          owned_key = std::string(key)] { return core->read({name, realm}, owned_key); });
+  }
+
+  /// As read_durable. If the durable store fails, the cached entries are served if there is one for
+  /// each key.
+  std::vector<std::optional<entry>> read_many(place location,
+                                              const std::vector<std::string>& keys) {
+    try {
+      if (!has_deadline()) return core_->read_many(location, keys);
+      return read_with_deadline<std::vector<std::optional<entry>>>(
+          [core = core_, name = std::string(location.name), realm = std::string(location.realm),
+           keys] { return core->read_many({name, realm}, keys); });
+    } catch (const error& e) {
+      if (!options_.serve_stale || !may_serve_stale(e)) throw;
+      std::vector<std::optional<entry>> entries;
+      for (const auto& key : keys) {
+        auto cached = core_->front.find(location, key);
+        if (!cached) throw;
+        entries.emplace_back(std::move(cached->value));
+      }
+      core_->stale += entries.size();
+      return entries;
+    }
   }
 
   /// Runs a read on the executor and waits for it. The read owns everything that it uses, since it

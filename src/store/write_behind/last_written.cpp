@@ -29,7 +29,9 @@ const last_written::record* last_written::find(std::size_t hash) const noexcept 
 bool last_written::is_newest(std::size_t hash, timestamp as_of) const noexcept {
   if (records_.empty()) return false;
   const record& r = records_[slot_of(hash)];
-  return newest_seen_[slot_of(hash)] <= as_of && (!r.used || (r.hash == hash && r.as_of <= as_of));
+  // If another key has the slot, what was written of this key is in newest_seen_.
+  const bool has_record = r.used && r.hash == hash;
+  return newest_seen_[slot_of(hash)] <= as_of && (!has_record || r.as_of <= as_of);
 }
 
 void last_written::add(record r) noexcept {

@@ -6,7 +6,8 @@
 /// States of an operation:
 ///
 ///     queued      in the operation_log, in order of arrival
-///     in flight   in the write_batch that the writer is writing
+///     in flight   in the write_batch that the writer is writing. A suspect stays in it: an operation
+///                 that failed alone, for an unknown reason, and is tried again
 ///     held        in held_operations: an unchanged answer that waits for `refresh_after`
 ///     finished    counted as written, coalesced, skipped, dropped or failed
 ///
@@ -14,7 +15,8 @@
 ///     (new)      -> finished    coalesced with the queued operation of the same key
 ///     queued     -> in flight   the writer takes a batch
 ///     queued     -> finished    coalesced with a newer operation, or dropped from a full queue
-///     in flight  -> finished    written, failed, or skipped because it expired
+///     in flight  -> finished    written, failed (refused or quarantined), or skipped because it
+///                               expired; a suspect also coalesced with a newer put
 ///     in flight  -> held        the same answer was written recently
 ///     held       -> in flight   it is due, a flush waits for it, or an erase of its key follows
 ///     held       -> finished    replaced by a newer put (skipped), or dropped from a full queue

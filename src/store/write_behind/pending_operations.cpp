@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
 pending_operations::pending_operations(const write_behind_options& options,
                                        const queue_rules& rules)
-    : options_(options), rules_(rules), last_written_(options.remembered) {}
+    : options_(options),
+      rules_(rules),
+      last_written_(options.remembered),
+      suspect_pause_(options) {}
 
 bool pending_operations::has_room(std::size_t count, std::size_t bytes) const noexcept {
   return log_.slots() + batch_.unfinished() + held_.size() + count <= options_.max_entries &&
@@ -80,33 +84,35 @@ bool pending_operations::would_coalesce(const operation& queued,
   return queued.action == kind::put || added.value.as_of >= queued.value.as_of;
 }
 
-bool pending_operations::drop_oldest_for(std::span<const operation> ops) noexcept {
-  std::uint64_t dropped = 0;
-  bool made_room = true;
-  // A caller may have read the dropped version. An older one that is queued later must not be
-  // served in its place.
-  const auto drop = [&](const operation& op) {
-    last_written_.add_version(op.hash, op.value.as_of);
-    ++dropped;
-  };
-  operation oldest;
+bool pending_operations::drop_oldest_for(std::span<const operation> ops,
+                                         std::vector<entry>& dropped) noexcept {
   while (!has_room_for(ops)) {
+    operation oldest;
     if (!held_.empty()) {
       oldest = held_.remove(*held_.find_ready(log_.next_sequence(), time::min()));
-      drop(oldest);
-    } else if (log_.pop(oldest)) {
-      drop(oldest);
-    } else {
+    } else if (!log_.pop(oldest)) {
       // Operations in flight cannot be dropped, so the new ones are.
       numbers_.queued += ops.size();
-      for (const operation& op : ops) drop(op);
-      made_room = false;
-      break;
+      for (const operation& op : ops) drop(op, dropped);
+      return false;
     }
+    drop(oldest, dropped);
   }
-  numbers_.dropped += dropped;
-  unreported_dropped_ += dropped;
-  return made_room;
+  return true;
+}
+
+void pending_operations::drop(const operation& op, std::vector<entry>& dropped) noexcept {
+  // A caller may have read the dropped version. An older one that is queued later must not be
+  // served in its place.
+  last_written_.add_version(op.hash, op.value.as_of);
+  ++numbers_.dropped;
+  ++unreported_dropped_;
+  try {
+    if (options_.on_failed) dropped.push_back(op.value);
+    else if (dropped.empty()) dropped.push_back({.name = op.value.name, .key = op.value.key});
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+    // Counted, but not reported.
+  }
 }
 
 bool pending_operations::must_wait(const operation& op) noexcept {
@@ -161,10 +167,14 @@ pending_operations::key_changes pending_operations::changes_of(place location,
 bool pending_operations::fill_batch(time now) {
   const auto horizon = skew_horizon(options_.clock->now(), options_.max_skew);
   arrival_time_ = now;
+  // What the last batch has left does not use the room of others.
+  const std::size_t old_size = batch_.size();
+  const std::size_t old_bytes = batch_.bytes();
   // One more than the limit: an operation can bring along the held operation of its key.
-  batch_.reserve(std::min(options_.batch_entries + 1, log_.size() + held_.size()));
-  const auto has_capacity = [this] {
-    return batch_.size() < options_.batch_entries && batch_.bytes() < options_.batch_bytes;
+  batch_.reserve(old_size + std::min(options_.batch_entries + 1, log_.size() + held_.size()));
+  const auto has_capacity = [&] {
+    return batch_.size() - old_size < options_.batch_entries &&
+           batch_.bytes() - old_bytes < options_.batch_bytes;
   };
   bool has_held = false;
   while (has_capacity()) {
@@ -175,6 +185,7 @@ bool pending_operations::fill_batch(time now) {
   }
   operation op;
   while (has_capacity() && log_.pop(op)) {
+    if (old_size > 0 && !supersede_unfinished(op, horizon)) continue;
     if (const operation* const held = held_.find_same_key(op)) {
       if (op.action != kind::put) {
         batch_.append(held_.remove(*held), true, false);
@@ -187,10 +198,27 @@ bool pending_operations::fill_batch(time now) {
         continue;
       }
     }
-    const bool may_have_predecessor = has_held || op.previous != 0;
+    const bool may_have_predecessor = has_held || op.previous != 0 || old_size > 0;
     batch_.append(std::move(op), false, may_have_predecessor);
   }
-  return !batch_.empty();
+  return has_work_in_batch(now);
+}
+
+bool pending_operations::has_work_in_batch(time now) const noexcept {
+  return batch_.has_new() || (suspects_are_due(now) && batch_.suspects() > 0);
+}
+
+/// Lets a put take the place of an unfinished put of the same key that the last batch has left.
+/// Returns false if the unfinished one is newer, so that the put is not needed.
+bool pending_operations::supersede_unfinished(operation& op, timestamp horizon) noexcept {
+  const auto last = op.action == kind::put ? batch_.last_unfinished_of(op) : std::nullopt;
+  if (!last || batch_[*last].action != kind::put) return true;
+  ++numbers_.coalesced;
+  if (!rules_.replaces(op.value, batch_.value(*last), horizon)) return false;
+  op.replaces_erase = op.replaces_erase || batch_[*last].replaces_erase;
+  batch_[*last].action = kind::none;
+  batch_.finish(*last);
+  return true;
 }
 
 void pending_operations::prepare_batch(timestamp now, time steady_now, bool closed) {
@@ -210,7 +238,7 @@ bool pending_operations::may_hold(std::size_t i, timestamp now, time steady_now,
                                   bool closed) const noexcept {
   const write_batch::item& item = batch_[i];
   if (item.action != kind::put || item.level > 0 || item.has_successor || item.was_held ||
-      item.replaces_erase || item.sequence < flush_target_ || closed)
+      item.failures > 0 || item.replaces_erase || item.sequence < flush_target_ || closed)
     return false;
   const auto* const stored = last_written_.find(item.hash);
   if (stored == nullptr || stored->digest != item.digest ||
@@ -277,6 +305,31 @@ void pending_operations::cancel_older(const write_batch::item& expired,
   ++numbers_.coalesced;
 }
 
+void pending_operations::mark_suspect(std::size_t i, time now,
+                                      std::uint64_t written_before) noexcept {
+  batch_.add_failure(i, now, written_before, attempts());
+}
+
+void pending_operations::pause_suspects(time now, bool failed, bool wrote) {
+  if (batch_.suspects() == 0) {
+    suspect_pause_.reset();
+    return;
+  }
+  // While the store can be written, the pause stays short: a suspect is soon written or given up.
+  if (!failed && !(wrote && suspect_pause_.failures() > 1)) return;
+  if (wrote) suspect_pause_.reset();
+  suspect_pause_.add_failure(now);
+}
+
+bool pending_operations::is_only_operation(std::size_t i) const noexcept {
+  return !batch_[i].done && batch_.unfinished() + log_.size() + held_.size() == 1;
+}
+
+void pending_operations::mark_quarantined(std::size_t i) noexcept {
+  mark_failed(i);
+  ++numbers_.quarantined;
+}
+
 void pending_operations::mark_failed(std::size_t i) noexcept {
   batch_[i].action = kind::none;  // reads must not see an entry that is never stored
   batch_.finish(i);
@@ -297,12 +350,15 @@ bool pending_operations::is_saved(std::uint64_t sequence) const noexcept {
 }
 
 bool pending_operations::is_ready(time now) const noexcept {
-  return !batch_.empty() || log_.front() != nullptr ||
+  return has_work_in_batch(now) || log_.front() != nullptr ||
          held_.find_ready(flush_target_, now) != nullptr;
 }
 
 std::optional<pending_operations::time> pending_operations::next_due() const noexcept {
-  return held_.empty() ? std::nullopt : std::optional(held_.next_due());
+  std::optional<time> due;
+  if (!held_.empty()) due = held_.next_due();
+  if (batch_.suspects() > 0) due = std::min(due.value_or(time::max()), suspect_pause_.not_before());
+  return due;
 }
 
 write_behind_report pending_operations::make_report(std::uint64_t sequence,

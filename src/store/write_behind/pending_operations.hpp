@@ -6,6 +6,7 @@
 #include "store/write_behind/last_written.hpp"
 #include "store/write_behind/operation_log.hpp"
 #include "store/write_behind/queue_rules.hpp"
+#include "store/write_behind/retry_pause.hpp"
 #include "store/write_behind/write_batch.hpp"
 
 #include <chrono>
@@ -40,8 +41,9 @@ class pending_operations {
   void set_arrival_time(time now) noexcept { arrival_time_ = now; }
   void add(operation&& op, timestamp horizon);
   /// Drops the oldest operations until these have room. If the operations in flight use all room,
-  /// these are dropped instead, and the result is false.
-  bool drop_oldest_for(std::span<const operation> ops) noexcept;
+  /// these are dropped instead, and the result is false. `dropped` receives the dropped operations;
+  /// if there is no on_failed, name and key of one of them, for the log.
+  bool drop_oldest_for(std::span<const operation> ops, std::vector<entry>& dropped) noexcept;
   /// Counts a put that did not get room in time.
   void count_refused(std::size_t count) noexcept { numbers_.refused += count; }
 
@@ -73,17 +75,37 @@ class pending_operations {
 
   [[nodiscard]] write_batch& batch() noexcept { return batch_; }
   [[nodiscard]] const write_batch& batch() const noexcept { return batch_; }
-  /// Moves ready operations into the empty batch. Returns false if there are none.
+  /// Adds operations to the batch, which contains only what the last one has left. Returns false if
+  /// there is nothing to write now.
   bool fill_batch(time now);
   /// Holds unchanged answers back, marks expired puts, and sorts the batch. `closed`: hold nothing.
   void prepare_batch(timestamp now, time steady_now, bool closed);
   void count_attempt(bool retry) noexcept;
+  /// The number of attempts so far.
+  [[nodiscard]] std::uint64_t attempts() const noexcept { return numbers_.batches; }
 
   // Results of the operations in the batch
   void mark_written(std::size_t first, std::size_t last, timestamp now, time steady_now);
   void mark_erased(std::size_t i) noexcept;
   void mark_expired(std::size_t i) noexcept;
   void mark_failed(std::size_t i) noexcept;
+  void mark_quarantined(std::size_t i) noexcept;
+  /// The operation failed alone, for an unknown reason. `written_before`: see write_batch::item.
+  void mark_suspect(std::size_t i, time now, std::uint64_t written_before) noexcept;
+  /// Starts the next pause of the suspects. `failed`: an operation has failed alone since the last
+  /// call. `wrote`: an operation was written.
+  void pause_suspects(time now, bool failed, bool wrote);
+  /// Ends the pause of the suspects.
+  void retry_suspects_now() noexcept { suspect_pause_.skip(); }
+  [[nodiscard]] bool suspects_are_due(time now) const noexcept {
+    return suspect_pause_.not_before() <= now;
+  }
+  /// Since when an operation has failed alone. Empty if there is no suspect.
+  [[nodiscard]] std::optional<time> failing_since() const noexcept {
+    return batch_.failing_since();
+  }
+  /// Whether item i is the only pending operation.
+  [[nodiscard]] bool is_only_operation(std::size_t i) const noexcept;
 
   // Flushing
 
@@ -95,7 +117,7 @@ class pending_operations {
   [[nodiscard]] bool is_saved(std::uint64_t sequence) const noexcept;
   /// Whether operations can be written now.
   [[nodiscard]] bool is_ready(time now) const noexcept;
-  /// When the next held operation is due. Empty if none is held.
+  /// When the next held operation or suspect is due. Empty if there is none.
   [[nodiscard]] std::optional<time> next_due() const noexcept;
 
   /// A report about the operations that arrived before `sequence`. Resets the counts of failed and
@@ -107,6 +129,9 @@ class pending_operations {
   [[nodiscard]] write_behind_numbers numbers(time now) const;
 
  private:
+  void drop(const operation& op, std::vector<entry>& dropped) noexcept;
+  [[nodiscard]] bool has_work_in_batch(time now) const noexcept;
+  bool supersede_unfinished(operation& op, timestamp horizon) noexcept;
   bool coalesce(operation& queued, operation& added, timestamp horizon) noexcept;
   [[nodiscard]] bool would_coalesce(const operation& queued, const operation& added) const noexcept;
   [[nodiscard]] bool may_hold(std::size_t i, timestamp now, time steady_now,
@@ -119,6 +144,7 @@ class pending_operations {
   held_operations held_{};
   write_batch batch_{};
   last_written last_written_;
+  retry_pause suspect_pause_;
   time arrival_time_{};
   std::uint64_t flush_target_ = 0;
   std::uint64_t erases_done_ = 0;

@@ -39,12 +39,13 @@ void queue_intake::put(std::span<const entry> entries) {
 
 void queue_intake::enqueue(std::span<operation> ops, std::span<const entry> entries,
                            timestamp horizon) {
+  std::vector<entry> dropped;
   guard lock(state_.mutex);
   state_.check_open();
-  if (!state_.pending.has_room(ops.size(), total_bytes(ops)) &&
-      make_room(lock, ops, entries, horizon) == room::not_needed)
-    return;
-  add_all(lock, ops, horizon);
+  if (state_.pending.has_room(ops.size(), total_bytes(ops)) ||
+      make_room(lock, ops, entries, horizon, dropped) == room::available)
+    add_all(lock, ops, horizon);
+  if (!dropped.empty()) report_dropped(lock, dropped);
 }
 
 /// Releases the lock if it activates the writer.
@@ -57,7 +58,8 @@ void queue_intake::add_all(guard& lock, std::span<operation> ops, timestamp hori
 }
 
 queue_intake::room queue_intake::make_room(guard& lock, std::span<const operation> ops,
-                                           std::span<const entry> entries, timestamp horizon) {
+                                           std::span<const entry> entries, timestamp horizon,
+                                           std::vector<entry>& dropped) {
   if (ops.size() > state_.options.max_entries || total_bytes(ops) > state_.options.max_bytes) {
     throw error(errc::too_large, "the put has " + std::to_string(ops.size()) + " entries of " +
                                      std::to_string(total_bytes(ops)) +
@@ -67,7 +69,7 @@ queue_intake::room queue_intake::make_room(guard& lock, std::span<const operatio
   if (state_.pending.has_room_for(ops)) return room::available;
   switch (state_.options.full) {
     case when_full::drop_oldest:
-      return state_.pending.drop_oldest_for(ops) ? room::available : room::not_needed;
+      return state_.pending.drop_oldest_for(ops, dropped) ? room::available : room::not_needed;
     case when_full::write_through:
       return write_through(lock, ops, entries, horizon);
     case when_full::block:
@@ -121,15 +123,28 @@ bool queue_intake::erase(const queue_reader& reader, place location, std::string
     return false;
   }
   operation op = make_erase(location, key, as_of);
+  std::vector<entry> dropped;
   guard lock(state_.mutex);
   state_.check_open();
-  if (!state_.pending.has_room(1, op.bytes)) {
+  bool has_room = state_.pending.has_room(1, op.bytes);
+  if (!has_room && state_.options.full == when_full::drop_oldest) {
+    has_room = state_.pending.drop_oldest_for({&op, 1}, dropped);
+  } else if (!has_room) {
     // The caller of an erase cannot write through: the result of the erase is already known.
-    if (state_.options.full != when_full::drop_oldest) wait_for_room(lock, {&op, 1});
-    else if (!state_.pending.drop_oldest_for({&op, 1})) return true;
+    wait_for_room(lock, {&op, 1});
+    has_room = true;
   }
-  add_all(lock, {&op, 1}, state_.horizon());
+  if (has_room) add_all(lock, {&op, 1}, state_.horizon());
+  if (!dropped.empty()) report_dropped(lock, dropped);
   return true;
+}
+
+/// Releases the lock.
+void queue_intake::report_dropped(guard& lock, std::span<const entry> dropped) const {
+  if (lock.owns_lock()) lock.unlock();
+  const error reason(errc::unavailable, "the queue was full before the operation was written",
+                     {.transient = true});
+  for (const entry& e : dropped) state_.report_given_up(e, reason, given_up::dropped);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

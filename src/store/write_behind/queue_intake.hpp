@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
@@ -27,7 +28,8 @@ class queue_intake {
   void enqueue(std::span<operation> ops, std::span<const entry> entries, timestamp horizon);
   void add_all(guard& lock, std::span<operation> ops, timestamp horizon);
   room make_room(guard& lock, std::span<const operation> ops, std::span<const entry> entries,
-                 timestamp horizon);
+                 timestamp horizon, std::vector<entry>& dropped);
+  void report_dropped(guard& lock, std::span<const entry> dropped) const;
   void wait_for_room(guard& lock, std::span<const operation> ops);
   room write_through(guard& lock, std::span<const operation> ops, std::span<const entry> entries,
                      timestamp horizon);

@@ -13,6 +13,12 @@ namespace {
 struct counted_result {
   std::string_view label;
   std::uint64_t write_behind_numbers::* count;
+  /// Counted under a label of its own.
+  std::uint64_t write_behind_numbers::* excluded_count = nullptr;
+
+  [[nodiscard]] std::uint64_t count_in(const write_behind_numbers& numbers) const noexcept {
+    return numbers.*count - (excluded_count == nullptr ? 0 : numbers.*excluded_count);
+  }
 };
 
 constexpr std::array<counted_result, queue_metrics::result_count> counted_results{
@@ -21,7 +27,8 @@ constexpr std::array<counted_result, queue_metrics::result_count> counted_result
      {"written", &write_behind_numbers::written},
      {"skipped", &write_behind_numbers::skipped},
      {"dropped", &write_behind_numbers::dropped},
-     {"failed", &write_behind_numbers::failed},
+     {"failed", &write_behind_numbers::failed, &write_behind_numbers::quarantined},
+     {"quarantined", &write_behind_numbers::quarantined},
      {"refused", &write_behind_numbers::refused},
      {"written_through", &write_behind_numbers::written_through}}};
 
@@ -46,8 +53,8 @@ queue_metrics::queue_metrics(const std::shared_ptr<metrics_sink>& sink) {
 void queue_metrics::update(const write_behind_numbers& previous,
                            const write_behind_numbers& current) {
   for (std::size_t i = 0; i < counted_results.size(); ++i) {
-    const auto before = previous.*counted_results[i].count;
-    const auto after = current.*counted_results[i].count;
+    const auto before = counted_results[i].count_in(previous);
+    const auto after = counted_results[i].count_in(current);
     if (after != before) operations_[i]->add(after - before);
   }
   pending_->set(static_cast<double>(current.pending));

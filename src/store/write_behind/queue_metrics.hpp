@@ -13,7 +13,7 @@ namespace HOLDFAST_NAMESPACE::detail::store {
 class queue_metrics {
  public:
   /// Number of values of the label `result`.
-  static constexpr std::size_t result_count = 8;
+  static constexpr std::size_t result_count = 9;
 
   /// A null sink disables it.
   explicit queue_metrics(const std::shared_ptr<metrics_sink>& sink);

@@ -3,7 +3,10 @@
 #include "store/write_behind/queue_state.hpp"
 
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
@@ -20,9 +23,17 @@ class queue_reader {
   [[nodiscard]] std::optional<entry> find(
       place location, std::string_view key,
       std::optional<timestamp> required_version = std::nullopt) const;
+  /// Returns what the queue and the memory of the store below know. If only the queue knows the
+  /// key, its operations decide the answer unless this process has written or read a newer version.
+  [[nodiscard]] remembered_entry find_in_memory(place location, std::string_view key) const;
+
+  /// As find, for many keys, with one read of the store below.
+  [[nodiscard]] std::vector<std::optional<entry>> find_many(
+      place location, std::span<const std::string> keys) const;
 
  private:
-  void apply(const pending_operations::change& change, std::optional<entry>& visible,
+  /// Returns whether the result is now that of the change.
+  bool apply(const pending_operations::change& change, std::optional<entry>& visible,
              timestamp horizon) const;
 
   queue_state& state_;

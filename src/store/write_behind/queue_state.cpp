@@ -1,10 +1,10 @@
 #include "store/write_behind/queue_state.hpp"
 
-#include "base/backoff.hpp"
 #include "base/duration_limit.hpp"
 #include "store/checks.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
@@ -23,6 +23,8 @@ write_behind_options checked(const std::shared_ptr<holdfast::store>& next,
   refuse_if(options.retry_first.count() <= 0, "retry_first", "retry_first must be positive");
   refuse_if(options.retry_longest < options.retry_first, "retry_longest",
             "retry_longest must not be shorter than retry_first");
+  refuse_if(options.quarantine_after == 0, "quarantine_after",
+            "quarantine_after must be at least 1");
   refuse_if(options.refresh_after.count() < 0, "refresh_after",
             "refresh_after must not be negative");
   check_max_skew(options.max_skew);
@@ -39,25 +41,6 @@ write_behind_options checked(const std::shared_ptr<holdfast::store>& next,
 
 }  // namespace
 
-retry_pause::retry_pause(const write_behind_options& options)
-    : first_(options.retry_first),
-      longest_(options.retry_longest),
-      random_(options.jitter_seed != 0
-                  ? static_cast<std::minstd_rand::result_type>(options.jitter_seed)
-                  : std::random_device{}()) {}
-
-void retry_pause::add_failure(time now) {
-  not_before_ = now + with_jitter(doubled_pause(first_, failures_, longest_), random_);
-  ++failures_;
-  if (!failing_since_) failing_since_ = now;
-}
-
-void retry_pause::reset() noexcept {
-  failures_ = 0;
-  failing_since_.reset();
-  not_before_ = time::min();
-}
-
 queue_state::queue_state(std::shared_ptr<holdfast::store> store_below,
                          write_behind_options unchecked_options,
                          std::shared_ptr<const queue_rules> rules_to_use)
@@ -65,6 +48,7 @@ queue_state::queue_state(std::shared_ptr<holdfast::store> store_below,
       options(checked(next, std::move(unchecked_options))),
       rules(std::move(rules_to_use)),
       log(options.log, {.clock = options.clock}),
+      given_up_log(options.log, {.clock = options.clock}),
       pending(options, *rules),
       retry(options) {}
 
@@ -80,9 +64,41 @@ void queue_state::check_open() const {
 write_behind_numbers queue_state::numbers() const {
   const auto now = steady_now();
   auto result = pending.numbers(now);
-  const auto failing_since = retry.failing_since();
-  result.stalled = failing_since && now - *failing_since >= options.stalled_after;
+  // The store fails, it does not answer, or it fails for single operations.
+  const auto stalled = [&](const std::optional<time>& since) {
+    return since && now - *since >= options.stalled_after;
+  };
+  result.stalled =
+      stalled(retry.failing_since()) || stalled(writing_since) || stalled(pending.failing_since());
   return result;
+}
+
+void queue_state::report_given_up(const entry& value, const error& reason,
+                                  given_up cause) const noexcept {
+  const auto message = [cause] {
+    switch (cause) {
+      case given_up::refused:
+        return "the store refused an entry permanently; it is not stored";
+      case given_up::quarantined:
+        return "an operation keeps failing for an unknown reason while others are written; it is "
+               "given up";
+      case given_up::dropped:
+        return "the queue is full; the oldest operations are dropped";
+    }
+    return "";
+  }();
+  try {
+    const auto id = cause == given_up::dropped ? std::string("dropped")
+                                               : value.realm + "/" + value.name + "/" + value.key;
+    const auto level = cause == given_up::dropped ? log_level::warning : log_level::error;
+    given_up_log.write_limited(id, level, message,
+                               {{.name = "name", .value = value.name},
+                                {.name = "key", .value = value.key},
+                                {.name = "problem", .value = reason.what()}});
+    if (options.on_failed) options.on_failed(value, reason);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // An exception of the listener must not disturb the writer.
+  }
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -5,40 +5,23 @@
 
 #include "store/write_behind/pending_operations.hpp"
 #include "store/write_behind/queue_rules.hpp"
+#include "store/write_behind/retry_pause.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
-/// The pause after failures of the store below: it doubles with each failure, with jitter.
-class retry_pause {
- public:
-  using time = std::chrono::steady_clock::time_point;
-
-  explicit retry_pause(const write_behind_options& options);
-
-  void add_failure(time now);
-  void reset() noexcept;
-  /// Ends the current pause. Keeps the number of failures.
-  void skip() noexcept { not_before_ = time::min(); }
-  [[nodiscard]] unsigned failures() const noexcept { return failures_; }
-  [[nodiscard]] time not_before() const noexcept { return not_before_; }
-  /// The time of the first failure since the last success.
-  [[nodiscard]] std::optional<time> failing_since() const noexcept { return failing_since_; }
-
- private:
-  std::chrono::microseconds first_;
-  std::chrono::microseconds longest_;
-  unsigned failures_ = 0;
-  time not_before_ = time::min();
-  std::optional<time> failing_since_{};
-  std::minstd_rand random_;
+/// Why an operation is given up.
+enum class given_up : std::uint8_t {
+  refused,      ///< the store below refuses it permanently
+  quarantined,  ///< it keeps failing for an unknown reason; see batch_writer
+  dropped       ///< the queue is full
 };
 
 /// What the parts of a write-behind store share: the store below, the options, and the state that
@@ -58,6 +41,7 @@ struct queue_state {
   const write_behind_options options;
   const std::shared_ptr<const queue_rules> rules;
   const logger log;
+  const logger given_up_log;  // limits the records of each key, not all records together
 
   mutable std::mutex mutex{};
   std::condition_variable room_available{};  // for puts that wait for room
@@ -66,8 +50,9 @@ struct queue_state {
   std::size_t flushes_waiting = 0;
   pending_operations pending;
   retry_pause retry;
-  bool closed = false;   // puts and erases are refused
-  bool stopped = false;  // nothing is written any more
+  std::optional<time> writing_since{};  // since when a batch is being written
+  bool closed = false;                  // puts and erases are refused
+  bool stopped = false;                 // nothing is written any more
 
   [[nodiscard]] time steady_now() const noexcept { return options.clock->steady(); }
   /// The skew_horizon of the current time.
@@ -75,6 +60,8 @@ struct queue_state {
   /// Throws errc::unavailable if closed. Requires the lock, as numbers() does.
   void check_open() const;
   [[nodiscard]] write_behind_numbers numbers() const;
+  /// Logs an operation that was given up and calls on_failed. Must be called without the lock.
+  void report_given_up(const entry& value, const error& reason, given_up cause) const noexcept;
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

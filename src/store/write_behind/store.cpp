@@ -2,6 +2,7 @@
 
 #include "base/duration_limit.hpp"
 #include "store/checks.hpp"
+#include "store/health_problems.hpp"
 #include "store/write_behind/queue_intake.hpp"
 #include "store/write_behind/queue_reader.hpp"
 #include "store/write_behind/writer_loop.hpp"
@@ -23,11 +24,11 @@ class write_behind_store final : public write_behind {
  public:
   write_behind_store(std::shared_ptr<holdfast::store> next, write_behind_options options,
                      std::shared_ptr<const queue_rules> rules)
-      : executor_(options.executor),
+      : executor_(std::move(options.executor)),
         linger_(limit_duration(options.linger)),
         log_(options.log),
-        loop_(
-            std::make_shared<writer_loop>(std::move(next), std::move(options), std::move(rules))) {}
+        loop_(std::make_shared<writer_loop>(std::move(next), std::move(options), std::move(rules),
+                                            executor_)) {}
   write_behind_store(const write_behind_store&) = delete;
   write_behind_store& operator=(const write_behind_store&) = delete;
   ~write_behind_store() override {
@@ -49,6 +50,13 @@ class write_behind_store final : public write_behind {
   void put(std::span<const entry> entries) override { intake_.put(entries); }
   std::optional<entry> find(place location, std::string_view key) override {
     return reader_.find(location, key);
+  }
+  remembered_entry find_in_memory(place location, std::string_view key) override {
+    return reader_.find_in_memory(location, key);
+  }
+  std::vector<std::optional<entry>> find_many(place location,
+                                              std::span<const std::string> keys) override {
+    return reader_.find_many(location, keys);
   }
   entry_page find_all(place location, std::size_t limit, std::string_view after) override {
     check_name(location.name);
@@ -73,11 +81,22 @@ class write_behind_store final : public write_behind {
     auto result = state_.next->health();
     try {
       const auto current = numbers();
+      const auto now = state_.steady_now();
       result.retried += current.retried;
-      if (current.stalled && result.problem.empty()) {
-        result.problem =
-            std::to_string(current.pending) + " operations cannot be written; they wait in memory";
+      result.unsaved += current.pending;
+      result.failed += current.failed;
+      result.quarantined += current.quarantined;
+      if (current.stalled) {
+        add_problem(result, std::to_string(current.pending) +
+                                " operations cannot be written; they wait in memory");
       }
+      if (failed_.has_grown_lately(current.failed, now)) {
+        add_problem(result, std::to_string(current.failed) +
+                                " operations were given up and are not stored (" +
+                                std::to_string(current.quarantined) +
+                                " of them quarantined); the log has the keys");
+      }
+      report_unreadable(result, unreadable_, now);
     } catch (...) {  // NOLINT(bugprone-empty-catch)
       // Out of memory: report only the health of the store below.
     }
@@ -136,6 +155,8 @@ class write_behind_store final : public write_behind {
   queue_state& state_ = loop_->state();
   queue_reader reader_{state_};
   queue_intake intake_{*loop_};
+  observed_counter failed_{};
+  observed_counter unreadable_{};
 };
 
 }  // namespace

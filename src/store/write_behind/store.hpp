@@ -7,11 +7,11 @@
 ///     queue_intake         puts and erases; a full queue
 ///     queue_reader         reads: pending operations over the store below
 ///     writer_loop          tasks and timers; flushes
-///     batch_writer         writes a batch: one call, halves, retries
+///     batch_writer         writes a batch: one call, halves, suspects and their quarantine
 ///     queue_state          options, mutex, and:
 ///       pending_operations   all unfinished operations (see operation.hpp for their states):
 ///         operation_log        queued
-///         write_batch          in flight
+///         write_batch          in flight, and suspects
 ///         held_operations      held
 ///         last_written         the last written answer of recent keys
 

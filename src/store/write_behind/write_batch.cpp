@@ -71,6 +71,61 @@ void write_batch::sort_for_writing() {
 void write_batch::finish(std::size_t i) noexcept {
   items_[i].done = true;
   --unfinished_;
+  if (items_[i].failures > 0) --suspects_;
+}
+
+void write_batch::add_failure(std::size_t i, time now, std::uint64_t written_before,
+                              std::uint64_t attempt) noexcept {
+  item& failed_item = items_[i];
+  if (failed_item.failures == 0) {
+    ++suspects_;
+    failed_item.failing_since = now;
+    failed_item.written_before = written_before;
+  }
+  ++failed_item.failures;
+  failed_item.last_attempt = attempt;
+}
+
+bool write_batch::is_new(std::size_t i) const noexcept {
+  return !items_[i].done && items_[i].failures == 0 && !is_blocked(i);
+}
+
+bool write_batch::is_suspect(std::size_t i) const noexcept {
+  return !items_[i].done && items_[i].failures > 0 && !is_blocked(i);
+}
+
+/// The operations of a key are in order, and `level` counts those before it. Without a suspect
+/// nothing is blocked: operations with a lower level are written first.
+bool write_batch::is_blocked(std::size_t i) const noexcept {
+  if (suspects_ == 0 || items_[i].level == 0) return false;
+  for (std::size_t j = 0; j < i; ++j) {
+    if (is_unfinished_of(j, items_[i].hash, place(entries_[i]), entries_[i].key)) return true;
+  }
+  return false;
+}
+
+bool write_batch::has_new() const noexcept {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (is_new(i)) return true;
+  }
+  return false;
+}
+
+std::optional<write_batch::time> write_batch::failing_since() const noexcept {
+  std::optional<time> earliest;
+  if (suspects_ == 0) return earliest;
+  for (const item& i : items_) {
+    if (!i.done && i.failures > 0)
+      earliest = std::min(earliest.value_or(i.failing_since), i.failing_since);
+  }
+  return earliest;
+}
+
+std::optional<std::size_t> write_batch::last_unfinished_of(const operation& op) const noexcept {
+  for (std::size_t i = items_.size(); i-- > 0;) {
+    if (is_unfinished_of(i, op.hash, place(op.value), op.value.key)) return i;
+  }
+  return std::nullopt;
 }
 
 void write_batch::hold(std::size_t i, held_operations& held, time due) {
@@ -92,11 +147,27 @@ void write_batch::hold(std::size_t i, held_operations& held, time due) {
   finish(i);
 }
 
-void write_batch::clear() noexcept {
-  assert(unfinished_ == 0);
-  items_.clear();
-  entries_.swap(cleared_entries_);
+void write_batch::remove_finished() noexcept {
+  if (unfinished_ == 0) {
+    items_.clear();
+    entries_.swap(cleared_entries_);
+    bytes_ = 0;
+    return;
+  }
+  // There are few of them, so the entries of the others are freed at once.
+  std::size_t size = 0;
   bytes_ = 0;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (items_[i].done) continue;
+    bytes_ += items_[i].bytes;
+    if (size != i) {
+      items_[size] = items_[i];
+      entries_[size] = std::move(entries_[i]);
+    }
+    ++size;
+  }
+  items_.resize(size);
+  entries_.resize(size);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -36,11 +36,12 @@ class write_task {
 }  // namespace
 
 writer_loop::writer_loop(std::shared_ptr<holdfast::store> next, write_behind_options options,
-                         std::shared_ptr<const queue_rules> rules)
+                         std::shared_ptr<const queue_rules> rules,
+                         std::weak_ptr<executor> runs_tasks)
     : state_(std::move(next), std::move(options), std::move(rules)),
       writer_(state_),
       metrics_(state_.options.metrics),
-      executor_(state_.options.executor) {}
+      executor_(std::move(runs_tasks)) {}
 
 executor::task writer_loop::make_task(std::uint64_t timer) {
   return [task = std::make_shared<write_task>(weak_from_this(), timer)] { task->run(); };
@@ -86,11 +87,12 @@ void writer_loop::write_next_batch(std::uint64_t timer) noexcept {
   active_ = true;
   bool finished = false;
   try {
-    if (state_.pending.batch().empty() && !state_.pending.fill_batch(now)) {
+    const bool retry = state_.retry.failures() > 0 && !state_.pending.batch().empty();
+    if (!retry && !state_.pending.fill_batch(now)) {
       writing_ = false;
       return schedule_next(lock);
     }
-    const bool retry = state_.retry.failures() > 0;
+    state_.writing_since = now;
     state_.pending.count_attempt(retry);
     lock.unlock();
     if (!retry) writer_.prepare();
@@ -103,6 +105,7 @@ void writer_loop::write_next_batch(std::uint64_t timer) noexcept {
     writer_.back_off("an exception that is not a std::exception");
   }
   if (!lock.owns_lock()) lock.lock();
+  state_.writing_since.reset();
   if (finished) finish_batch(lock);
   writing_ = false;
   schedule_next(lock);
@@ -110,7 +113,7 @@ void writer_loop::write_next_batch(std::uint64_t timer) noexcept {
 }
 
 void writer_loop::finish_batch(guard& lock) noexcept {
-  state_.pending.batch().clear();
+  state_.pending.batch().remove_finished();
   state_.retry.reset();
   if (state_.puts_waiting > 0) state_.room_available.notify_all();
   if (state_.flushes_waiting > 0) state_.batch_finished.notify_all();
@@ -180,9 +183,12 @@ bool writer_loop::wait_until_saved(guard& lock, std::uint64_t sequence, time dea
   if (is_over()) return false;
   ++state_.flushes_waiting;
   // The caller wants a result now, so a retry pause ends.
-  if (!writing_ && state_.retry.not_before() > state_.steady_now()) {
-    state_.retry.skip();
-    active_ = false;
+  if (!writing_) {
+    pending.retry_suspects_now();
+    if (state_.retry.not_before() > state_.steady_now()) {
+      state_.retry.skip();
+      active_ = false;
+    }
   }
   // Checked after each wait: if the executor refuses tasks, no task continues after a batch or a
   // pause.
@@ -217,7 +223,8 @@ void writer_loop::write_on_own_thread(time deadline) {
       const guard lock(state.mutex);
       const auto now = state.steady_now();
       if (now < deadline && !state.pending.is_saved(state.pending.flush_target()) &&
-          !state.stopped && !self->writing_ && state.retry.not_before() <= now)
+          !state.stopped && !self->writing_ && state.retry.not_before() <= now &&
+          state.pending.is_ready(now))
         continue;
       self->own_thread_ = false;
       return;

@@ -27,7 +27,7 @@ class writer_loop : public std::enable_shared_from_this<writer_loop> {
 
   /// Throws errc::invalid_argument for invalid options.
   writer_loop(std::shared_ptr<holdfast::store> next, write_behind_options options,
-              std::shared_ptr<const queue_rules> rules);
+              std::shared_ptr<const queue_rules> rules, std::weak_ptr<executor> runs_tasks);
 
   [[nodiscard]] queue_state& state() noexcept { return state_; }
 
@@ -67,7 +67,8 @@ class writer_loop : public std::enable_shared_from_this<writer_loop> {
   batch_writer writer_;
   queue_metrics metrics_;
   write_behind_numbers published_{};
-  const std::weak_ptr<executor> executor_;  // weak: the executor may own our tasks
+  // Weak: the executor may own our tasks, and must not be destroyed by one of them.
+  const std::weak_ptr<executor> executor_;
 
   // Protected by the mutex of the state
   bool active_ = false;

@@ -249,6 +249,7 @@ TEST(config_keys, every_default_of_the_table_is_a_value_of_its_kind_and_changes_
   EXPECT_EQ(said.database.connect_timeout, plain.database.connect_timeout);
   EXPECT_EQ(said.database.statement_timeout, plain.database.statement_timeout);
   EXPECT_EQ(said.store.probe, plain.store.probe);
+  EXPECT_EQ(said.store.start, plain.store.start);
   EXPECT_EQ(said.store.create_schema, plain.store.create_schema);
   ASSERT_TRUE(said.cleanup && plain.cleanup);
   EXPECT_EQ(said.cleanup->cron, plain.cleanup->cron);

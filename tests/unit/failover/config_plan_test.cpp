@@ -54,6 +54,8 @@ unlisted = "serve"
   EXPECT_EQ(planned("[failover.scatter]\nparallel = false\n").engine.scatter.parallel, 1U);
   EXPECT_FALSE(planned("[failover.scheduler]\nenabled = false\n").cleanup);
   EXPECT_FALSE(planned("[failover.store]\nasync = false\n").engine.storage.write_behind);
+  EXPECT_EQ(planned("").store.start, start_mode::background);
+  EXPECT_EQ(planned("[failover.store]\nstart = \"require\"\n").store.start, start_mode::require);
 }
 
 TEST_F(config_test, the_base_holds_where_the_file_is_silent) {

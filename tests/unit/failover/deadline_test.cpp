@@ -101,7 +101,6 @@ TEST_F(FailoverDeadline, TheCallOwnsItsArgumentsAndItsCallable) {
 TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
   const auto held = std::make_shared<gate>();
   make({.threads = {.count = 1, .queue = 1}});
-  const auto fill = protect("fill", {.deadline = 10ms});
   const auto point = protect("country-by-code", {.deadline = 20s});
   (void)point("FR");
   script = [held](const std::string&) -> country {
@@ -109,13 +108,16 @@ TEST_F(FailoverDeadline, AFullExecutorMeansTheStoreAtOnce) {
     return {};
   };
   const open_in_the_end release(*held);
-  EXPECT_THROW((void)fill("x"), error);
+  // One call runs, one waits, and there is no room for another.
+  const auto call = [&] { (void)point.try_call("DE"); };
+  const std::jthread running(call);
   ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
-  EXPECT_THROW((void)fill("x"), error);  // one runs, this one waits
-  const auto a = point("FR");
+  const std::jthread waiting(call);
+  ASSERT_TRUE(eventually([&] { return numbers().started == 3; }));
+  answer<country> a = point("FR");
+  while (a.cause().code() != cause_code::refused) a = point("FR");  // the second may still arrive
   EXPECT_EQ(a->name, "France");
-  EXPECT_EQ(a.cause().code(), cause_code::refused);
-  EXPECT_EQ(numbers().full_refused, 1U);
+  EXPECT_GE(numbers().full_refused, 1U);
   held->open();
 }
 
@@ -209,9 +211,10 @@ TEST_F(FailoverDeadline, AStoreThatHangsTakesNoLiveAnswerAway) {
   EXPECT_EQ(status().running, 1U) << "it is being written";
   EXPECT_TRUE(logged("the store did not take an answer within the deadline"));
   down = true;
-  EXPECT_THROW((void)point("FR"), outage) << "what is stored is older than what was given";
+  EXPECT_EQ(point("FR")->name, "France") << "the newer one is not stored yet";
   held->open();
   EXPECT_TRUE(eventually([&] { return status().running == 0; }));
+  EXPECT_EQ(point("FR")->name, "newer");
   EXPECT_EQ(row("FR")->payload, "FR|newer");
   EXPECT_EQ(numbers().stored, 2U);
   EXPECT_EQ(numbers().late_stored, 0U);

@@ -236,9 +236,13 @@ TEST_F(SequenceDrawing, AHandleUsesTheEndOfABlock) {
 
 TEST_F(SequenceDrawing, AStoreThatCouldForgetIsRefused) {
   store->set_unsafe_settings({"the disk does not sync; buy another one"});
-  const auto failure = failure_of([&] { (void)source.sequence("refused"); });
+  auto ids = source.sequence("refused");
+  const auto failure = failure_of([&] { (void)ids.next(); });
   EXPECT_EQ(failure.code(), errc::unsupported_type);
   EXPECT_NE(std::string(failure.what()).find("buy another one"), std::string::npos);
+  EXPECT_EQ(failure_of([&] { (void)ids.peek(); }).code(), errc::unsupported_type);
+  EXPECT_EQ(failure_of([&] { (void)ids.ensure_at_least(7); }).code(), errc::unsupported_type);
+  EXPECT_EQ(store->calls(), 0U);
   const sequence_source allowed(store, {.allow_unsafe = true});
   EXPECT_EQ(allowed.sequence("refused").next(), 1);
 }

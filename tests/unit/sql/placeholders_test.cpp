@@ -12,7 +12,7 @@ namespace holdfast::test {
 namespace {
 
 using namespace detail::sql;
-using order = std::vector<std::uint8_t>;
+using order = std::vector<std::uint16_t>;
 
 TEST(Placeholders, QuestionMarksAreNumberedInOrder) {
   EXPECT_EQ(number_placeholders("UPDATE t SET a = ? WHERE b = ? OR c = ?"),
@@ -38,8 +38,8 @@ TEST(Placeholders, TextWithQuestionMarksStaysUnchanged) {
 }
 
 TEST(Placeholders, ANumberAboveTheLimitIsRefused) {
-  EXPECT_NO_THROW((void)use_question_marks("SELECT $255"));
-  EXPECT_THROW((void)use_question_marks("SELECT $256"), error);
+  EXPECT_NO_THROW((void)use_question_marks("SELECT $65535"));
+  EXPECT_THROW((void)use_question_marks("SELECT $65536"), error);
 }
 
 }  // namespace

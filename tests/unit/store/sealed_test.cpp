@@ -1,4 +1,5 @@
 #include <holdfast/store/sealed.hpp>
+#include <holdfast/store/write_behind.hpp>
 
 #include "support/failure_of.hpp"
 #include "support/model_store.hpp"
@@ -158,7 +159,13 @@ TEST_F(Sealed, EveryChangedByteIsSeen) {
     else EXPECT_EQ(code, errc::tampered) << position;
   }
   EXPECT_GT(sealed_->numbers().refused, 0U);
-  EXPECT_GT(sealed_->health().unreadable, 0U);
+  const auto health = sealed_->health();
+  EXPECT_GT(health.unreadable, 0U);
+  EXPECT_TRUE(health.available);
+  EXPECT_FALSE(health.healthy());
+  EXPECT_NE(health.problem.find("could not be read"), std::string::npos) << health.problem;
+  const auto above = make_write_behind(sealed_)->health();
+  EXPECT_EQ(above.problem, health.problem) << "told once";
 }
 
 TEST_F(Sealed, EveryCutIsSeen) {

@@ -90,7 +90,7 @@ TEST(Upsert, Oracle) {
             "EXPIRE_ON = ?, PAYLOAD = ?, PAYLOAD_CLASS = ? WHERE held.AS_OF <= ? OR held.AS_OF > ? "
             "WHEN NOT MATCHED THEN INSERT (FAILOVER_NAME, "
             "FAILOVER_KEY, AS_OF, EXPIRE_ON, PAYLOAD, PAYLOAD_CLASS) VALUES (?, ?, ?, ?, ?, ?)");
-  EXPECT_EQ(s.upsert.order, (std::vector<std::uint8_t>{0, 1, 2, 3, 4, 5, 2, 6, 0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(s.upsert.order, (std::vector<std::uint16_t>{0, 1, 2, 3, 4, 5, 2, 6, 0, 1, 2, 3, 4, 5}));
   const auto marks = whole(s.upsert);
   EXPECT_EQ(std::count(marks.begin(), marks.end(), '?'),
             static_cast<std::ptrdiff_t>(s.upsert.order.size()));

@@ -95,7 +95,10 @@ std::string private_area::kind() const {
 }
 
 std::shared_ptr<store> private_area::open_store() {
-  const store_options options{.prefix = prefix_, .create_schema = true, .probe = start_probe::off};
+  const store_options options{.prefix = prefix_,
+                              .create_schema = true,
+                              .probe = start_probe::off,
+                              .start = start_mode::require};
   if (on_sql()) add_tables(store_schema(database_.dialect(), options));
   return database_.store(options);
 }

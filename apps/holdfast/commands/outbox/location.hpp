@@ -4,6 +4,7 @@
 /// Options of the commands that open an outbox.
 
 #include <holdfast/database.hpp>
+#include <holdfast/error.hpp>
 #include <holdfast/outbox.hpp>
 
 #include "commands/database_location.hpp"
@@ -63,6 +64,8 @@ struct outbox_location {
     };
     auto result = holdfast::open(url_to_open(url.text(), create.is_set()), std::move(settings))
                       .outbox(std::move(options));
+    // Connects now: a command fails at once if the outbox cannot be used.
+    if (const auto problem = result.admin().health()) throw error(*problem);
     *opened = true;
     return result;
   }

@@ -15,7 +15,8 @@ namespace {
 bool is_plaintext(const database& db) {
   const auto& state = *db.shared();
   if (state.sql)
-    return state.sql->pool.acquire_reader()->transport() == sql::transport_kind::plaintext;
+    return state.sql->pool.acquire_reader("sequence.transport")->transport() ==
+           sql::transport_kind::plaintext;
 #if HOLDFAST_HAS_REDIS
   if (state.redis) {
     return std::ranges::any_of(state.redis->probe(), [](const redis::server_report& report) {

@@ -74,6 +74,8 @@ void add_next(command group) {
           fixed_blocks{.size = static_cast<std::int64_t>(block.count(default_block(options)))};
     }
     auto ids = location.open_database(io).sequence(definition.name.text(), std::move(options));
+    // Fails at once if the database cannot be used: next() would wait for it.
+    (void)ids.counter();
     const auto requested = count.count(1);
     for (std::uint64_t i = 0; requested == 0 || i < requested; ++i) {
       io.out << std::to_string(ids.next()) << "\n";

@@ -36,12 +36,14 @@ struct store_location : database_location {
   [[nodiscard]] database open_database(console& io, database_options options = {}) const {
     return database_location::open_database(io, std::move(options), create.is_set());
   }
-  /// Opens the store without a probe: its findings are the output of `holdfast store doctor`.
+  /// Opens the store without a probe: its findings are the output of `holdfast store doctor`. Fails
+  /// if the database cannot be reached.
   [[nodiscard]] std::shared_ptr<store> open_store(const database& db) const {
     return db.store({.prefix = prefix.text(),
                      .create_schema = create.is_set(),
                      .payload = column.value(),
-                     .probe = start_probe::off});
+                     .probe = start_probe::off,
+                     .start = start_mode::require});
   }
   [[nodiscard]] std::shared_ptr<store> open(console& io) const {
     return open_store(open_database(io));

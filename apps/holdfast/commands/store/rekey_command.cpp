@@ -120,7 +120,8 @@ void add_rekey_command(command group) {
                                 .peer = peer.is_set() ? holdfast::peer::java : holdfast::peer::none,
                                 .zone = zone.text(),
                                 .realms = parse_tenants(tenants.all()),
-                                .probe = start_probe::off};
+                                .probe = start_probe::off,
+                                .start = start_mode::require};
     sealed_options sealing{.keys = keys.read(),
                            .read_java = java.is_set(),
                            .read_base64 = base64.is_set(),
