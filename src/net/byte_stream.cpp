@@ -2,6 +2,7 @@
 
 #include "net/address.hpp"
 #include "net/dialer.hpp"
+#include "net/socket_io.hpp"
 #include "net/tls.hpp"
 
 #include <netinet/in.h>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::net {
@@ -88,38 +88,18 @@ void byte_stream::abandon() noexcept {
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }
 
-io_result byte_stream::closed(std::string reason) {
-  close_reason_ = std::move(reason);
-  return {.status = io_status::closed};
-}
-
 io_result byte_stream::write(std::string_view bytes) {
-  if (tls_) {
-    const auto result = tls_->write(bytes);
-    return result.status == io_status::closed ? closed(tls_->close_reason()) : result;
-  }
-  for (;;) {
-    const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count >= 0) return {.status = io_status::done, .bytes = static_cast<std::size_t>(count)};
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return {.status = io_status::wait_write};
-    return closed(std::generic_category().message(errno));
-  }
+  if (!tls_) return write_socket(socket_, bytes, close_reason_);
+  const auto result = tls_->write(bytes);
+  if (result.status == io_status::closed) close_reason_ = tls_->close_reason();
+  return result;
 }
 
 io_result byte_stream::read(std::span<char> buffer) {
-  if (tls_) {
-    const auto result = tls_->read(buffer);
-    return result.status == io_status::closed ? closed(tls_->close_reason()) : result;
-  }
-  for (;;) {
-    const ssize_t count = ::recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (count > 0) return {.status = io_status::done, .bytes = static_cast<std::size_t>(count)};
-    if (count == 0) return closed("the server closed it");
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return {.status = io_status::wait_read};
-    return closed(std::generic_category().message(errno));
-  }
+  if (!tls_) return read_socket(socket_, buffer, close_reason_);
+  const auto result = tls_->read(buffer);
+  if (result.status == io_status::closed) close_reason_ = tls_->close_reason();
+  return result;
 }
 
 bool byte_stream::is_idle() noexcept {

@@ -47,7 +47,7 @@ struct stream_options {
 };
 
 /// Thread-safety: none.
-class byte_stream {
+class HOLDFAST_API byte_stream {
  public:
   /// Resolves the host, which blocks as long as the system needs, regardless of the deadline.
   /// Throws errc::unavailable (transient).
@@ -78,7 +78,6 @@ class byte_stream {
 
  private:
   void use_socket(int socket);
-  io_result closed(std::string reason);
 
   std::string address_;
   std::string peer_;  // for messages: `Redis at host:port`

@@ -97,13 +97,42 @@ bool expect_host(SSL* session, const std::string& host) {
   return SSL_set1_host(session, host.c_str()) == 1;
 }
 
-void load_client_certificate(SSL_CTX* context, const tls_options& options) {
-  if (SSL_CTX_use_certificate_chain_file(context, options.certificate.c_str()) != 1)
-    throw_bad_options("cannot read the client certificate " + options.certificate);
-  if (SSL_CTX_use_PrivateKey_file(context, options.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    throw_bad_options("cannot read the key " + options.key);
+/// `kind` is for messages: `client certificate`.
+void load_certificate(SSL_CTX* context, const std::string& certificate, const std::string& key,
+                      const std::string& kind) {
+  // Without a callback OpenSSL would ask for the password of an encrypted key on the terminal.
+  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
+  if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
+    throw_bad_options("cannot read the " + kind + ' ' + certificate);
+  if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1)
+    throw_bad_options("cannot read the key " + key);
   if (SSL_CTX_check_private_key(context) != 1)
-    throw_bad_options("the key does not belong to the client certificate");
+    throw_bad_options("the key does not belong to the " + kind);
+}
+
+/// What contexts of clients and servers have in common.
+void set_common_rules(SSL_CTX* context) {
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A peer that dies sends no close notification. That is a lost connection, not a protocol error.
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+}
+
+/// Chooses http/1.1 among the protocols that a client offers.
+int choose_protocol(SSL* /*session*/, const unsigned char** chosen, unsigned char* size,
+                    const unsigned char* offered, unsigned offered_size, void* /*argument*/) {
+  constexpr std::string_view protocol = "http/1.1";
+  const std::string_view list(reinterpret_cast<const char*>(offered), offered_size);
+  for (std::size_t i = 0; i < list.size();) {
+    const auto length = static_cast<unsigned char>(list[i]);
+    if (list.substr(i + 1, length) == protocol) {
+      *chosen = offered + i + 1;
+      *size = length;
+      return SSL_TLSEXT_ERR_OK;
+    }
+    i += std::size_t{1} + length;
+  }
+  return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 }  // namespace
@@ -122,11 +151,7 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
   context_.reset(SSL_CTX_new(TLS_client_method()));
   SSL_CTX* const context = context_.get();
   if (context == nullptr) throw std::bad_alloc();
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
-  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // A server that dies sends no close notification. That is a lost connection, not a protocol
-  // error.
-  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+  set_common_rules(context);
   SSL_CTX_set_verify(context, options.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (!options.ca.empty()) {
     if (SSL_CTX_load_verify_locations(context, options.ca.c_str(), nullptr) != 1)
@@ -134,9 +159,47 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
   } else if (options.verify && SSL_CTX_set_default_verify_paths(context) != 1) {
     throw_bad_options("cannot find the system's certificates; name a file with tls_ca");
   }
-  // Without a callback OpenSSL would ask for the password of an encrypted key on the terminal.
-  SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
-  if (!options.certificate.empty()) load_client_certificate(context, options);
+  if (!options.certificate.empty())
+    load_certificate(context, options.certificate, options.key, "client certificate");
+}
+
+void tls_server_context::deleter::operator()(SSL_CTX* context) const noexcept {
+  SSL_CTX_free(context);
+}
+
+tls_server_context::tls_server_context(const tls_server_options& options)
+    : context_(SSL_CTX_new(TLS_server_method())) {
+  SSL_CTX* const context = context_.get();
+  if (context == nullptr) throw std::bad_alloc();
+  set_common_rules(context);
+  // The server has many idle connections: 34 KB of buffers for each are freed between requests.
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
+  load_certificate(context, options.certificate, options.key, "certificate");
+  if (options.client_ca.empty()) return;
+  if (SSL_CTX_load_verify_locations(context, options.client_ca.c_str(), nullptr) != 1)
+    throw_bad_options("cannot read the certificates to trust from " + options.client_ca);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+}
+
+void tls_session::use_socket() {
+  BIO* bio = BIO_new(socket_method());
+  if (!session_ || bio == nullptr) {
+    BIO_free(bio);
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio, &socket_);
+  SSL_set_bio(session_.get(), bio, bio);
+}
+
+tls_session::tls_session(const tls_server_context& context, int socket, std::string peer)
+    : socket_(socket),
+      verify_((SSL_CTX_get_verify_mode(context.get()) & SSL_VERIFY_PEER) != 0),
+      peer_(std::move(peer)),
+      session_(SSL_new(context.get())) {
+  use_socket();
+  SSL_set_accept_state(session_.get());
 }
 
 tls_session::tls_session(const tls_context& context, int socket, const std::string& address,
@@ -145,13 +208,8 @@ tls_session::tls_session(const tls_context& context, int socket, const std::stri
       verify_(context.options().verify),
       peer_(std::move(peer)),
       session_(SSL_new(context.get())) {
-  BIO* bio = BIO_new(socket_method());
-  if (!session_ || bio == nullptr) {
-    BIO_free(bio);
-    throw std::bad_alloc();
-  }
-  BIO_set_data(bio, &socket_);
-  SSL_set_bio(session_.get(), bio, bio);
+  use_socket();
+  SSL_set_connect_state(session_.get());
 
   const auto& server_name = context.options().server_name;
   const std::string host = server_name.empty() ? std::string(host_of(address)) : server_name;
@@ -165,7 +223,7 @@ tls_session::tls_session(const tls_context& context, int socket, const std::stri
 
 short tls_session::handshake() {
   ERR_clear_error();
-  const int returned = SSL_connect(session_.get());
+  const int returned = SSL_do_handshake(session_.get());
   if (returned == 1) return 0;
   const int status = SSL_get_error(session_.get(), returned);
   if (status == SSL_ERROR_WANT_READ) return POLLIN;
@@ -215,6 +273,12 @@ bool tls_session::is_idle() noexcept {
   std::size_t count = 0;
   const int returned = SSL_peek_ex(session_.get(), &byte, 1, &count);
   return returned != 1 && SSL_get_error(session_.get(), returned) == SSL_ERROR_WANT_READ;
+}
+
+void tls_session::send_close() noexcept {
+  ERR_clear_error();
+  if (SSL_is_init_finished(session_.get()) == 1) SSL_shutdown(session_.get());
+  ERR_clear_error();
 }
 
 io_result tls_session::write(std::string_view bytes) {

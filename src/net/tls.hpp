@@ -20,7 +20,7 @@ namespace HOLDFAST_NAMESPACE::detail::net {
 
 /// The certificates and rules that all connections of a client share. TLS 1.2 or later.
 /// Thread-safety: immutable.
-class tls_context {
+class HOLDFAST_API tls_context {
  public:
   /// Throws errc::invalid_argument if a file cannot be read.
   explicit tls_context(const tls_options& options);
@@ -36,13 +36,43 @@ class tls_context {
   std::unique_ptr<SSL_CTX, deleter> context_;
 };
 
+/// The certificate of a server.
+struct tls_server_options {
+  /// File with the certificate and its chain.
+  std::string certificate{};
+  /// File with its private key.
+  std::string key{};
+  /// File with the issuers of client certificates. Set it to require one from each client.
+  std::string client_ca{};
+};
+
+/// What all connections of a server share. TLS 1.2 or later. If a client offers application
+/// protocols, `http/1.1` must be one of them.
+/// Thread-safety: immutable.
+class HOLDFAST_API tls_server_context {
+ public:
+  /// Throws errc::invalid_argument if a file cannot be read, or the key does not belong to the
+  /// certificate.
+  explicit tls_server_context(const tls_server_options& options);
+
+  [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
+
+ private:
+  struct deleter {
+    void operator()(SSL_CTX* context) const noexcept;
+  };
+  std::unique_ptr<SSL_CTX, deleter> context_;
+};
+
 /// TLS on one connection.
 /// Thread-safety: none.
-class tls_session {
+class HOLDFAST_API tls_session {
  public:
   /// Does not own the socket. `peer` describes the server in messages. Throws
   /// errc::invalid_argument if the host of the address cannot be compared with a certificate.
   tls_session(const tls_context& context, int socket, const std::string& address, std::string peer);
+  /// The session of a connection that a server accepted.
+  tls_session(const tls_server_context& context, int socket, std::string peer);
   tls_session(const tls_session&) = delete;
   tls_session& operator=(const tls_session&) = delete;
 
@@ -54,9 +84,13 @@ class tls_session {
   [[nodiscard]] io_result read(std::span<char> buffer);
   /// Returns true if the server has sent no data and has not closed the session.
   [[nodiscard]] bool is_idle() noexcept;
+  /// Tells the peer that nothing more is sent. Does not wait, and ignores errors.
+  void send_close() noexcept;
   [[nodiscard]] const std::string& close_reason() const noexcept { return close_reason_; }
 
  private:
+  void use_socket();
+
   struct deleter {
     void operator()(SSL* session) const noexcept;
   };

@@ -12,6 +12,7 @@
 
 namespace {
 
+using holdfast::detail::http::for_each_parameter;
 using holdfast::detail::http::percent_decode;
 using holdfast::detail::http::target;
 
