@@ -1,0 +1,126 @@
+#include "serve/http_server.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "base/thread.hpp"
+#include "http/problem.hpp"
+#include "net/listener.hpp"
+#include "serve/loop_worker.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+server_response problem_response(int status, std::string_view detail) {
+  server_response response{.status = status};
+  response.fields.add("Content-Type", http::problem::media_type);
+  response.body = http::to_json({.status = status, .detail = std::string(detail)});
+  return response;
+}
+
+responder::responder(std::shared_ptr<loop_worker> worker, std::uint64_t connection,
+                     std::uint64_t number) noexcept
+    : worker_(std::move(worker)), connection_(connection), number_(number) {}
+
+responder::~responder() {
+  if (!worker_) return;
+  try {
+    answer(problem_response(500, "the request was not answered"));
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+    // No memory: the connection stays until the client closes it.
+  }
+}
+
+void responder::answer(server_response response) {
+  if (response.status < 200 || response.status > 599)
+    throw error(errc::invalid_argument, "the status of an answer is between 200 and 599");
+  const auto worker = std::exchange(worker_, nullptr);
+  if (worker) worker->answer(connection_, number_, std::move(response));
+}
+
+struct http_server::state {
+  std::shared_ptr<server_shared> shared = std::make_shared<server_shared>();
+  std::vector<net::listening_socket> sockets{};
+  std::vector<std::string> addresses{};
+  std::vector<std::shared_ptr<loop_worker>> workers{};
+  std::vector<std::jthread> threads{};
+  std::atomic<bool> stopped = false;
+
+  /// TCP has a socket for each loop, so that the system distributes connections. Others share one.
+  void open(const std::string& address) {
+    const bool share = workers.size() > 1;
+    sockets.push_back(net::listening_socket::open(address, {.share_port = share}));
+    addresses.push_back(sockets.back().address());
+    listen_everywhere(share && sockets.back().is_tcp());
+  }
+  /// Registers the last socket, and opens its twins.
+  void listen_everywhere(bool with_twins) {
+    const bool tls = shared->options.tls != nullptr && sockets.back().is_tcp();
+    workers.front()->listen(sockets.back(), tls);
+    for (std::size_t i = 1; i < workers.size(); ++i) {
+      if (with_twins)
+        sockets.push_back(net::listening_socket::open(addresses.back(), {.share_port = true}));
+      workers[i]->listen(sockets.back(), tls);
+    }
+  }
+};
+
+http_server::http_server(server_options options, handler handle)
+    : state_(std::make_unique<state>()) {
+  if (options.loops == 0 || options.limits.head == 0 || options.max_pipelined == 0)
+    throw error(errc::invalid_argument, "loops, limits.head and max_pipelined must be positive");
+  auto& shared = *state_->shared;
+  shared.options = std::move(options);
+  shared.handle = std::move(handle);
+  for (std::size_t i = 0; i < shared.options.loops; ++i)
+    state_->workers.push_back(std::make_shared<loop_worker>(state_->shared));
+  for (const auto& address : shared.options.listen) state_->open(address);
+  if (shared.options.use_inherited) {
+    for (auto& socket : net::listening_socket::inherited()) {
+      state_->sockets.push_back(std::move(socket));
+      state_->addresses.push_back(state_->sockets.back().address());
+      state_->listen_everywhere(false);
+    }
+  }
+  if (state_->sockets.empty())
+    throw error(errc::invalid_argument, "there is no address to listen on; give one");
+  for (const auto& worker : state_->workers)
+    state_->threads.push_back(start_quiet_thread("hf-http", [worker] { worker->run(); }));
+}
+
+http_server::~http_server() { (void)stop(std::chrono::milliseconds(0)); }
+
+const std::vector<std::string>& http_server::addresses() const noexcept {
+  return state_->addresses;
+}
+
+server_counts http_server::counts() const noexcept {
+  const auto& shared = *state_->shared;
+  return {.accepted = shared.accepted,
+          .requests = shared.requests,
+          .refused = shared.refused,
+          .overloaded = shared.overloaded,
+          .late = shared.late,
+          .connections = shared.connections,
+          .waiting = shared.waiting};
+}
+
+std::size_t http_server::stop(std::chrono::milliseconds grace) {
+  if (state_->stopped.exchange(true)) return 0;
+  auto& shared = *state_->shared;
+  for (const auto& worker : state_->workers)
+    (void)worker->loop().post([raw = worker.get()] { raw->begin_stop(); });
+  {
+    std::unique_lock lock(shared.mutex);
+    (void)shared.closed.wait_for(lock, grace, [&] { return shared.connections == 0; });
+  }
+  for (const auto& worker : state_->workers) worker->loop().stop();
+  state_->threads.clear();
+  state_->sockets.clear();
+  return static_cast<std::size_t>(shared.cut.load());
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

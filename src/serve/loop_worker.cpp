@@ -1,0 +1,142 @@
+#include "serve/loop_worker.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "http/date.hpp"
+#include "net/socket_io.hpp"
+#include "net/tls.hpp"
+#include "serve/server_connection.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+constexpr std::string_view too_many_connections =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
+    "Content-Length: 0\r\n\r\n";
+
+}  // namespace
+
+loop_worker::loop_worker(std::shared_ptr<server_shared> shared)
+    : shared_(std::move(shared)), scratch_(std::make_unique<std::array<char, scratch_size>>()) {}
+
+loop_worker::~loop_worker() = default;
+
+void loop_worker::listen(const net::listening_socket& socket, bool tls) {
+  acceptors_.push_back(std::make_unique<net::acceptor>(
+      loop_, socket, [this, tls](int accepted) { open_connection(accepted, tls); }));
+}
+
+void loop_worker::run() {
+  loop_.run();
+  acceptors_.clear();
+  close_all();
+}
+
+void loop_worker::answer(std::uint64_t connection, std::uint64_t number, server_response response) {
+  if (loop_.is_own_thread()) {
+    if (auto* const target = find(connection)) target->answer(number, std::move(response));
+    return;
+  }
+  (void)loop_.post([this, connection, number, response = std::move(response)]() mutable {
+    if (auto* const target = find(connection)) target->answer(number, std::move(response));
+  });
+}
+
+server_connection* loop_worker::find(std::uint64_t id) noexcept {
+  const auto index = static_cast<std::uint32_t>(id);
+  if (index >= slots_.size() || slots_[index].generation != id >> 32U) return nullptr;
+  return slots_[index].connection.get();
+}
+
+void loop_worker::open_connection(int socket, bool tls) {
+  if (socket < 0) {
+    (void)close_longest_idle();
+    return;
+  }
+  ++shared_->accepted;
+  if (shared_->connections >= shared_->options.max_connections && !close_longest_idle()) {
+    ++shared_->overloaded;
+    std::string ignored;
+    if (!tls) (void)net::write_socket(socket, too_many_connections, ignored);
+    ::close(socket);
+    return;
+  }
+  try {
+    auto stream = tls ? std::make_unique<net::socket_stream>(socket, *shared_->options.tls)
+                      : std::make_unique<net::socket_stream>(socket);
+    if (free_slots_.empty()) {
+      slots_.push_back({});
+      free_slots_.reserve(slots_.capacity());
+      free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
+    }
+    const auto index = free_slots_.back();
+    const std::uint64_t id = (std::uint64_t{slots_[index].generation} << 32U) | index;
+    auto connection = std::make_shared<server_connection>(*this, id, std::move(stream));
+    connection->start();
+    free_slots_.pop_back();
+    slots_[index].connection = std::move(connection);
+    ++shared_->connections;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // No memory or no descriptors: the stream has closed the socket.
+  }
+}
+
+void loop_worker::remove(server_connection& connection) {
+  const auto index = static_cast<std::uint32_t>(connection.id());
+  auto& slot = slots_[index];
+  if (slot.connection.get() != &connection) return;
+  loop_.retire(std::exchange(slot.connection, nullptr));
+  ++slot.generation;
+  free_slots_.push_back(index);
+  if (--shared_->connections == 0) {
+    const std::scoped_lock lock(shared_->mutex);
+    shared_->closed.notify_all();
+  }
+}
+
+bool loop_worker::close_longest_idle() {
+  server_connection* oldest = nullptr;
+  for (const auto& slot : slots_) {
+    auto* const candidate = slot.connection.get();
+    if (candidate != nullptr && candidate->is_idle() &&
+        (oldest == nullptr || candidate->idle_since() < oldest->idle_since()))
+      oldest = candidate;
+  }
+  if (oldest != nullptr) oldest->close();
+  return oldest != nullptr;
+}
+
+void loop_worker::begin_stop() {
+  stopping_ = true;
+  acceptors_.clear();
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    // A copy: the slot is emptied meanwhile.
+    if (const auto connection = slots_[i].connection) connection->finish();
+  }
+}
+
+void loop_worker::close_all() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const auto connection = slots_[i].connection;
+    if (!connection) continue;
+    if (connection->is_unanswered()) ++shared_->cut;
+    connection->close();
+  }
+}
+
+const std::string& loop_worker::date_line() {
+  if (loop_.now() >= date_until_) {
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    date_line_ = "Date: " + http::format_date(now) + "\r\n";
+    date_until_ = loop_.now() + std::chrono::seconds(1);
+  }
+  return date_line_;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,94 @@
+#pragma once
+
+/// \file
+/// One thread of the server: its loop, its listeners and its connections.
+
+#include "net/event_loop.hpp"
+#include "net/listener.hpp"
+#include "serve/http_server.hpp"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+class server_connection;
+
+/// What the threads of a server share.
+struct server_shared {
+  server_options options{};
+  http_server::handler handle{};
+  std::atomic<std::uint64_t> accepted = 0;
+  std::atomic<std::uint64_t> requests = 0;
+  std::atomic<std::uint64_t> refused = 0;
+  std::atomic<std::uint64_t> overloaded = 0;
+  std::atomic<std::uint64_t> late = 0;
+  std::atomic<std::uint64_t> connections = 0;
+  std::atomic<std::uint64_t> waiting = 0;
+  /// Connections that were closed at the end of the server before their answer was sent.
+  std::atomic<std::uint64_t> cut = 0;
+  std::mutex mutex{};
+  std::condition_variable closed{};  // connections became 0
+};
+
+/// Thread-safety: used on its own thread, apart from `answer` and `loop().post`.
+class loop_worker : public std::enable_shared_from_this<loop_worker> {
+ public:
+  explicit loop_worker(std::shared_ptr<server_shared> shared);
+  ~loop_worker();
+  loop_worker(const loop_worker&) = delete;
+  loop_worker& operator=(const loop_worker&) = delete;
+
+  /// Before the thread starts.
+  void listen(const net::listening_socket& socket, bool tls);
+  /// Runs until the loop is stopped, then closes all connections.
+  void run();
+  [[nodiscard]] net::event_loop& loop() noexcept { return loop_; }
+  [[nodiscard]] server_shared& shared() noexcept { return *shared_; }
+  /// From any thread.
+  void answer(std::uint64_t connection, std::uint64_t number, server_response response);
+  /// Closes the listeners and the idle connections.
+  void begin_stop();
+  /// Closes all connections.
+  void close_all();
+  [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
+
+  // For connections.
+  void remove(server_connection& connection);
+  /// A buffer for one read.
+  [[nodiscard]] std::span<char> scratch() noexcept { return *scratch_; }
+  /// `Date: ...` with its line end, at most a second old.
+  [[nodiscard]] const std::string& date_line();
+
+ private:
+  struct connection_slot {
+    std::shared_ptr<server_connection> connection{};
+    std::uint32_t generation = 0;
+  };
+  void open_connection(int socket, bool tls);
+  [[nodiscard]] bool close_longest_idle();
+  [[nodiscard]] server_connection* find(std::uint64_t id) noexcept;
+
+  static constexpr std::size_t scratch_size = std::size_t{64} << 10U;
+  std::shared_ptr<server_shared> shared_;
+  net::event_loop loop_{};
+  std::vector<std::unique_ptr<net::acceptor>> acceptors_{};
+  std::vector<connection_slot> slots_{};
+  std::vector<std::uint32_t> free_slots_{};
+  std::unique_ptr<std::array<char, scratch_size>> scratch_;
+  bool stopping_ = false;
+  std::string date_line_{};
+  net::steady::time_point date_until_{};
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,48 @@
+#pragma once
+
+/// \file
+/// Gathers one response from the bytes of a connection. Shared by the client that waits and by the
+/// one on an event loop.
+
+#include "http/response_reader.hpp"
+#include "serve/http_client.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// Thread-safety: none.
+class response_collector {
+ public:
+  response_collector(const http::limits& limits, std::string_view method);
+
+  /// Takes bytes. Returns true when the exchange is over.
+  [[nodiscard]] bool add(std::string_view bytes);
+  /// The connection has ended.
+  void end(std::string reason);
+  /// Ends the exchange without a complete response.
+  void fail(exchange_status result, std::string reason);
+  void set_sent() noexcept { response_.sent = true; }
+  [[nodiscard]] bool sent() const noexcept { return response_.sent; }
+  /// The connection can be used for another request.
+  [[nodiscard]] bool reusable() const noexcept { return reusable_; }
+  [[nodiscard]] client_response take_response() noexcept { return std::move(response_); }
+
+ private:
+  /// Returns true if the exchange is over.
+  [[nodiscard]] bool read_heads();
+  [[nodiscard]] bool read_content();
+  void keep_head();
+  void fail_defect();
+
+  http::response_reader reader_;
+  std::size_t head_budget_;
+  std::string input_{};
+  bool in_content_ = false;
+  bool reusable_ = false;
+  client_response response_{};
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

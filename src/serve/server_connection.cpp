@@ -1,0 +1,372 @@
+#include "serve/server_connection.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "http/writer.hpp"
+#include "serve/loop_worker.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+using net::steady;
+using std::chrono::milliseconds;
+
+constexpr milliseconds drain_time{2'000};
+/// More output than this is not produced before some of it was sent.
+constexpr std::size_t max_output = std::size_t{1} << 20U;
+/// Buffers that are larger than this are freed when they are empty.
+constexpr std::size_t kept_capacity = std::size_t{4} << 10U;
+
+/// 1 KiB per second is the slowest transfer.
+milliseconds time_for(std::size_t bytes) { return milliseconds(bytes); }
+
+void release_if_large(std::string& text) {
+  text.clear();
+  if (text.capacity() > kept_capacity) std::string().swap(text);
+}
+
+}  // namespace
+
+server_connection::server_connection(loop_worker& worker, std::uint64_t id,
+                                     std::unique_ptr<net::socket_stream> stream)
+    : worker_(worker),
+      id_(id),
+      stream_(std::move(stream)),
+      timer_(worker.loop()),
+      reader_(worker.shared().options.limits),
+      idle_since_(worker.loop().now()) {
+  if (!stream_->is_handshaking()) state_ = state::reading;
+  timer_.set_callback([this] { on_deadline(); });
+}
+
+server_connection::~server_connection() = default;
+
+void server_connection::start() {
+  registration_.add(worker_.loop(), stream_->descriptor(), EPOLLIN, *this);
+  // Also for a client that connects and sends nothing.
+  head_deadline_ = worker_.loop().now() + worker_.shared().options.head_timeout;
+  timer_.set(head_deadline_);
+}
+
+bool server_connection::is_idle() const noexcept {
+  return state_ == state::reading && pending_.empty() && output_.empty() && !head_started_ &&
+         !in_content_;
+}
+
+void server_connection::close() {
+  if (state_ == state::closed) return;
+  state_ = state::closed;
+  for (const auto& request : pending_) {
+    if (request.counted) --worker_.shared().waiting;
+  }
+  pending_.clear();
+  timer_.cancel();
+  registration_.remove();
+  // The client must not take a part of an answer for all of it.
+  if (!output_.empty()) stream_->reset_on_close();
+  worker_.remove(*this);
+}
+
+void server_connection::finish() {
+  // A request that has begun is still read; its answer says that it is the last.
+  if (!is_unanswered()) close();
+}
+
+void server_connection::on_events(std::uint32_t events) {
+  if ((events & EPOLLERR) != 0 || ((events & EPOLLHUP) != 0 && (events & EPOLLIN) == 0)) {
+    close();
+    return;
+  }
+  if (state_ == state::handshake) {
+    try {
+      const auto events_to_await = stream_->handshake();
+      if (events_to_await != 0) {
+        registration_.change(events_to_await);
+        return;
+      }
+    } catch (const error&) {
+      close();
+      return;
+    }
+    state_ = state::reading;
+    registration_.change(EPOLLIN);
+    return;
+  }
+  if ((events & EPOLLIN) != 0) receive();
+  if (state_ != state::closed) settle();
+}
+
+void server_connection::receive() {
+  const auto buffer = worker_.scratch();
+  const auto result = stream_->read(buffer);
+  if (result.status == net::io_status::closed) {
+    input_ended_ = true;
+    if (state_ == state::draining) close();
+    else state_ = state::closing;
+    return;
+  }
+  if (result.status == net::io_status::done && state_ == state::reading)
+    take_bytes({buffer.data(), result.bytes});
+}
+
+/// Processes bytes where they were received, and keeps only what is incomplete.
+void server_connection::take_bytes(std::string_view bytes) {
+  if (input_.empty()) {
+    const auto consumed = process(bytes);
+    input_.assign(bytes.substr(consumed));
+    return;
+  }
+  input_.append(bytes);
+  input_.erase(0, process(input_));
+}
+
+std::size_t server_connection::process(std::string_view bytes) {
+  processing_ = true;
+  std::size_t offset = 0;
+  const auto& options = worker_.shared().options;
+  while (state_ == state::reading && offset < bytes.size()) {
+    if (!in_content_) {
+      if (pending_.size() >= options.max_pipelined || output_.size() >= max_output) break;
+      const auto status = reader_.read_head(bytes.substr(offset));
+      if (status == http::read_status::failed) {
+        refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
+        break;
+      }
+      if (status == http::read_status::incomplete) {
+        if (!std::exchange(head_started_, true))
+          head_deadline_ = worker_.loop().now() + options.head_timeout;
+        break;
+      }
+      offset += reader_.head_size();
+      if (!begin_request()) break;
+    }
+    if (!read_content(bytes, offset)) break;
+  }
+  processing_ = false;
+  // What follows the last request is not looked at.
+  return state_ == state::reading ? offset : bytes.size();
+}
+
+bool server_connection::begin_request() {
+  head_started_ = false;
+  in_content_ = true;
+  content_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
+  // Refuses content that is announced to be too large.
+  if (reader_.body().read({}).status == http::read_status::failed) {
+    refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
+    return false;
+  }
+  continue_due_ = reader_.head().expects_continue;
+  return true;
+}
+
+/// Returns false if processing must stop: the content is incomplete, or the request was refused.
+bool server_connection::read_content(std::string_view bytes, std::size_t& offset) {
+  const std::size_t head_end = offset;
+  for (;;) {
+    const auto piece = reader_.body().read(bytes.substr(offset));
+    offset += piece.consumed;
+    content_.append(piece.content);
+    if (piece.consumed > 0) continue_due_ = false;
+    if (piece.status == http::read_status::failed) {
+      refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
+      return false;
+    }
+    if (piece.status == http::read_status::complete) {
+      dispatch();
+      return state_ == state::reading;
+    }
+    if (offset < bytes.size()) continue;
+    if (head_text_.empty()) {
+      head_text_.assign(bytes.substr(head_end - reader_.head_size(), reader_.head_size()));
+      reader_.rebind(head_text_);
+    }
+    return false;
+  }
+}
+
+void server_connection::dispatch() {
+  auto& shared = worker_.shared();
+  const auto& head = reader_.head();
+  ++shared.requests;
+  const bool close_after = !head.keep_alive || worker_.is_stopping() ||
+                           next_number_ + 1 >= shared.options.max_requests_per_connection;
+  const auto target =
+      http::target::parse(head.form == http::target_form::asterisk ? "/" : head.target);
+  in_content_ = false;
+  continue_due_ = false;
+  if (!target || head.form == http::target_form::authority) {
+    if (target || head.form != http::target_form::authority)
+      refuse(400, "the path has a character or an encoding that is not allowed");
+    else refuse(501, "CONNECT is not supported");
+    return;
+  }
+  const auto number = next_number_++;
+  pending_.push_back({.head_only = head.method == "HEAD",
+                      .close = close_after,
+                      .old_version = head.minor_version == 0});
+  if (close_after) state_ = state::closing;
+  if (shared.waiting >= shared.options.max_waiting) {
+    ++shared.overloaded;
+    auto busy = problem_response(503, "the server is busy; repeat the request later");
+    busy.fields.add("Retry-After", "1");
+    answer(number, std::move(busy));
+  } else {
+    ++shared.waiting;
+    pending_.back().counted = true;
+    try {
+      shared.handle(server_request{.method = head.method,
+                                   .target = *target,
+                                   .host = head.host,
+                                   .fields = head.fields,
+                                   .body = content_},
+                    responder(worker_.shared_from_this(), id_, number));
+    } catch (const std::exception& failure) {
+      // The responder has answered 500.
+      if (shared.options.on_failure) shared.options.on_failure(failure.what());
+    }
+  }
+  reader_.reset();
+  release_if_large(content_);
+  release_if_large(head_text_);
+}
+
+/// Answers in place of the handler, and reads nothing more.
+void server_connection::refuse(int status, std::string_view detail) {
+  ++worker_.shared().refused;
+  const auto number = next_number_++;
+  pending_.push_back({.close = true});
+  state_ = state::closing;
+  head_started_ = in_content_ = continue_due_ = false;
+  answer(number, problem_response(status, detail));
+}
+
+void server_connection::answer(std::uint64_t number, server_response response) {
+  const auto first = next_number_ - pending_.size();
+  if (state_ == state::closed || number < first || number >= next_number_) return;
+  auto& request = pending_[static_cast<std::size_t>(number - first)];
+  if (request.response) return;
+  if (std::exchange(request.counted, false)) --worker_.shared().waiting;
+  if (number == first && pending_.size() == 1) {
+    append_answer(request, response);
+    pending_.clear();
+  } else {
+    request.response = std::make_unique<server_response>(std::move(response));
+    send_due_answers();
+  }
+  if (!processing_) settle();
+}
+
+void server_connection::send_due_answers() {
+  std::size_t sent = 0;
+  while (sent < pending_.size() && pending_[sent].response) {
+    append_answer(pending_[sent], *pending_[sent].response);
+    ++sent;
+  }
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(sent));
+}
+
+void server_connection::append_answer(const pending_request& request,
+                                      const server_response& response) {
+  const auto before = output_.size();
+  const bool last = request.close || response.close || worker_.is_stopping();
+  http::append_status_line(output_, response.status);
+  output_.append(worker_.date_line()).append(response.fields.text());
+  if (last) output_ += "Connection: close\r\n";
+  else if (request.old_version) output_ += "Connection: keep-alive\r\n";
+  const bool no_content = response.status == 204 || response.status == 304;
+  http::append_end_of_head(
+      output_, {.kind = no_content ? http::content_framing::none : http::content_framing::length,
+                .bytes = response.body.size()});
+  if (!no_content && !request.head_only) output_ += response.body;
+  const auto now = worker_.loop().now();
+  if (before == 0) output_deadline_ = now + worker_.shared().options.transfer_timeout;
+  output_deadline_ += time_for(output_.size() - before);
+  idle_since_ = now;
+  if (last && state_ == state::reading) state_ = state::closing;
+}
+
+void server_connection::flush() {
+  while (output_sent_ < output_.size()) {
+    const auto result = stream_->write(std::string_view(output_).substr(output_sent_));
+    if (result.status == net::io_status::closed) {
+      close();
+      return;
+    }
+    if (result.status != net::io_status::done) return;
+    output_sent_ += result.bytes;
+  }
+  release_if_large(output_);
+  output_sent_ = 0;
+}
+
+bool server_connection::wants_input() const noexcept {
+  if (state_ == state::draining) return true;
+  return state_ == state::reading && !input_ended_ && output_.size() < max_output &&
+         pending_.size() < worker_.shared().options.max_pipelined;
+}
+
+/// Sends what is due, goes on with requests that had to wait, and decides what to wait for.
+void server_connection::settle() {
+  for (;;) {
+    if (continue_due_ && in_content_ && pending_.empty()) {
+      if (output_.empty())
+        output_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
+      output_ += "HTTP/1.1 100 Continue\r\n\r\n";
+      continue_due_ = false;
+    }
+    if (!output_.empty()) flush();
+    if (state_ == state::closed) return;
+    // Only a full request at its beginning can have waited.
+    if (state_ != state::reading || input_.empty() || in_content_ || head_started_ ||
+        !wants_input())
+      break;
+    const auto before = input_.size();
+    input_.erase(0, process(input_));
+    if (input_.size() == before && pending_.empty() && output_.empty()) break;
+  }
+  if (state_ == state::closing && pending_.empty() && output_.empty()) {
+    if (input_ended_) {
+      close();
+      return;
+    }
+    stream_->shut_down_writing();
+    state_ = state::draining;
+    drain_deadline_ = worker_.loop().now() + drain_time;
+    std::string().swap(input_);
+  }
+  registration_.change((wants_input() ? std::uint32_t{EPOLLIN} : 0U) |
+                       (output_.empty() ? 0U : std::uint32_t{EPOLLOUT}));
+  timer_.set(deadline());
+}
+
+steady::time_point server_connection::deadline() const noexcept {
+  if (state_ == state::draining) return drain_deadline_;
+  auto earliest = steady::time_point::max();
+  if (!output_.empty()) earliest = output_deadline_;
+  if (in_content_) earliest = std::min(earliest, content_deadline_ + time_for(content_.size()));
+  else if (head_started_) earliest = std::min(earliest, head_deadline_);
+  else if (next_number_ == 0 && pending_.empty()) earliest = head_deadline_;
+  if (earliest == steady::time_point::max() && is_idle())
+    earliest = idle_since_ + worker_.shared().options.idle_timeout;
+  return earliest;
+}
+
+void server_connection::on_deadline() {
+  const bool was_idle = is_idle();
+  const bool unfinished_request = head_started_ || in_content_;
+  if (!was_idle && state_ != state::draining) ++worker_.shared().late;
+  const bool output_late = !output_.empty() && worker_.loop().now() >= output_deadline_;
+  if (state_ == state::reading && unfinished_request && !output_late) {
+    refuse(408, "the request did not arrive in time");
+    return;
+  }
+  close();
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

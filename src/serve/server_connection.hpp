@@ -1,0 +1,105 @@
+#pragma once
+
+/// \file
+/// One connection of the server. States:
+///
+///   handshake   TLS is not done yet
+///   reading     requests are read, dispatched and answered
+///   closing     no more requests are read; answers that are due are sent
+///   draining    everything is sent, the client was told so; what it still sends is discarded for a
+///               moment, because closing at once would reset the connection and destroy the answer
+///   closed      removed from its worker; destroyed at the end of the turn
+
+#include "http/request_reader.hpp"
+#include "net/event_loop.hpp"
+#include "net/socket_stream.hpp"
+#include "serve/http_server.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// Thread-safety: used on the thread of its loop only.
+class server_connection final : public net::event_handler {
+ public:
+  server_connection(loop_worker& worker, std::uint64_t id,
+                    std::unique_ptr<net::socket_stream> stream);
+  ~server_connection();
+
+  /// Begins to read. Throws errc::unavailable.
+  void start();
+  void on_events(std::uint32_t events) override;
+  /// Takes the answer to a request. Ignores a request that was answered already.
+  void answer(std::uint64_t number, server_response response);
+  /// Closes the connection when its requests are answered; at once if it has none.
+  void finish();
+  /// Closes the connection now.
+  void close();
+
+  [[nodiscard]] bool is_idle() const noexcept;
+  /// A request has begun, and its answer is not sent in full.
+  [[nodiscard]] bool is_unanswered() const noexcept {
+    return !pending_.empty() || !output_.empty() || head_started_ || in_content_;
+  }
+  [[nodiscard]] net::steady::time_point idle_since() const noexcept { return idle_since_; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+
+ private:
+  enum class state : std::uint8_t { handshake, reading, closing, draining, closed };
+  /// A request that is not answered in full.
+  struct pending_request {
+    bool head_only = false;
+    bool close = false;
+    bool old_version = false;                     // HTTP/1.0
+    bool counted = false;                         // in server_counts::waiting
+    std::unique_ptr<server_response> response{};  // if it must wait for an earlier one
+  };
+
+  void receive();
+  void take_bytes(std::string_view bytes);
+  [[nodiscard]] std::size_t process(std::string_view bytes);
+  /// Returns false if the request was refused.
+  [[nodiscard]] bool begin_request();
+  [[nodiscard]] bool read_content(std::string_view bytes, std::size_t& offset);
+  void dispatch();
+  void refuse(int status, std::string_view detail);
+  void send_due_answers();
+  void append_answer(const pending_request& request, const server_response& response);
+  void flush();
+  void settle();
+  void on_deadline();
+  [[nodiscard]] net::steady::time_point deadline() const noexcept;
+  [[nodiscard]] bool wants_input() const noexcept;
+
+  loop_worker& worker_;
+  std::uint64_t id_;
+  std::unique_ptr<net::socket_stream> stream_;
+  net::registration registration_{};
+  net::timer timer_;
+  state state_ = state::handshake;
+  bool processing_ = false;    // process() is on the stack
+  bool in_content_ = false;    // the head of the request is complete
+  bool head_started_ = false;  // bytes of the next request have arrived
+  bool input_ended_ = false;
+  bool continue_due_ = false;  // 100 must be sent when it is this request's turn
+  http::request_reader reader_;
+  std::string input_{};      // bytes that are not processed yet
+  std::string head_text_{};  // of a request whose content is incomplete
+  std::string content_{};
+  std::string output_{};
+  std::size_t output_sent_ = 0;
+  std::uint64_t next_number_ = 0;           // of the next request
+  std::vector<pending_request> pending_{};  // the first has the number next_number_ - size
+  net::steady::time_point head_deadline_{};
+  net::steady::time_point content_deadline_{};
+  net::steady::time_point output_deadline_{};
+  net::steady::time_point drain_deadline_{};
+  net::steady::time_point idle_since_{};
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
