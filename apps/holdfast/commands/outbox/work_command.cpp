@@ -6,6 +6,7 @@
 
 #include "commands/groups.hpp"
 #include "commands/outbox/exec_target.hpp"
+#include "commands/outbox/http_target.hpp"
 #include "commands/outbox/location.hpp"
 #include "commands/outbox/record_pages.hpp"
 #include "commands/outbox/record_text.hpp"
@@ -13,10 +14,6 @@
 #include "terminal/progress.hpp"
 #include "terminal/stop_signals.hpp"
 #include "terminal/text.hpp"
-
-#if HOLDFAST_HAS_HTTP
-#include "commands/outbox/http_target.hpp"
-#endif
 
 #include <unistd.h>
 
@@ -52,7 +49,6 @@ event_handler exec_handler(std::string command) {
   };
 }
 
-#if HOLDFAST_HAS_HTTP
 event_handler http_handler(const std::string& url, milliseconds timeout, std::string source,
                            relay::cloud_event_options options) {
   return [target = std::make_shared<http_target>(url, timeout), source = std::move(source),
@@ -61,7 +57,6 @@ event_handler http_handler(const std::string& url, milliseconds timeout, std::st
                         delivered.event().payload, delivered.event().content_type);
   };
 }
-#endif
 
 /// Prints lines on a terminal. They are escaped, so that an event cannot control it.
 event_handler terminal_handler() {
@@ -152,18 +147,11 @@ struct target_options {
                   "this program was built without Redis; use --exec, --http or --file");
 #endif
     }
-#if HOLDFAST_HAS_HTTP
     // The same source with and without --prefix. A URI has no braces.
     std::string source = "/holdfast/outbox/" + location.prefix.text(outbox_options{}.prefix);
     std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
     return http_handler(http.text(), duration_of(timeout, "30s"), std::move(source),
                         {.credentials = pass_credentials.is_set()});
-#else
-    throw error(
-        errc::unsupported_type,
-        "this program was built without HTTP; install libcpp-httplib-dev and build it again, or "
-        "use --exec");
-#endif
   }
 };
 
