@@ -88,15 +88,19 @@ redis_sentinels::redis_sentinels(options configured) : options_(std::move(config
   std::vector<std::string> configuration = options_.sentinel_settings;
   configuration.push_back("sentinel monitor " + name + " 127.0.0.1 " +
                           std::to_string(node(0).port()) + " 2");
-  configuration.push_back("sentinel down-after-milliseconds " + name + ' ' +
-                          std::to_string(options_.down_after.count()));
   // Sentinels that all voted for themselves try again after twice this time.
   configuration.push_back("sentinel failover-timeout " + name + " 3000");
   for (std::size_t i = 0; i < 3; ++i) {
-    sentinels_.push_back(std::make_unique<redis_sentinel>(configuration));
-    // They say hello every 2 s, and ask the servers every 10 s; the tests cannot wait so long.
+    auto lines = configuration;
+    // The last one is slower: three Sentinels that vote for themselves at the same time elect none.
+    const auto down_after = options_.down_after + std::chrono::seconds(i == 2 ? 2 : 0);
+    lines.push_back("sentinel down-after-milliseconds " + name + ' ' +
+                    std::to_string(down_after.count()));
+    sentinels_.push_back(std::make_unique<redis_sentinel>(lines));
+    // They say hello every 2 s, and ask the servers every 10 s; the tests cannot wait so long. A
+    // replica that has not answered for three of the latter is not promoted.
     sentinels_.back()->run(
-        {"SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "300", "PING-PERIOD", "100"});
+        {"SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "1000", "ASK-PERIOD", "100"});
   }
   wait_until_well();
 }
