@@ -54,12 +54,14 @@ void use_sequences(const std::string& url, const std::string& name, const sequen
 void use_outbox(const std::string& url, outbox_options options) {
   const auto events = open(url).outbox(std::move(options));
   std::atomic<int> delivered = 0;
+  worker_options settings;
+  settings.handling.backoff = {.first = 10ms, .longest = 100ms};
   worker deliverer{events,
                    [&](const delivery&) -> outcome {
                      // The first attempt fails, so that the event is delivered again.
                      return ++delivered == 1 ? outcome::retry("not yet") : outcome::done();
                    },
-                   worker_options{}};
+                   settings};
   for (int i = 0; i < 20; ++i)
     events.publish(
         {.type = "order.placed", .key = "order-" + std::to_string(i % 3), .payload = "{}"});
@@ -68,16 +70,16 @@ void use_outbox(const std::string& url, outbox_options options) {
   running_worker running(deliverer);
   EXPECT_TRUE(eventually([&] { return events.admin().stats().events == 0; }, 60s));
   EXPECT_GE(delivered, 21);
+  running.stop();
   events.admin().pause();
   events.admin().resume();
   EXPECT_TRUE(events.admin().scan().records.empty());
   EXPECT_FALSE(events.admin().health().has_value());
-  running.stop();
 }
 
 TEST(RedisAcl, DocumentedPermissionsAreEnough) {
-  redis_server master;
-  redis_server replica;
+  redis_server master({.settings = {"repl-diskless-sync-delay 0"}});
+  redis_server replica({.settings = {"repl-ping-replica-period 1"}});
   replica.run({"REPLICAOF", "127.0.0.1", std::to_string(master.port())});
   ASSERT_TRUE(eventually([&] {
     return master.run({"INFO", "replication"}).find("state=online") != std::string::npos;
