@@ -112,6 +112,7 @@ class HOLDFAST_API database {
 /// | `odbc:DSN=name`, `odbc:Driver=FreeTDS;Server=host;UID=app` | any database with an ODBC driver; the text after `odbc:` is a connection string |
 /// | `redis://host:6379/0`, `rediss://`, `redis+unix:///run/redis.sock` | Redis: sequences and outboxes, no store; see redis.hpp |
 /// | `redis+cluster://host1:7000,host2:7000`, `rediss+cluster://` | Redis Cluster, the same |
+/// | `redis+sentinel://host1,host2/mymaster`, `rediss+sentinel://` | the master that Redis Sentinels name, the same |
 ///
 /// On Redis, one client serves all sequences and outboxes. It opens at most `pool.maximum`
 /// connections to each node, and `statement_timeout` limits each call.

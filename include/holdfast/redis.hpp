@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// A client for Redis and Redis Cluster. Sequences and outboxes on Redis use it; it can also be
-/// used alone.
+/// A client for Redis, Redis Sentinel and Redis Cluster. Sequences and outboxes on Redis use it; it
+/// can also be used alone.
 ///
 ///     holdfast::redis::client redis("redis://127.0.0.1:6379");
 ///     redis.call(redis::command("SET").key("greeting").arg("hello"));
@@ -149,6 +149,8 @@ class HOLDFAST_API command {
   /// does not.
   [[nodiscard]] std::string refusal() const;
   [[nodiscard]] bool is_script() const noexcept { return script_ != nullptr; }
+  /// Returns true for a script, and for EVAL, EVALSHA, FCALL and their read-only forms.
+  [[nodiscard]] bool runs_script() const noexcept { return runs_script_; }
   [[nodiscard]] const std::string& script_sha1() const noexcept { return script_->sha1; }
   /// Returns the number of keys.
   [[nodiscard]] std::size_t keys() const noexcept { return key_count_; }
@@ -172,6 +174,7 @@ class HOLDFAST_API command {
   std::shared_ptr<const script::state> script_{};
   bool idempotent_ = false;
   bool after_previous_ = false;
+  bool runs_script_ = false;
   std::uint8_t group_ = 0;    // 1: CLIENT, 2: SCRIPT; the next argument is a subcommand
   std::uint8_t refused_ = 0;  // index in the table of refused commands, from 1; 0: not refused
 };
@@ -196,6 +199,10 @@ struct options {
   std::string password{};
   /// The first line of this file is the password.
   std::string password_file{};
+  /// User and password for the Sentinels themselves, if they require a login. An empty password is
+  /// taken from the variable HOLDFAST_REDIS_SENTINEL_PASSWORD.
+  std::string sentinel_user{};
+  std::string sentinel_password{};
   tls_options tls{};
   /// Time limit to open a connection, TLS and login included.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(2);
@@ -205,15 +212,15 @@ struct options {
   std::chrono::seconds keep_alive = std::chrono::seconds(15);
   /// Maximum number of connections to each node.
   std::size_t connections = 16;
-  /// Attempts for a command in a Cluster: redirects, and retries while the Cluster changes. Outside
-  /// a Cluster there are 2.
+  /// Attempts for a command in a Cluster or behind Sentinels: redirects, and retries while a master
+  /// changes. On a server of its own there are 2, on one with several addresses 4.
   std::size_t attempts = 32;
   /// Maximum size of a reply in bytes. A larger one is an error.
   std::size_t max_reply = std::size_t{64} << 20U;
   /// Name of the connections in CLIENT LIST.
   std::string client_name = "holdfast";
-  /// Maps an address that the Cluster announces, `host:port`, to one that this process can reach.
-  /// For Clusters behind a port forward.
+  /// Maps an address that the Cluster or a Sentinel announces, `host:port`, to one that this
+  /// process can reach. For servers behind a port forward.
   std::function<std::string(const std::string& address)> translate{};
   /// Receives warnings for an operator, without payloads or passwords.
   log_sink log{};
@@ -228,7 +235,7 @@ struct call_options {
   std::string node{};
 };
 
-/// A server of a Cluster, or the only server.
+/// A server of a Cluster, or the master.
 struct node {
   std::string address;    ///< `host:port`, or the path of a socket
   bool master = true;     ///< false: a replica
@@ -291,6 +298,8 @@ struct numbers {
 /// | `redis://user:password@host:6379/0` | one server; the path is the number of the database |
 /// | `rediss://host:6380?tls_ca=/etc/ca.pem` | the same with TLS; also `tls_cert`, `tls_key`, `tls_verify=0`, `tls_name` |
 /// | `redis+unix:///run/redis.sock?db=1` | a Unix socket |
+/// | `redis://host1,host2/0`, `rediss://host1,host2` | one server that may be at several addresses: the one that is a master is used |
+/// | `redis+sentinel://host1,host2/mymaster?db=0`, `rediss+sentinel://...` | the master that Sentinels name; the user and the password are those of the master |
 /// | `redis+cluster://host1:7000,host2:7000`, `rediss+cluster://...` | a Cluster; any node will do, several are better |
 ///
 /// How a command can fail:
@@ -331,7 +340,7 @@ class HOLDFAST_API client {
                               const call_options& options = {}) const;
 
   [[nodiscard]] bool is_cluster() const noexcept;
-  /// Asks the Cluster for its nodes.
+  /// Asks the Cluster for its nodes. Outside a Cluster there is one: the master.
   [[nodiscard]] std::vector<node> nodes() const;
   /// Returns a report of each server. Throws if one does not answer.
   [[nodiscard]] std::vector<server_report> probe() const;

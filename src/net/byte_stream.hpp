@@ -65,6 +65,10 @@ class HOLDFAST_API byte_stream {
   /// While `set_up` is not done: when to call it even if no socket is ready.
   [[nodiscard]] steady::time_point wake_at() const noexcept;
 
+  /// Returns true while `set_up` waits for the handshake of TLS.
+  [[nodiscard]] bool in_handshake() const noexcept { return handshake_events_ != 0; }
+  [[nodiscard]] bool uses_tls() const noexcept { return tls_context_ != nullptr; }
+
   [[nodiscard]] io_result write(std::string_view bytes);
   [[nodiscard]] io_result read(std::span<char> buffer);
   [[nodiscard]] const std::string& close_reason() const noexcept { return close_reason_; }

@@ -7,6 +7,9 @@ namespace HOLDFAST_NAMESPACE::detail::redis {
 
 void batch::encode(known_scripts& scripts) {
   scripts_ = &scripts;
+  bytes_.clear();  // an earlier connection was refused before anything was sent
+  ends_.clear();
+  script_texts_ = 0;
   ends_.reserve(requests_.size());
   for (const request* encoded : requests_) {
     if (encoded->asking) {

@@ -12,6 +12,7 @@
 #include "net/tls.hpp"
 #include "redis/counters.hpp"
 #include "redis/exchange.hpp"
+#include "redis/master_locator.hpp"
 #include "redis/node_pool.hpp"
 #include "redis/pipeline.hpp"
 #include "redis/probe.hpp"
@@ -34,8 +35,13 @@ namespace HOLDFAST_NAMESPACE::detail::redis {
 namespace {
 
 constexpr std::size_t standalone_attempts = 2;
-/// Time that a silent node gets to answer CLUSTER SLOTS before the next one is asked as well.
+/// With several addresses. A search for the master may have to wait for the pause after the last
+/// one.
+constexpr std::size_t several_addresses_attempts = 4;
+/// Time that a silent node gets to answer a question before the next one is asked as well.
 constexpr auto next_node_delay = std::chrono::milliseconds(250);
+/// Silence of a master before the Sentinels are asked whether it still is the master.
+constexpr auto silent_master_delay = std::chrono::seconds(1);
 
 /// Counts a call while it runs.
 class call_timer {
@@ -90,12 +96,19 @@ class client_state {
   [[nodiscard]] const std::string* node_for(const request& sent, const slot_map* map,
                                             const std::string*& any_master);
   void finish(exchange& finished);
+  void wait_for_replies(exchange_group& exchanges, steady::time_point wake,
+                        steady::time_point deadline);
   [[nodiscard]] steady::time_point begin_round(pipeline& requests,
                                                std::chrono::milliseconds timeout,
                                                steady::time_point deadline);
   void count_outcome(const pipeline_counts& counts, std::span<const reply> replies) noexcept;
-  void query_slots(std::span<const std::string> nodes, steady::time_point deadline,
-                   const topology::reply_handler& handler);
+  void ask_nodes(node_pools& pools, std::span<const command> question,
+                 std::span<const std::string> nodes, steady::time_point deadline,
+                 const answer_handler& handler);
+  void mark_unresponsive(const std::string& node);
+  [[nodiscard]] std::size_t attempts() const noexcept;
+  void make_topology();
+  void make_locator();
 
   const settings settings_;
   const std::unique_ptr<const net::tls_context> tls_;
@@ -104,6 +117,10 @@ class client_state {
   const logger log_;
   node_pools pools_;
   std::optional<topology> topology_{};  // of a Cluster
+  // With Sentinels, or several addresses:
+  std::optional<master_locator> locator_{};
+  std::optional<settings> sentinel_settings_{};
+  std::optional<node_pools> sentinel_pools_{};
 };
 
 client_state::client_state(settings configured)
@@ -114,17 +131,49 @@ client_state::client_state(settings configured)
       log_(settings_.options.log),
       pools_(settings_, tls_.get(), counters_) {
   warn_of_plaintext();
-  if (!settings_.cluster) return;
+  if (settings_.cluster) make_topology();
+  else if (settings_.role == expected_role::master) make_locator();
+}
+
+void client_state::make_topology() {
   const auto query = [this](std::span<const std::string> nodes, steady::time_point deadline,
                             const topology::reply_handler& handler) {
-    query_slots(nodes, deadline, handler);
+    const command slots = command("CLUSTER").arg("SLOTS").idempotent();
+    ask_nodes(pools_, {&slots, 1}, nodes, deadline,
+              [&](const std::string& node, std::span<const reply> replies) {
+                return handler(node, replies.front()) ? next_question::enough : next_question::ask;
+              });
   };
   topology_.emplace(settings_, query, counters_);
 }
 
+void client_state::make_locator() {
+  if (settings_.master_name.empty()) {
+    const auto query = [this](std::span<const std::string> nodes, steady::time_point deadline,
+                              const answer_handler& handler) {
+      const command ping = command("PING").idempotent();
+      ask_nodes(pools_, {&ping, 1}, nodes, deadline, handler);
+    };
+    locator_.emplace(settings_, query, counters_);
+    return;
+  }
+  sentinel_settings_.emplace(sentinel_settings(settings_));
+  sentinel_pools_.emplace(*sentinel_settings_, tls_.get(), counters_);
+  const auto query = [this](std::span<const std::string> nodes, steady::time_point deadline,
+                            const answer_handler& handler) {
+    ask_nodes(*sentinel_pools_, sentinel_questions(settings_.master_name), nodes, deadline,
+              handler);
+  };
+  locator_.emplace(settings_, query, counters_);
+}
+
 void client_state::destroy(client_state* shared) noexcept {
-  if (shared->fork_detector_.inherited_by_fork()) shared->pools_.abandon();
-  else delete shared;
+  if (!shared->fork_detector_.inherited_by_fork()) {
+    delete shared;
+    return;
+  }
+  shared->pools_.abandon();
+  if (shared->sentinel_pools_) shared->sentinel_pools_->abandon();
 }
 
 void client_state::warn_of_plaintext() const {
@@ -155,16 +204,17 @@ std::vector<reply> client_state::run(std::span<const command> commands,
   const auto timeout =
       options.timeout.count() > 0 ? limit_duration(options.timeout) : settings_.options.timeout;
   const auto deadline = timer.start() + timeout;
-  pipeline requests(
-      commands, {.cluster = settings_.cluster,
-                 .attempts = settings_.cluster ? settings_.options.attempts : standalone_attempts,
-                 .node = options.node,
-                 .translate = settings_.options.translate});
+  pipeline requests(commands, {.cluster = settings_.cluster,
+                               .attempts = attempts(),
+                               .node = options.node,
+                               .translate = settings_.options.translate});
   exchange_group exchanges(deadline);
   auto send_at = timer.start();
   do {
     const bool has_waiting = !requests.waiting().empty();
     if (has_waiting && steady::now() >= send_at) send_waiting(requests, exchanges, deadline);
+    else if (!exchanges.empty() && locator_ && options.node.empty())
+      wait_for_replies(exchanges, has_waiting ? send_at : deadline, deadline);
     else if (!exchanges.empty()) exchanges.wait(has_waiting ? send_at : deadline);
     else std::this_thread::sleep_until(send_at);
     exchanges.remove_finished([this](exchange& finished) { finish(finished); });
@@ -177,22 +227,53 @@ std::vector<reply> client_state::run(std::span<const command> commands,
   return replies;
 }
 
+std::size_t client_state::attempts() const noexcept {
+  if (settings_.cluster || sentinel_pools_) return settings_.options.attempts;
+  return locator_ ? several_addresses_attempts : standalone_attempts;
+}
+
+/// Waits as `exchange_group::wait` does. A master that is silent may have been replaced: its
+/// replies are then not waited for any longer.
+void client_state::wait_for_replies(exchange_group& exchanges, steady::time_point wake,
+                                    steady::time_point deadline) {
+  const auto ask_at = steady::now() + silent_master_delay;
+  exchanges.wait(std::min(wake, ask_at));
+  if (!sentinel_pools_ || steady::now() < ask_at) return;
+  std::shared_ptr<const std::string> master;
+  try {
+    master = locator_->current(deadline);
+  } catch (const error&) {
+    return;  // the replies may still arrive
+  }
+  exchanges.fail_others(
+      *master, error(errc::unavailable, "the Sentinels have made " + *master + " the master",
+                     {.transient = true}));
+}
+
 /// Starts an exchange for each node that a waiting request goes to.
 void client_state::send_waiting(pipeline& requests, exchange_group& exchanges,
                                 steady::time_point deadline) {
   const auto waiting = requests.take_waiting();
   std::shared_ptr<const slot_map> map;
-  if (topology_) {
+  std::shared_ptr<const std::string> master;
+  if (topology_ || locator_) {
     try {
-      map = topology_->current(deadline);
-      pools_.remove_absent(*map);
+      if (topology_) {
+        map = topology_->current(deadline);
+        pools_.remove_absent(*map);
+      } else {
+        master = locator_->current(deadline);
+        pools_.keep_only(*master);
+      }
     } catch (const error& problem) {
       for (request* each : waiting) requests.interrupted(*each, false, problem, {});
       return;
     }
   }
   std::list<exchange> started;
-  const std::string* any_master = nullptr;
+  const std::string* any_master = map      ? nullptr
+                                  : master ? master.get()
+                                           : &settings_.addresses.front();
   for (request* next : waiting) {
     const std::string* node = node_for(*next, map.get(), any_master);
     if (node == nullptr) {
@@ -215,11 +296,12 @@ void client_state::send_waiting(pipeline& requests, exchange_group& exchanges,
 }
 
 /// Returns the node that a request goes to; null if no node serves its slot. `any_master` is the
-/// node for all requests without keys, and is chosen when the first one needs it.
+/// only master; in a Cluster it is the node for all requests without keys, and is chosen when the
+/// first one needs it.
 const std::string* client_state::node_for(const request& sent, const slot_map* map,
                                           const std::string*& any_master) {
   if (!sent.node.empty()) return &sent.node;
-  if (map == nullptr) return &settings_.addresses.front();
+  if (map == nullptr) return any_master;
   if (sent.slot) return map->master_of(*sent.slot);
   if (any_master == nullptr) {
     auto index = thread_random()() % map->nodes().size();
@@ -239,9 +321,11 @@ void client_state::finish(exchange& finished) {
   if (connected && !topology_ && requests.met_replica()) {
     finished.connection()->discard();
     finished.connection().pool().close_idle();
+    if (locator_) locator_->mark_stale(finished.node());
   }
   if (const error* problem = finished.problem()) {
     if (topology_) topology_->mark_unresponsive(finished.node());
+    if (locator_) locator_->mark_stale(finished.node());
     log_.write_limited(connected ? "redis.lost" : "redis.connect", log_level::warning,
                        problem->what());
   }
@@ -279,11 +363,11 @@ void client_state::count_outcome(const pipeline_counts& counts,
   }
 }
 
-/// Sends CLUSTER SLOTS to one node after the other. A silent node is not waited for: after a delay
-/// the next one is asked in parallel.
-void client_state::query_slots(std::span<const std::string> nodes, steady::time_point deadline,
-                               const topology::reply_handler& handler) {
-  const command slots = command("CLUSTER").arg("SLOTS").idempotent();
+/// Sends a question to one node after the other, until the handler has enough. A silent node is not
+/// waited for: after a delay the next one is asked in parallel.
+void client_state::ask_nodes(node_pools& pools, std::span<const command> question,
+                             std::span<const std::string> nodes, steady::time_point deadline,
+                             const answer_handler& handler) {
   // If the time is short, every node gets an equal share of the first half of it.
   const auto share =
       (deadline - steady::now()) / static_cast<steady::duration::rep>(2 * nodes.size() + 1);
@@ -294,30 +378,40 @@ void client_state::query_slots(std::span<const std::string> nodes, steady::time_
   while ((queries.size() < nodes.size() || !exchanges.empty()) && steady::now() < deadline) {
     if (queries.size() < nodes.size() && (exchanges.empty() || steady::now() >= next_at)) {
       const auto& node = nodes[queries.size()];
-      auto& query =
-          queries.emplace_back(std::span(&slots, 1), pipeline_rules{.attempts = 1, .node = node});
+      auto& query = queries.emplace_back(question, pipeline_rules{.attempts = 1, .node = node});
       std::list<exchange> started;
-      started.emplace_back(query, pools_.get(node)).requests().add(query.at(0));
+      started.emplace_back(query, pools.get(node)).requests().add(query.at(0));
       exchanges.start(std::move(started));
       next_at = steady::now() + delay;
     } else {
       exchanges.wait(queries.size() < nodes.size() ? next_at : deadline);
     }
-    bool accepted = false;
+    auto next = next_question::ask;
     exchanges.remove_finished([&](exchange& finished) {
       finish(finished);
-      if (!accepted)
-        accepted = handler(finished.node(), finished.requests().front().replies.front());
+      if (next == next_question::enough) return;
+      const auto verdict = handler(finished.node(), finished.requests().front().replies);
+      if (verdict != next_question::ask) next = verdict;
     });
-    if (!accepted) continue;
+    if (next == next_question::more) deadline = std::min(deadline, steady::now() + next_node_delay);
+    if (next != next_question::enough) continue;
     // Nodes that did not answer before are asked last the next time.
-    for (const auto& slower : exchanges.running()) topology_->mark_unresponsive(slower.node());
+    for (const auto& slower : exchanges.running()) mark_unresponsive(slower.node());
     return;
   }
+  for (const auto& silent : exchanges.running()) mark_unresponsive(silent.node());
+}
+
+void client_state::mark_unresponsive(const std::string& node) {
+  if (topology_) topology_->mark_unresponsive(node);
+  if (locator_) locator_->mark_unresponsive(node);
 }
 
 std::vector<node> client_state::nodes() {
   check_process();
+  if (locator_)
+    return {{.address = *locator_->current(steady::now() + settings_.options.timeout),
+             .slots = slot_map::slots}};
   if (!topology_) return {{.address = settings_.addresses.front(), .slots = slot_map::slots}};
   return topology_->refresh(steady::now() + settings_.options.timeout)->nodes();
 }

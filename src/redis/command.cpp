@@ -98,6 +98,14 @@ bool equals_ignoring_case(std::string_view word, std::string_view capitals) noex
   });
 }
 
+bool is_script_name(std::string_view name) noexcept {
+  constexpr std::array names{std::string_view("EVAL"),     std::string_view("EVALSHA"),
+                             std::string_view("FCALL"),    std::string_view("EVAL_RO"),
+                             std::string_view("FCALL_RO"), std::string_view("EVALSHA_RO")};
+  return std::ranges::any_of(
+      names, [&](std::string_view each) { return equals_ignoring_case(name, each); });
+}
+
 /// Returns the index in the table, from 1, or 0 if the command may be sent. `group` is empty,
 /// `CLIENT ` or `SCRIPT `.
 std::uint8_t find_refused(std::string_view group, std::string_view word) noexcept {
@@ -124,10 +132,11 @@ command::command(std::string_view name) {
                 "the name of a Redis command is one word; pass its arguments with arg() and key()");
   append(name);
   refused_ = find_refused({}, name);
+  runs_script_ = is_script_name(name);
   group_ = equals_ignoring_case(name, "CLIENT") ? 1 : equals_ignoring_case(name, "SCRIPT") ? 2 : 0;
 }
 
-command::command(const script& lua) : script_(lua.state_) {}
+command::command(const script& lua) : script_(lua.state_), runs_script_(true) {}
 
 void command::append(std::string_view text) {
   // Reserves memory for the usual arguments, so that a command needs one allocation or two.

@@ -8,10 +8,12 @@
 #include "net/byte_stream.hpp"
 #include "net/tls.hpp"
 #include "redis/batch.hpp"
+#include "redis/plaintext_check.hpp"
 #include "redis/reply_reader.hpp"
 #include "redis/settings.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,18 +26,21 @@ using net::steady;
 /// The commands that a new connection starts with, and how to read the replies. No input or output.
 struct HOLDFAST_API login {
   explicit login(const settings& configured);
-  /// Throws if the server refused the login, or if it is not a Redis server.
+  /// Throws if the server refused the login, if it is not a Redis server, or if its role is not the
+  /// expected one. A user without the permission for ROLE is not refused.
   void check(std::span<const reply> replies, const std::string& address) const;
 
   std::vector<command> commands{};
+  expected_role role;
 };
 
 /// Thread-safety: none.
 class connection {
  public:
-  /// Resolves the host; `set_up` does the rest. Throws errc::unavailable (transient).
+  /// Resolves the host; `set_up` does the rest. `first_contact` is true if no connection to this
+  /// server was successful before. Throws errc::unavailable (transient).
   connection(const std::string& address, const settings& configured, const net::tls_context* tls,
-             steady::time_point deadline);
+             steady::time_point deadline, bool first_contact);
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
 
@@ -81,7 +86,12 @@ class connection {
     short events = 0;        // to poll for, once connected
   };
 
+  [[nodiscard]] short receive_login();
+  [[noreturn]] void throw_closed() const;
+
   std::string address_;
+  bool first_contact_;
+  bool received_ = false;        // any byte
   steady::time_point deadline_;  // of set_up
   net::byte_stream stream_;
   reply_reader reader_;
@@ -89,6 +99,7 @@ class connection {
   bool reusable_ = false;
   bool unused_ = true;
   std::unique_ptr<pending_login> login_;
+  std::optional<plaintext_check> plaintext_check_{};  // during the handshake of TLS
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::redis

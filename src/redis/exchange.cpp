@@ -36,6 +36,7 @@ void exchange::advance(steady::time_point deadline) {
         [[fallthrough]];
       case state::connecting:
         if (!connection_->set_up()) return;
+        connection_.set_up_done();
         state_ = state::transferring;
         // A reply cannot have arrived at once.
         events_ = static_cast<short>(POLLIN | connection_->send(requests_, deadline));
@@ -61,6 +62,10 @@ void exchange::advance(steady::time_point deadline) {
 }
 
 void exchange::fail(const error& problem) {
+  if (connection_.set_up_failed(problem)) {
+    state_ = state::queued;
+    return;
+  }
   if (connection_.get() != nullptr) connection_->discard();
   problem_ = problem;
   state_ = state::finished;
@@ -116,6 +121,12 @@ void exchange_group::wait(steady::time_point wake) {
     if (!is_queued(each)) continue;
     if (each.connection().granted()) each.advance(deadline_);
     else if (late) each.fail(each.connection().busy_error());
+  }
+}
+
+void exchange_group::fail_others(const std::string& node, const error& problem) {
+  for (auto& each : exchanges_) {
+    if (each.current() != exchange::state::finished && each.node() != node) each.fail(problem);
   }
 }
 

@@ -60,7 +60,8 @@ class exchange {
   [[nodiscard]] bool is_due(std::span<const pollfd> polls) const noexcept;
   /// Returns when to call `advance` even if no socket is ready.
   [[nodiscard]] steady::time_point wake_at() const noexcept;
-  /// Ends the exchange. The connection is closed.
+  /// Ends the exchange, and closes its connection. If the server refused another connection, and
+  /// others are open, the exchange waits for one of those instead.
   void fail(const error& problem);
 
  private:
@@ -84,6 +85,8 @@ class exchange_group {
   /// Waits until an exchange can proceed, at most until `wake`, and lets it proceed. At the
   /// deadline all exchanges fail.
   void wait(steady::time_point wake);
+  /// Ends the exchanges with other nodes than this one.
+  void fail_others(const std::string& node, const error& problem);
   /// Calls the handler with each finished exchange and removes it.
   template <class Handler>
   void remove_finished(Handler handler) {

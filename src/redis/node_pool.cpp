@@ -1,9 +1,19 @@
 #include "redis/node_pool.hpp"
 
+#include "base/backoff.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::redis {
+
+namespace {
+
+// Pauses before a server that refused another connection (maxclients) is asked for one again.
+constexpr std::chrono::microseconds first_refusal_pause = std::chrono::milliseconds(50);
+constexpr std::chrono::microseconds longest_refusal_pause = std::chrono::seconds(1);
+
+}  // namespace
 
 node_pool::node_pool(std::string address, const settings& configured, const net::tls_context* tls,
                      counters& counted)
@@ -18,13 +28,64 @@ void node_pool::enter(pooled_connection& caller) {
   if (!idle_.empty()) {  // the one that was used last
     caller.connection_ = std::move(idle_.back());
     idle_.pop_back();
-  } else if (permits_ < settings_.options.connections) {
-    ++permits_;
-  } else {
-    queue_.push_back(&caller);
+    caller.granted_ = caller.granted_seen_ = true;
     return;
   }
-  caller.granted_ = caller.granted_seen_ = true;
+  queue_.push_back(&caller);
+  grant_waiting(steady::now());
+  caller.granted_seen_ = caller.granted_;
+}
+
+/// Returns how many connections there may be. Requires the lock.
+std::size_t node_pool::limit(steady::time_point now) const noexcept {
+  const auto configured = settings_.options.connections;
+  if (!refused_more_) return configured;
+  const std::size_t additional = now >= open_more_at_ ? 1 : 0;
+  return std::clamp<std::size_t>(ready_ + additional, 1, configured);
+}
+
+/// Grants permits to open connections, as many as there may be. Requires the lock.
+void node_pool::grant_waiting(steady::time_point now) noexcept {
+  while (!queue_.empty() && permits_ < limit(now)) {
+    pooled_connection& next = *queue_.front();
+    queue_.pop_front();
+    ++permits_;
+    grant(next, nullptr);
+  }
+}
+
+/// Requires the lock.
+void node_pool::grant(pooled_connection& caller, std::unique_ptr<connection> granted) noexcept {
+  caller.connection_ = std::move(granted);
+  caller.granted_ = true;
+  // Notifies under the lock, because the condition variable is on the stack of the waiting thread.
+  if (caller.waiter_ != nullptr) caller.waiter_->notify_one();
+}
+
+/// The server has refused another connection: the caller waits for one that is open, or that
+/// another caller opens. Returns false if there is none to wait for.
+bool node_pool::return_to_queue(pooled_connection& caller) {
+  const std::scoped_lock lock(mutex_);
+  if (permits_ <= 1) return false;
+  const auto now = steady::now();
+  refused_more_ = true;
+  open_more_at_ =
+      now + with_jitter(doubled_pause(first_refusal_pause, refusals_++, longest_refusal_pause),
+                        thread_random());
+  --permits_;
+  caller.granted_ = caller.granted_seen_ = caller.checked_ = false;
+  if (idle_.empty()) {
+    queue_.push_front(&caller);
+    return true;
+  }
+  auto taken = std::move(idle_.back());
+  idle_.pop_back();
+  grant(caller, std::move(taken));
+  return true;
+}
+
+void node_pool::count_closed(std::size_t connections) noexcept {
+  counters_.open += -static_cast<std::int64_t>(connections);
 }
 
 void node_pool::leave(pooled_connection& caller) noexcept {
@@ -36,31 +97,36 @@ void node_pool::leave(pooled_connection& caller) noexcept {
     }
   }
   auto released = std::move(caller.connection_);
+  bool lost = false;
   if (released) {
     if (released->ready() && released->first_use()) ++counters_.connected;
     if (!released->reusable()) {
-      if (released->ready()) ++counters_.lost;  // a failed login is not a lost connection
+      lost = released->ready();  // a failed login is not a lost connection
+      if (lost) ++counters_.lost;
       released.reset();
-      counters_.open += -1;
+      count_closed(1);
     }
   }
+  const std::scoped_lock lock(mutex_);
+  if (caller.connecting_) gate_.cancelled(caller.connect_start_, steady::now());
+  if (lost) --ready_;
   pass_on(std::move(released));
 }
 
-/// Grants the permit, with its connection if there is one, to the caller that has waited longest.
+/// Grants the connection to the caller that has waited longest, or keeps it. Without a connection,
+/// the permit is free for another one. Requires the lock.
 void node_pool::pass_on(std::unique_ptr<connection> released) noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (queue_.empty()) {
-    if (released) idle_.push_back(std::move(released));
-    else --permits_;
-    return;
+  if (!released) {
+    --permits_;
+    if (!queue_.empty()) grant_waiting(steady::now());
+  } else if (queue_.empty()) {
+    idle_.push_back(std::move(released));
+  } else {
+    pooled_connection& next = *queue_.front();
+    queue_.pop_front();
+    grant(next, std::move(released));
+    if (refused_more_) grant_waiting(steady::now());
   }
-  pooled_connection& next = *queue_.front();
-  queue_.pop_front();
-  next.connection_ = std::move(released);
-  next.granted_ = true;
-  // Notifies under the lock, because the condition variable is on the stack of the waiting thread.
-  if (next.waiter_ != nullptr) next.waiter_->notify_one();
 }
 
 /// Exchanges a connection that the server has closed for another idle one, or for null if there is
@@ -69,8 +135,9 @@ void node_pool::replace_dead(std::unique_ptr<connection>& idle) {
   while (idle && !idle->is_alive()) {
     idle.reset();
     ++counters_.lost;
-    counters_.open += -1;
+    count_closed(1);
     const std::scoped_lock lock(mutex_);
+    --ready_;
     if (idle_.empty()) return;
     idle = std::move(idle_.back());
     idle_.pop_back();
@@ -84,8 +151,9 @@ void node_pool::close_idle() noexcept {
     const std::scoped_lock lock(mutex_);
     closed.swap(idle_);
     permits_ -= closed.size();
+    ready_ -= closed.size();
   }
-  counters_.open += -static_cast<std::int64_t>(closed.size());
+  count_closed(closed.size());
 }
 
 void node_pool::abandon() noexcept {
@@ -121,13 +189,67 @@ bool pooled_connection::is_open() {
 
 void pooled_connection::open(steady::time_point deadline) {
   if (is_open()) return;
-  const auto limit = steady::now() + pool_->settings_.options.connect_timeout;
+  connect_start_ = steady::now();
+  bool first_contact = false;
+  {
+    const std::scoped_lock lock(pool_->mutex_);
+    pool_->gate_.enter(connect_start_);
+    connecting_ = true;
+    first_contact = !pool_->connected_before_;
+  }
+  const auto limit = connect_start_ + pool_->settings_.options.connect_timeout;
   connection_ = std::make_unique<connection>(pool_->address_, pool_->settings_, pool_->tls_,
-                                             std::min(deadline, limit));
+                                             std::min(deadline, limit), first_contact);
   pool_->counters_.open += 1;
 }
 
+void pooled_connection::set_up_done() {
+  if (!std::exchange(connecting_, false)) return;
+  const std::scoped_lock lock(pool_->mutex_);
+  ++pool_->ready_;
+  pool_->connected_before_ = true;
+  pool_->gate_.succeeded();
+  if (!pool_->refused_more_) return;
+  // Another one may be accepted, too.
+  pool_->refusals_ = 0;
+  pool_->refused_more_ = pool_->ready_ < pool_->settings_.options.connections;
+  pool_->open_more_at_ = {};
+  pool_->grant_waiting(steady::now());
+}
+
+bool pooled_connection::set_up_failed(const error& problem) {
+  if (!std::exchange(connecting_, false)) return false;
+  const auto now = steady::now();
+  // A caller with little time says nothing about the server.
+  const bool gave_up = problem.code() == errc::timeout &&
+                       now - connect_start_ < pool_->settings_.options.connect_timeout;
+  const bool server_is_full = problem.backend_code() == "MAXCLIENTS";
+  if (server_is_full && connection_) {
+    connection_.reset();
+    pool_->count_closed(1);
+  }
+  if (server_is_full && pool_->return_to_queue(*this)) {
+    const std::scoped_lock lock(pool_->mutex_);
+    pool_->gate_.cancelled(connect_start_, now);
+    return true;
+  }
+  const std::scoped_lock lock(pool_->mutex_);
+  if (gave_up) pool_->gate_.cancelled(connect_start_, now);
+  else pool_->gate_.failed(problem, connect_start_, now);
+  return false;
+}
+
 error pooled_connection::busy_error() const {
+  std::size_t accepted = 0;
+  {
+    const std::scoped_lock lock(pool_->mutex_);
+    if (pool_->refused_more_) accepted = pool_->ready_;
+  }
+  if (accepted > 0)
+    return {errc::timeout,
+            "all " + std::to_string(accepted) + " connections that Redis at " + pool_->address_ +
+                " accepts are busy; raise maxclients, or use fewer connections",
+            {.backend_code = "MAXCLIENTS", .transient = true}};
   return {errc::timeout,
           "all " + std::to_string(pool_->settings_.options.connections) +
               " connections to Redis at " + pool_->address_ +
@@ -154,6 +276,18 @@ void node_pools::remove_absent(const slot_map& map) {
         std::ranges::find(settings_.addresses, address) != settings_.addresses.end();
     if (!present) removed.push_back(std::move(entry.second));
     return !present;
+  });
+}
+
+void node_pools::keep_only(const std::string& master) {
+  std::vector<std::shared_ptr<node_pool>> removed;  // closed after the lock is released
+  const std::scoped_lock lock(mutex_);
+  if (seen_master_ == master) return;
+  seen_master_ = master;
+  std::erase_if(pools_, [&](auto& entry) {
+    if (entry.first == master) return false;
+    removed.push_back(std::move(entry.second));
+    return true;
   });
 }
 

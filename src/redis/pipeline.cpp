@@ -163,10 +163,15 @@ bool pipeline::follow_reply(request& completed, std::string_view node) {
   return true;
 }
 
-/// An error in reply to a second attempt says nothing about the first one, whose reply was lost.
+/// An error in reply to a second attempt says nothing about the first one, whose reply was lost. A
+/// transient error that the command itself may have raised does not say that it changed nothing.
 void pipeline::mark_in_doubt(request& completed) {
   reply& first = completed.replies.front();
-  if (!completed.in_doubt || !first.is_error()) return;
+  if (!first.is_error()) return;
+  const error& problem = first.problem();
+  const bool unproven =
+      problem.transient() && !changed_nothing(problem, completed.commands.front().runs_script());
+  if (!completed.in_doubt && !unproven) return;
   first = reply(with_doubt(first.problem(), true));
   ++counts_.in_doubt;
 }

@@ -84,6 +84,16 @@ bool was_not_run(std::string_view text) {
              "READONLY You can't write against a read only", "UNBLOCKED force unblock"});
 }
 
+/// Returns true if the server sends the sentence only to a command that it refuses before it
+/// changes anything, scripts included. A server that is a replica, or whose memory is full, refuses
+/// the first write of a script; after a write, a script is not refused for the memory any more.
+bool refuses_first_write(std::string_view text) {
+  return starts_with_any(text, {"READONLY You can't write against a read only",
+                                "READONLY Can not run script with write flag",
+                                "OOM command not allowed when used memory",
+                                "OOM allow-oom flag is not set on the script"});
+}
+
 /// Parses `3999 127.0.0.1:6381`. Returns `accept` if the text is not a redirect.
 reply_action parse_redirect(reply_action::kind kind, std::string_view text, std::string_view node) {
   const auto space = text.find(' ');
@@ -112,6 +122,7 @@ error server_error(std::string_view text) {
   }
   if (text.starts_with("ERR max number of clients reached")) {
     details.transient = true;
+    details.backend_code = "MAXCLIENTS";  // the server has no word for it
     return {errc::unavailable, std::string(text) + "; raise maxclients, or use fewer connections",
             std::move(details)};
   }
@@ -124,6 +135,16 @@ error server_error(std::string_view text) {
                                   "ERR Error compiling script"}))
     code = errc::grammar;
   return {code, std::string(text), std::move(details)};
+}
+
+bool changed_nothing(const error& problem, bool script) {
+  const std::string_view message = problem.message();
+  if (was_not_run(message) || refuses_first_write(message)) return true;
+  if (message.starts_with("UNBLOCKED client unblocked")) return true;
+  const auto& word = problem.backend_code();
+  if (word == "MOVED" || word == "ASK" || word == "MAXCLIENTS") return true;
+  // The disk and the replicas of a server can fail while a long script runs, after its first write.
+  return !script && starts_with_any(message, {"MISCONF ", "NOREPLICAS "});
 }
 
 reply_action action_for(const reply& answer, std::string_view node) {

@@ -30,6 +30,11 @@ struct reply_action {
   std::string address{};  ///< of moved and ask
 };
 
+/// Returns true if an error of a server proves that the command changed nothing. `script` is true
+/// for commands that run a script or a function: they may write first, and then end with an error
+/// of their own that begins with any word.
+[[nodiscard]] HOLDFAST_API bool changed_nothing(const error& problem, bool script);
+
 /// `node` is the address of the server that replied. A redirect without a host means its host.
 [[nodiscard]] HOLDFAST_API reply_action action_for(const reply& answer, std::string_view node);
 

@@ -15,6 +15,7 @@ namespace HOLDFAST_NAMESPACE::detail::redis {
 namespace {
 
 constexpr unsigned default_port = 6379;
+constexpr unsigned default_sentinel_port = 26379;
 constexpr std::size_t max_connections = 65'536;  // a pool reserves memory for all of them
 
 [[noreturn]] void throw_bad_url(const std::string& message) {
@@ -76,23 +77,21 @@ host_list split_hosts(std::string_view url) {
 }
 
 /// Returns `host:port`.
-std::string complete_address(std::string_view host) {
+std::string complete_address(std::string_view host, unsigned port) {
   if (!host.starts_with('[') && std::count(host.begin(), host.end(), ':') > 1)
     throw_bad_url("an IPv6 address in a URL needs brackets, like redis://[::1]:6379");
   const auto parsed = parse_url("redis://" + std::string(host));
   return (parsed.host.empty() ? "127.0.0.1" : parsed.host) + ':' +
-         std::to_string(parsed.port.value_or(default_port));
+         std::to_string(parsed.port.value_or(port));
 }
 
 std::vector<std::string> complete_addresses(const std::vector<std::string_view>& hosts,
-                                            bool cluster) {
-  if (hosts.size() > 1 && !cluster)
-    throw_bad_url("several hosts are for a Cluster: write redis+cluster://, or name one host");
+                                            unsigned port) {
   if (hosts.size() > 1 && std::ranges::any_of(hosts, &std::string_view::empty))
     throw_bad_url("the URL's list of hosts has a comma too many");
   std::vector<std::string> addresses;
   addresses.reserve(hosts.size());
-  for (const auto host : hosts) addresses.push_back(complete_address(host));
+  for (const auto host : hosts) addresses.push_back(complete_address(host, port));
   return addresses;
 }
 
@@ -109,6 +108,14 @@ std::optional<std::string> find_password(const url& parsed,
   return read_password_file(options.password_file);
 }
 
+/// Sentinels have users of their own, and often none.
+void read_sentinel_password(holdfast::redis::options& options) {
+  if (!options.sentinel_password.empty()) return;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment does not change at this time
+  const char* variable = std::getenv("HOLDFAST_REDIS_SENTINEL_PASSWORD");
+  if (variable != nullptr) options.sentinel_password = variable;
+}
+
 void fill_credentials(const url& parsed, holdfast::redis::options& options) {
   if (options.user.empty()) options.user = parsed.user.value_or("");
   const auto password = find_password(parsed, options);
@@ -121,24 +128,38 @@ void fill_credentials(const url& parsed, holdfast::redis::options& options) {
   options.password = password.value_or("");
 }
 
-/// Sets cluster and tls. Returns true if the URL names a Unix socket.
-bool read_scheme(const url& parsed, settings& result) {
+enum class server_kind : std::uint8_t { standalone, unix_socket, cluster, sentinel };
+
+/// Sets cluster, tls and role.
+server_kind read_scheme(const url& parsed, settings& result) {
   const auto& scheme = parsed.scheme;
-  if (scheme.find("sentinel") != std::string::npos)
+  result.tls = scheme.starts_with("rediss");
+  if (scheme == "redis" || scheme == "rediss") return server_kind::standalone;
+  if (scheme == "redis+unix" || scheme == "unix") return server_kind::unix_socket;
+  if (scheme == "redis+cluster" || scheme == "rediss+cluster") {
+    result.cluster = true;
+    result.role = expected_role::any;
+    return server_kind::cluster;
+  }
+  if (scheme == "redis+sentinel" || scheme == "rediss+sentinel") {
+    result.role = expected_role::master;
+    return server_kind::sentinel;
+  }
+  throw_bad_url("the scheme '" + scheme +
+                "' is not one of Redis; known: redis://, rediss://, redis+unix://, "
+                "redis+cluster://, rediss+cluster://, redis+sentinel://, rediss+sentinel://");
+}
+
+/// Returns the name of the master in the path of a URL of Sentinels.
+std::string read_master_name(const url& parsed) {
+  if (parsed.path.empty())
+    throw_bad_url("a URL of Sentinels names the master that they monitor, like " + parsed.scheme +
+                  "://host1,host2/mymaster");
+  if (parsed.path.find('/') != std::string::npos)
     throw_bad_url(
-        "Redis Sentinel is not supported; give the address of the master as redis://host:port, or "
-        "use a Cluster");
-  result.cluster = scheme == "redis+cluster" || scheme == "rediss+cluster";
-  result.tls = scheme == "rediss" || scheme == "rediss+cluster";
-  const bool unix_socket = scheme == "redis+unix" || scheme == "unix";
-  if (scheme != "redis" && !result.cluster && !result.tls && !unix_socket)
-    throw_bad_url(
-        "the scheme '" + scheme +
-        "' is not one of Redis; known: redis://, rediss://, redis+unix://, redis+cluster://, "
-        "rediss+cluster://");
-  if (!parsed.has_authority)
-    throw_bad_url("write // after " + scheme + ":, like " + scheme + "://127.0.0.1:6379");
-  return unix_socket;
+        "a URL of Sentinels has only the name of the master in its path; write the number of the "
+        "database as ?db=1");
+  return parsed.path;
 }
 
 /// Sets the TLS options. Returns the parameter `db`.
@@ -153,7 +174,7 @@ std::optional<unsigned> read_parameters(const url& parsed, settings& result) {
     if (!name.starts_with("tls_")) throw_unknown_parameter(name);
     if (!result.tls)
       throw_bad_url("the URL's parameter '" + name +
-                    "' needs TLS; write rediss:// or rediss+cluster://");
+                    "' needs TLS; write rediss://, rediss+cluster:// or rediss+sentinel://");
     if (name == "tls_ca") tls.ca = value;
     else if (name == "tls_cert") tls.certificate = value;
     else if (name == "tls_key") tls.key = value;
@@ -176,9 +197,16 @@ settings read_settings(std::string_view text, holdfast::redis::options options) 
 
   const auto split = split_hosts(text);
   const url parsed = parse_url(split.first_host_url);
-  const bool unix_socket = read_scheme(parsed, result);
+  const server_kind kind = read_scheme(parsed, result);
+  if (!parsed.has_authority)
+    throw_bad_url("write // after " + parsed.scheme + ":, like " + parsed.scheme +
+                  "://127.0.0.1:6379");
   std::optional<unsigned> database = read_parameters(parsed, result);
-  if (unix_socket) {
+  if (kind == server_kind::sentinel) {
+    result.master_name = read_master_name(parsed);
+    result.addresses = complete_addresses(split.hosts, default_sentinel_port);
+    read_sentinel_password(result.options);
+  } else if (kind == server_kind::unix_socket) {
     if (!parsed.host.empty() || parsed.path.empty())
       throw_bad_url(
           "a socket is written with three slashes: redis+unix:///run/redis/redis.sock?db=0");
@@ -188,11 +216,25 @@ settings read_settings(std::string_view text, holdfast::redis::options options) 
       if (database) throw_bad_url("the URL names its database twice, in its path and as db");
       database = parse_database(parsed.path);
     }
-    result.addresses = complete_addresses(split.hosts, result.cluster);
+    result.addresses = complete_addresses(split.hosts, default_port);
+    // Of several addresses the client uses the one whose server is a master.
+    if (kind == server_kind::standalone && result.addresses.size() > 1)
+      result.role = expected_role::master;
   }
   result.database = database.value_or(0);
   if (result.cluster && result.database != 0) throw_bad_url("a Cluster has only the database 0");
   fill_credentials(parsed, result.options);
+  return result;
+}
+
+settings sentinel_settings(const settings& configured) {
+  settings result = configured;
+  result.role = expected_role::sentinel;
+  result.database = 0;
+  result.options.user = configured.options.sentinel_user;
+  result.options.password = configured.options.sentinel_password;
+  // One thread at a time asks. Its question may still wait for an answer when the next one is sent.
+  result.options.connections = 2;
   return result;
 }
 

@@ -5,16 +5,28 @@
 
 #include <holdfast/redis.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::redis {
 
+/// What a login must find out about a server.
+enum class expected_role : std::uint8_t {
+  any,       ///< a node of a Cluster
+  data,      ///< a master or a replica, not a Sentinel
+  master,    ///< a master
+  sentinel,  ///< a Sentinel
+};
+
 struct settings {
   bool cluster = false;
   bool tls = false;
-  /// Addresses from the URL; a single one unless it is a Cluster.
+  expected_role role = expected_role::data;
+  /// Name of the master, if `addresses` are Sentinels; otherwise empty.
+  std::string master_name{};
+  /// Addresses from the URL: nodes of a Cluster, Sentinels, or those that the server may have.
   std::vector<std::string> addresses{};
   unsigned database = 0;
   /// With user, password and TLS options filled in.
@@ -25,5 +37,8 @@ struct settings {
 /// message never contains the password.
 [[nodiscard]] HOLDFAST_API settings read_settings(std::string_view url,
                                                   holdfast::redis::options options);
+
+/// Returns the settings of the connections to the Sentinels of a client.
+[[nodiscard]] HOLDFAST_API settings sentinel_settings(const settings& configured);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::redis

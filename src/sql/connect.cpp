@@ -273,7 +273,7 @@ connection_factory connector(std::string_view text,
   }
   refuse_url("no database is called '" + address.scheme +
              "'; known: memory:, sqlite:, postgresql://, mysql://, h2://, odbc:, redis://, "
-             "redis+cluster://");
+             "redis+cluster://, redis+sentinel://");
 }
 
 std::optional<dialect_id> dialect_of_url(std::string_view url) {

@@ -12,10 +12,11 @@ class Redis(CommandTest):
 
     def test_urls_that_cannot_be_meant(self):
         for url, word in [
-            ("redis+sentinel://127.0.0.1:26379/main", "Sentinel is not supported"),
+            ("redis+sentinel://127.0.0.1:26379", "/mymaster"),
+            ("redis+sentinel://127.0.0.1:26379/main/1", "?db=1"),
             ("http://127.0.0.1", "redis+cluster://"),
             ("redis:127.0.0.1", "//"),
-            ("redis://a:1,b:2", "redis+cluster://"),
+            ("redis://a:1,,b:2", "comma"),
             ("redis+cluster://a/1", "database"),
             ("redis://h?nonsense=1", "nonsense"),
             ("redis://h?tls_ca=/x", "rediss://"),
@@ -26,7 +27,7 @@ class Redis(CommandTest):
                 self.assertIn(word, self.refused("redis", "doctor", url))
 
     def test_a_password_is_never_printed(self):
-        for url in ["redis://u:hush@127.0.0.1:1", "redis://u:hush@h:0", "redis+sentinel://u:hush@h", "redis://u:hush@h/x", "redis://u:hush@a,b"]:
+        for url in ["redis://u:hush@127.0.0.1:1", "redis://u:hush@h:0", "redis+sentinel://u:hush@h", "redis://u:hush@h/x", "redis://u:hush@a,,b"]:
             with self.subTest(url=url):
                 code = 3 if url.endswith(":1") else 2
                 self.assertNotIn("hush", self.refused("redis", "doctor", url, code=code))
@@ -35,6 +36,8 @@ class Redis(CommandTest):
         self.assertIn("127.0.0.1:1", self.refused("redis", "doctor", "redis://127.0.0.1:1", code=3))
         self.assertIn("/nowhere/redis.sock", self.refused("redis", "doctor", "redis+unix:///nowhere/redis.sock", code=3))
         self.refused("redis", "doctor", "redis+cluster://127.0.0.1:1", code=3)
+        self.assertIn("127.0.0.1:1", self.refused("redis", "doctor", "redis+sentinel://127.0.0.1:1/main", code=3))
+        self.assertIn("none of the addresses", self.refused("redis", "doctor", "redis://127.0.0.1:1,127.0.0.1:2", code=3))
 
     def test_doctor_needs_a_server(self):
         self.refused("redis", "doctor")

@@ -411,6 +411,26 @@ TEST(RedisFault, WritingToAClosedConnectionRaisesNoSignal) {
   std::signal(SIGPIPE, before);
 }
 
+/// A server with full memory refuses the first write of a script, and no later one.
+void expect_scripts_without_effect(const client& redis, const redis_endpoint& server,
+                                   const std::string& large) {
+  for (const auto* call : {"redis.call", "return redis.pcall"}) {
+    const redis::script writes(std::string(call) + "('SET', KEYS[1], ARGV[1])");
+    try {
+      redis.call(command(writes).key("refused").arg(large));
+      ADD_FAILURE() << call;
+    } catch (const error& full) {
+      EXPECT_EQ(full.backend_code(), "OOM");
+      EXPECT_TRUE(full.transient());
+      EXPECT_FALSE(full.in_doubt()) << full.what();
+    }
+    EXPECT_EQ(server.run({"EXISTS", "refused"}), "0");
+  }
+  const redis::script removes_and_writes(
+      "redis.call('DEL', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[1])");
+  EXPECT_EQ(redis.call(command(removes_and_writes).key("0").arg(large)).text(), "OK");
+}
+
 TEST(RedisFault, FullMemoryIsTransientAndNotInDoubt) {
   redis_server server(
       {.settings = {"maxmemory 3mb", "maxmemory-policy noeviction"}, .durable = false});
@@ -424,6 +444,7 @@ TEST(RedisFault, FullMemoryIsTransientAndNotInDoubt) {
       EXPECT_EQ(full.backend_code(), "OOM");
       EXPECT_TRUE(full.transient());
       EXPECT_FALSE(full.in_doubt());
+      expect_scripts_without_effect(redis, server, text);
       return;
     }
   }

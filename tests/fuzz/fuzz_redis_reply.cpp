@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(in_pieces.error_code.has_value() == at_once.error_code.has_value());
   }
   for (const auto& answer : at_once.replies) {
-    require(depth_of(answer) <= 8);
+    require(depth_of(answer) <= reply_reader::max_depth);
     const auto next = action_for(answer, "127.0.0.1:6379");
     require(next.slot < 16384);
     require((next.action != reply_action::kind::moved && next.action != reply_action::kind::ask) ||

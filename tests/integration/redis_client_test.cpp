@@ -183,9 +183,20 @@ TEST_F(RedisClient, ReplyBeyondTheLimitIsAnErrorAndTheNextCallWorks) {
   small.call(command("SET").key(key("big")).arg(std::string(20'000, 'x')));
   EXPECT_EQ(problem_of(small, command("GET").key(key("big"))).code(), errc::too_large);
   EXPECT_EQ(small.call(command("PING")).text(), "PONG");
-  const redis::script deep("local t = {1} for i = 1, 20 do t = {t} end return t");
+  const redis::script deep("local t = {1} for i = 1, 100 do t = {t} end return t");
   EXPECT_EQ(problem_of(small, command(deep)).code(), errc::too_deep);
   EXPECT_EQ(small.call(command("PING")).text(), "PONG");
+}
+
+TEST_F(RedisClient, ReadsListsInListsInLists) {
+  const redis::script nested("local t = {'inside'} for i = 1, 60 do t = {t} end return t");
+  auto answer = redis.call(command(nested));
+  for (int i = 0; i < 61; ++i) {
+    auto inner = answer.elements().at(0);
+    answer = std::move(inner);
+  }
+  EXPECT_EQ(answer.text(), "inside");
+  EXPECT_TRUE(redis.call(command("COMMAND").arg("DOCS")).is_list());
 }
 
 TEST_F(RedisClient, LargeReplyHarmsNobodyBehindIt) {
@@ -229,6 +240,22 @@ TEST_F(RedisClient, ScriptsOwnErrorDoesNotRunItTwice) {
       "redis.call('INCR', KEYS[1]) return redis.error_reply('BUSY another worker has it')");
   EXPECT_EQ(problem_of(redis, command(busy).key(key("runs"))).backend_code(), "BUSY");
   EXPECT_EQ(redis.call(command("GET").key(key("runs"))).text(), "1");
+}
+
+// The error begins with a word of the server, and the script has written.
+TEST_F(RedisClient, ScriptThatWroteAndFailedIsInDoubt) {
+  for (const std::string word : {"BUSY", "READONLY", "LOADING", "OOM", "MISCONF", "NOREPLICAS",
+                                 "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "UNBLOCKED"}) {
+    const auto text =
+        "redis.call('SET', KEYS[1], '1') return redis.error_reply('" + word + " mine')";
+    const auto by_hash = problem_of(redis, command(redis::script(text)).key(key(word)));
+    EXPECT_EQ(by_hash.backend_code(), word);
+    EXPECT_TRUE(by_hash.transient()) << word;
+    EXPECT_TRUE(by_hash.in_doubt()) << word;
+    const auto by_hand = problem_of(redis, command("EVAL").arg(text).arg(1).arg(key(word)));
+    EXPECT_TRUE(by_hand.in_doubt()) << word;
+    EXPECT_EQ(server.run({"GET", key(word)}), "1");
+  }
 }
 
 TEST_F(RedisClient, ForkedChildIsRefused) {
@@ -367,6 +394,97 @@ TEST(RedisConnect, ForEverIsNotAtOnce) {
   EXPECT_EQ(problem_of(nobody, command("PING")).code(), errc::unavailable);
   const client briefly("redis://127.0.0.1:1");
   EXPECT_EQ(problem_of(briefly, command("PING"), {.timeout = ever}).code(), errc::unavailable);
+}
+
+// Every connection to the proxy is closed again: nothing listens behind it.
+TEST(RedisConnect, DeadServerIsNotFloodedWithConnections) {
+  cutting_proxy proxy(1);
+  const client redis(redis_endpoint::url_through(proxy.port()));
+  constexpr unsigned callers = 16;
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<unsigned> calls = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < callers; ++t) {
+      threads.emplace_back([&] {
+        while (std::chrono::steady_clock::now() < start + 1s) {
+          const auto problem = problem_of(redis, command("INCR").key("n"));
+          EXPECT_EQ(problem.code(), errc::unavailable);
+          EXPECT_TRUE(problem.transient());
+          EXPECT_FALSE(problem.in_doubt());
+          EXPECT_NE(problem.message().find("Redis at 127.0.0.1:"), std::string::npos);
+          ++calls;
+        }
+      });
+    }
+  }
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  // The first attempts at the same time, then one after each pause: 10, 20, 40, 80, 160, 250 ms...
+  EXPECT_LE(proxy.connections(), callers + 6U + static_cast<unsigned>(elapsed / 250ms) + 1U);
+  EXPECT_GT(calls, proxy.connections());
+
+  redis_server server({.durable = false});
+  proxy.retarget(server.port());
+  const auto returned = std::chrono::steady_clock::now();
+  EXPECT_TRUE(eventually([&] { return !redis.health(); }));
+  // Half a second at most, and the time that this machine needs.
+  EXPECT_LT(std::chrono::steady_clock::now() - returned, 3s);
+}
+
+// Callers that have little time do not decide that a slow server is dead.
+TEST(RedisConnect, ImpatientCallerStopsNobodyElse) {
+  const auto& server = shared_server<redis_server>();
+  cutting_proxy proxy(server.port());
+  proxy.delay(flow::to_client, 150ms);
+  const client redis(redis_endpoint::url_through(proxy.port()),
+                     {.connect_timeout = 30s, .timeout = 30s});
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(problem_of(redis, command("PING"), {.timeout = 20ms}).code(), errc::timeout);
+  EXPECT_EQ(redis.call(command("PING")).text(), "PONG");
+}
+
+TEST(RedisConnect, WaitsForOpenConnectionsWhenTheServerAcceptsNoMore) {
+  redis_server server({.settings = {"maxclients 4"}, .durable = false});
+  const client redis(server.url(), {.timeout = 60s});
+  std::atomic<int> done = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 12; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 100; ++i) {
+          try {
+            redis.call(command("INCR").key("n"));
+            ++done;
+          } catch (const error& problem) {
+            ADD_FAILURE() << problem.what();
+          }
+        }
+      });
+    }
+  }
+  EXPECT_EQ(done, 1'200);
+  EXPECT_LE(redis.count().open, 4U);
+  EXPECT_EQ(redis.count().in_doubt, 0U);
+  EXPECT_EQ(redis.call(command("GET").key("n")).text(), "1200");
+}
+
+TEST(RedisConnect, TellsThatTheServerAcceptsNoMoreConnections) {
+  redis_server server({.settings = {"maxclients 1"}, .durable = false});
+  const client other(server.url());
+  other.call(command("PING"));  // has the only connection
+  const client redis(server.url());
+  const auto refused = problem_of(redis, command("INCR").key("n"));
+  EXPECT_EQ(refused.code(), errc::unavailable);
+  EXPECT_EQ(refused.backend_code(), "MAXCLIENTS");
+  EXPECT_TRUE(refused.transient());
+  EXPECT_FALSE(refused.in_doubt());
+  std::jthread blocker(
+      [&] { (void)other.pipeline(std::vector{command("BLPOP").key("q").arg(1)}); });
+  ASSERT_TRUE(eventually([&] { return other.count().in_flight == 1; }));
+  // The connection of its own is busy.
+  const auto busy = problem_of(other, command("PING"), {.timeout = 200ms});
+  EXPECT_EQ(busy.code(), errc::timeout);
+  EXPECT_EQ(busy.backend_code(), "MAXCLIENTS") << busy.what();
 }
 
 /// Behind a name, an address that moves or a proxy: who was the master there is a replica now, and
@@ -509,13 +627,29 @@ TEST(RedisConnect, TlsIsCheckedByDefault) {
       error);
   if (input >= 0) ::dup2(input, STDIN_FILENO);
   for (const int each : {input, ends[0], ends[1]}) ::close(each);
-  // TLS to a server without it, and the other way: it ends in time, with nothing in doubt.
-  for (const auto& mixed : {server.url(), "rediss://" + shared_server<redis_server>().address()}) {
-    const auto problem =
-        problem_of(client(mixed, {.connect_timeout = 200ms}), command("INCR").key("a"));
-    EXPECT_TRUE(problem.code() == errc::unavailable || problem.code() == errc::timeout)
-        << problem.what();
+  // TLS to a server without it, and the other way: the error says so, long before the time limit.
+  {
+    redis_server guarded({.settings = {"requirepass secret"}, .durable = false});
+    for (const auto& address : {shared_server<redis_server>().address(), guarded.address()}) {
+      const client with_tls("rediss://" + address, {.connect_timeout = 60s, .timeout = 60s});
+      const auto problem = problem_of(with_tls, command("INCR").key("a"));
+      EXPECT_EQ(problem.code(), errc::unavailable);
+      EXPECT_FALSE(problem.transient() || problem.in_doubt());
+      EXPECT_NE(problem.message().find("answers without TLS; write redis://"), std::string::npos)
+          << problem.what();
+    }
+    const auto problem = problem_of(client(server.url()), command("INCR").key("a"));
+    EXPECT_EQ(problem.code(), errc::unavailable);
     EXPECT_FALSE(problem.in_doubt());
+    EXPECT_NE(problem.message().find("probably expects TLS"), std::string::npos) << problem.what();
+    EXPECT_NE(problem.message().find("rediss://"), std::string::npos) << problem.what();
+    // A handshake that is slow is not cut short.
+    cutting_proxy slow(server.port());
+    slow.delay(flow::to_client, 400ms);
+    const client patient(
+        "rediss://127.0.0.1:" + std::to_string(slow.port()) + "?tls_ca=" + files.authority.string(),
+        {.connect_timeout = 60s, .timeout = 60s});
+    EXPECT_EQ(patient.call(command("PING")).text(), "PONG");
   }
 
   redis_server strict({.settings = settings("yes")});

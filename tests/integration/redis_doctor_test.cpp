@@ -169,9 +169,9 @@ TEST(RedisDoctor, SaysInOneLineWhatIsWrong) {
   const auto nobody = run({"redis", "doctor", "redis://127.0.0.1:1"});
   EXPECT_EQ(nobody.code, 3);
   EXPECT_TRUE(has(nobody.err, "cannot connect to Redis at 127.0.0.1:1")) << nobody.err;
-  const auto sentinel = run({"redis", "doctor", "redis+sentinel://127.0.0.1:26379/main"});
-  EXPECT_EQ(sentinel.code, 2);
-  EXPECT_TRUE(has(sentinel.err, "Sentinel is not supported")) << sentinel.err;
+  const auto sentinel = run({"redis", "doctor", "redis+sentinel://127.0.0.1:1/main"});
+  EXPECT_EQ(sentinel.code, 3);
+  EXPECT_TRUE(has(sentinel.err, "cannot connect to Redis at 127.0.0.1:1")) << sentinel.err;
   EXPECT_EQ(run({"redis", "doctor"}).code, 2);
   EXPECT_EQ(run({"redis"}).code, 2);
 }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,13 +16,55 @@ namespace {
 using namespace holdfast;
 using namespace holdfast::detail::redis;
 
+reply role_reply(const std::string& role) {
+  return reply(reply::list{reply(role), reply(std::int64_t{0})});
+}
+
+TEST(RedisLogin, ChecksTheRoleOfTheServer) {
+  const auto ok = reply(std::string("OK"));
+  const auto refusal = [&](const settings& configured, const reply& role) -> std::optional<error> {
+    const std::vector<reply> replies{ok, role};
+    try {
+      login(configured).check(replies, "h:6379");
+    } catch (const error& refused) {
+      return refused;
+    }
+    return std::nullopt;
+  };
+  const auto one = read_settings("redis://h", {});
+  const auto several = read_settings("redis://h,i", {});
+  const auto sentinel = sentinel_settings(read_settings("redis+sentinel://h/main", {}));
+  EXPECT_FALSE(refusal(one, role_reply("master")));
+  EXPECT_FALSE(refusal(one, role_reply("slave")));
+  EXPECT_FALSE(refusal(several, role_reply("master")));
+  EXPECT_FALSE(refusal(sentinel, role_reply("sentinel")));
+  const auto replica = refusal(several, role_reply("slave"));
+  ASSERT_TRUE(replica);
+  EXPECT_TRUE(replica->transient());
+  EXPECT_EQ(replica->backend_code(), "READONLY");
+  const auto wrong_port = refusal(one, role_reply("sentinel"));
+  ASSERT_TRUE(wrong_port);
+  EXPECT_FALSE(wrong_port->transient());
+  EXPECT_NE(std::string(wrong_port->what()).find("redis+sentinel://h:6379/"), std::string::npos);
+  EXPECT_TRUE(refusal(several, role_reply("sentinel")));
+  EXPECT_TRUE(refusal(sentinel, role_reply("master")));
+  // A user may not ask for the role, and a proxy may not know it.
+  for (const auto& unknown : {reply(server_error("NOPERM no")), ok, reply(), role_reply("other")}) {
+    EXPECT_FALSE(refusal(one, unknown));
+    EXPECT_FALSE(refusal(several, unknown));
+    EXPECT_FALSE(refusal(sentinel, unknown));
+  }
+}
+
 TEST(RedisLogin, SendsAuthSelectAndName) {
   const auto written = [](const std::string& url) {
     std::string bytes;
     for (const auto& sent : login(read_settings(url, {})).commands) sent.write(bytes);
     return bytes;
   };
-  EXPECT_EQ(written("redis://h"), "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$8\r\nholdfast\r\n");
+  const std::string name = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$8\r\nholdfast\r\n";
+  EXPECT_EQ(written("redis://h"), name + "*1\r\n$4\r\nROLE\r\n");
+  EXPECT_EQ(written("redis+cluster://h"), name);
   EXPECT_TRUE(
       written("redis://u:p@h/5")
           .starts_with(
@@ -59,7 +102,8 @@ TEST(RedisLogin, ErrorsHaveTheCodeThatACallerNeeds) {
     const auto reply_of = [&](std::string_view text) {
       return text == "OK" ? ok : reply(server_error(text));
     };
-    const std::vector<reply> replies{reply_of(auth), reply_of(select), reply_of(name)};
+    const std::vector<reply> replies{reply_of(auth), reply_of(select), reply_of(name),
+                                     role_reply("master")};
     try {
       steps.check(replies, "h:6379");
     } catch (const error& refused) {
@@ -79,7 +123,7 @@ TEST(RedisLogin, ErrorsHaveTheCodeThatACallerNeeds) {
 
 // An echo service is not a Redis server and must not receive commands.
 TEST(RedisLogin, EchoServiceIsRefused) {
-  const login steps(read_settings("redis://:secret@h", {}));
+  const login steps(read_settings("redis+cluster://:secret@h", {}));
   const auto ok = reply(std::string("OK"));
   const auto echo = reply(reply::list{reply(std::string("AUTH")), reply(std::string("secret"))});
   for (const auto& replies :
@@ -103,7 +147,7 @@ TEST(RedisLogin, ErrorsDoNotContainThePassword) {
   // A server without AUTH repeats the arguments in its error.
   const std::vector<reply> replies{
       reply(server_error("ERR unknown command 'AUTH', with args beginning with: 'u' 'secret' ")),
-      reply(std::string("OK"))};
+      reply(std::string("OK")), role_reply("master")};
   try {
     steps.check(replies, "h:6379");
     FAIL();

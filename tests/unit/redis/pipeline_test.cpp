@@ -376,4 +376,24 @@ TEST(RedisBatch, ScriptTextIsSentOnceAndAgainWhenTheServerForgot) {
   EXPECT_EQ(replies[1].text(), "b");
 }
 
+TEST(RedisPipeline, TransientErrorOfAScriptIsInDoubt) {
+  const script body("return redis.error_reply('BUSY')");
+  const std::array<command, 4> commands{command(body), command("fcall").arg("f").arg(0),
+                                        command("SET").key("a").arg("1"), command(body)};
+  pipeline requests(commands, {.attempts = 1});
+  answer(requests, 0, {server_says("BUSY another worker has it")});
+  answer(requests, 1, {server_says("MISCONF Errors writing to the AOF file: full")});
+  answer(requests, 2, {server_says("MISCONF Errors writing to the AOF file: full")});
+  answer(requests, 3, {server_says("OOM command not allowed when used memory > 'maxmemory'.")});
+  const auto counts = requests.counts();
+  const auto replies = requests.take_replies();
+  for (const auto& each : replies) EXPECT_TRUE(each.problem().transient());
+  EXPECT_TRUE(replies[0].problem().in_doubt());
+  EXPECT_TRUE(replies[1].problem().in_doubt());
+  EXPECT_FALSE(replies[2].problem().in_doubt());
+  EXPECT_FALSE(replies[3].problem().in_doubt());
+  EXPECT_EQ(replies[0].problem().backend_code(), "BUSY");
+  EXPECT_EQ(counts.in_doubt, 2U);
+}
+
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,11 +58,45 @@ TEST(RedisReplyReader, MillionsOfNestedListsAreAnError) {
   std::string deep;
   for (int i = 0; i < 3'000'000; ++i) deep += "*1\r\n";
   EXPECT_EQ(read_error(deep), errc::too_deep);
-  std::string seven;
-  for (int i = 0; i < 7; ++i) seven += "*1\r\n";
+}
+
+TEST(RedisReplyReader, ListsMayBeNestedUpToTheLimit) {
+  std::string lists;
+  for (std::size_t i = 0; i < reply_reader::max_depth; ++i) lists += "*2\r\n+a\r\n";
+  const std::string deepest = lists + ":1\r\n";
+  for (const std::size_t step : {std::size_t{1}, deepest.size()}) {
+    reply_reader reader(limit);
+    std::optional<reply> complete;
+    for (std::size_t offset = 0; offset < deepest.size(); offset += step) {
+      EXPECT_FALSE(complete.has_value());
+      reader.feed(deepest.substr(offset, step));
+      complete = reader.next();
+    }
+    ASSERT_TRUE(complete.has_value());
+    EXPECT_TRUE(reader.empty());
+    const reply* inner = &*complete;
+    for (std::size_t i = 0; i < reply_reader::max_depth; ++i) {
+      ASSERT_EQ(inner->elements().size(), 2U);
+      EXPECT_EQ(inner->elements()[0].text(), "a");
+      inner = &inner->elements()[1];
+    }
+    EXPECT_EQ(inner->integer(), 1);
+  }
+  EXPECT_EQ(read_error(lists + "*1\r\n"), errc::too_deep);
+}
+
+TEST(RedisReplyReader, KeepsItsPlaceBetweenReplies) {
   reply_reader reader(limit);
-  reader.feed(seven + ":1\r\n");
-  EXPECT_TRUE(reader.next().has_value());
+  reader.feed("*2\r\n:1\r\n");
+  EXPECT_FALSE(reader.next().has_value());
+  EXPECT_FALSE(reader.empty());
+  reader.feed(":2\r\n+next\r");
+  EXPECT_EQ(reader.next()->elements()[1].integer(), 2);
+  EXPECT_FALSE(reader.next().has_value());
+  EXPECT_FALSE(reader.empty());
+  reader.feed("\n");
+  EXPECT_EQ(reader.next()->text(), "next");
+  EXPECT_TRUE(reader.empty());
 }
 
 TEST(RedisReplyReader, OversizeIsAnErrorBeforeItTakesMemory) {
@@ -92,6 +127,9 @@ TEST(RedisReplyReader, RefusesOtherProtocols) {
   EXPECT_EQ(read_error("$-5\r\n"), errc::malformed);
   EXPECT_EQ(read_error("*99999999999999999999\r\n"), errc::malformed);
   EXPECT_EQ(read_error("%1\r\n+a\r\n+b\r\n"), errc::malformed);
+  EXPECT_EQ(read_error("\r\n"), errc::malformed);
+  EXPECT_EQ(read_error(":1x\r\n"), errc::malformed);
+  EXPECT_EQ(read_error("$3\r\nabcde\r\n"), errc::malformed);
 }
 
 }  // namespace

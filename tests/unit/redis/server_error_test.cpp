@@ -79,4 +79,33 @@ TEST(RedisServerError, HasTheCodeThatACallerNeeds) {
   EXPECT_FALSE(server_error("").message().empty());
 }
 
+TEST(RedisServerError, ProvesThatNothingChangedOnlyInTheWordsOfTheServer) {
+  const auto proven = [](std::string_view text, bool script) {
+    return changed_nothing(server_error(text), script);
+  };
+  // Also when a script meets them at its first write.
+  for (const char* text :
+       {"LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        "READONLY You can't write against a read only replica.",
+        "READONLY You can't write against a read only replica. script: abc, on @user_script:1.",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "OOM command not allowed when used memory > 'maxmemory'. script: abc, on @user_script:2.",
+        "CLUSTERDOWN The cluster is down", "MASTERDOWN Link with MASTER is down",
+        "MOVED 3999 127.0.0.1:6381", "ERR max number of clients reached",
+        "UNBLOCKED client unblocked via CLIENT UNBLOCK"}) {
+    EXPECT_TRUE(proven(text, false)) << text;
+    EXPECT_TRUE(proven(text, true)) << text;
+  }
+  // The disk and the replicas may fail while a script runs.
+  for (const char* text : {"MISCONF Errors writing to the AOF file: No space left on device",
+                           "NOREPLICAS Not enough good replicas to write."}) {
+    EXPECT_TRUE(proven(text, false)) << text;
+    EXPECT_FALSE(proven(text, true)) << text;
+  }
+  for (const char* text : {"BUSY another worker has it", "READONLY lane", "LOADING is not over",
+                           "OOM in the tank", "MISCONF of my own", "TRYAGAIN later"})
+    EXPECT_FALSE(proven(text, true)) << text;
+}
+
 }  // namespace

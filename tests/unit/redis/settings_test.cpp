@@ -55,13 +55,46 @@ TEST(RedisUrl, IsParsed) {
   EXPECT_EQ(cluster.addresses, (std::vector<std::string>{"a:1", "b:6379", "::1:3"}));
 }
 
+TEST(RedisUrl, NamesSentinelsAndTheirMaster) {
+  const auto sentinels = read_settings("redis+sentinel://u:p@a,b:1,[::1]/my%20master?db=2", {});
+  EXPECT_EQ(sentinels.addresses, (std::vector<std::string>{"a:26379", "b:1", "::1:26379"}));
+  EXPECT_EQ(sentinels.master_name, "my master");
+  EXPECT_EQ(sentinels.database, 2U);
+  EXPECT_EQ(sentinels.role, expected_role::master);
+  EXPECT_FALSE(sentinels.tls || sentinels.cluster);
+  EXPECT_TRUE(read_settings("rediss+sentinel://a/main?tls_ca=/x", {}).tls);
+  // The user of the URL is that of the master. The Sentinels have their own, or none.
+  EXPECT_EQ(sentinels.options.password, "p");
+  EXPECT_EQ(sentinel_settings(sentinels).options.password, "");
+  EXPECT_EQ(sentinel_settings(sentinels).database, 0U);
+  EXPECT_EQ(sentinel_settings(sentinels).role, expected_role::sentinel);
+  const auto guarded = read_settings("redis+sentinel://a/main",
+                                     {.sentinel_user = "watcher", .sentinel_password = "s"});
+  EXPECT_EQ(sentinel_settings(guarded).options.user, "watcher");
+  EXPECT_EQ(sentinel_settings(guarded).options.password, "s");
+  EXPECT_EQ(guarded.options.user, "");
+}
+
+TEST(RedisUrl, NamesSeveralAddressesOfAServer) {
+  const auto several = read_settings("redis://u:p@a:1,b,[::1]:3/4", {});
+  EXPECT_EQ(several.addresses, (std::vector<std::string>{"a:1", "b:6379", "::1:3"}));
+  EXPECT_EQ(several.database, 4U);
+  EXPECT_EQ(several.role, expected_role::master);
+  EXPECT_EQ(read_settings("redis://a", {}).role, expected_role::data);
+  EXPECT_EQ(read_settings("redis+cluster://a,b", {}).role, expected_role::any);
+}
+
 TEST(RedisUrl, InvalidUrlsAndOptionsAreRefused) {
-  EXPECT_NE(settings_error("redis+sentinel://h:26379/mymaster").find("Sentinel is not supported"),
-            std::string::npos);
-  EXPECT_NE(settings_error("rediss+sentinel://u:secret@h").find("Sentinel"), std::string::npos);
+  EXPECT_NE(settings_error("redis+sentinel://h:26379").find("/mymaster"), std::string::npos);
+  EXPECT_NE(settings_error("rediss+sentinel://u:secret@h/").find("/mymaster"), std::string::npos);
+  EXPECT_NE(settings_error("redis+sentinel://h/main/1").find("?db=1"), std::string::npos);
+  settings_error("redis+sentinel://a,,b/main");
+  settings_error("redis+sentinel://h/main?tls_ca=/x");
+  settings_error("sentinel://h/main");
   EXPECT_NE(settings_error("http://h").find("redis+cluster://"), std::string::npos);
   settings_error("redis:h");
-  settings_error("redis://u:secret@a:1,b:2");
+  settings_error("redis+sentinel:h/main");
+  settings_error("redis://u:secret@a:1,,b:2");
   settings_error("redis://u:secret@h/x");
   settings_error("redis://h:0");
   settings_error("redis://h?db=1&x=secret");

@@ -68,7 +68,8 @@ std::string server_json(const examined_server& server) {
 void add_redis_doctor(command group) {
   command cmd = group.add("doctor", "Check whether a Redis is fit for sequences and the outbox");
   cmd.about(
-      "Examines the server, or every node of a Cluster. Changes nothing. Exit code 1 if a finding "
+      "Examines the server, the master that Sentinels name, or every node of a Cluster. Changes "
+      "nothing. Exit code 1 if a finding "
       "is bad: data would be lost.\n"
       "Pass a password with --password-file, or in the variable HOLDFAST_REDIS_PASSWORD, rather "
       "than in the URL.");
@@ -77,7 +78,9 @@ void add_redis_doctor(command group) {
       "holdfast redis doctor redis+cluster://10.0.0.1:6379,10.0.0.2:6379 --json");
   const option url =
       cmd.positional(
-             "URL", "redis://host:6379, rediss://, redis+unix:///path, redis+cluster://host1,host2")
+             "URL",
+             "redis://host:6379, rediss://, redis+unix:///path, redis+cluster://host1,host2, "
+             "redis+sentinel://host1,host2/mymaster")
           .required();
   const password_option password(cmd);
   const option json = cmd.flag("--json", "Print one JSON object");

@@ -28,8 +28,8 @@ void examine_role(const redis::server_report& report, bool cluster,
     findings.push_back({severity::bad, "it is loading its data and does not answer yet",
                         "wait until it has finished"});
   if (report.mode == "sentinel")
-    findings.push_back({severity::bad, "this is a Sentinel, which is not supported",
-                        "use the address of the master"});
+    findings.push_back({severity::bad, "this is a Sentinel, which keeps no data",
+                        "use redis+sentinel://host:26379/mymaster"});
   if (report.mode == "cluster" && !cluster)
     findings.push_back({severity::bad, "it is a node of a Cluster and serves only its own slots",
                         "use redis+cluster://"});
