@@ -61,9 +61,8 @@ end
 
 local fields = redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top', 'schema')
 if fields[5] and (tonumber(fields[5]) or math.huge) > newest_schema then
-  return redis.error_reply(
-    'NEWSCHEMA the counter has schema version ' .. fields[5] .. ', but this program knows versions up to ' ..
-      newest_schema)
+  return redis.error_reply('NEWSCHEMA the counter has schema version ' .. fields[5] ..
+    ', but this program knows versions up to ' .. newest_schema)
 end
 local counter = {
   exists = fields[1] ~= false,
