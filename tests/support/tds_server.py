@@ -19,6 +19,10 @@ import psycopg2
 REWRITES = [
     ("a lock hint is dropped: PostgreSQL has none", r"\s+WITH\s*\((?:HOLDLOCK|ROWLOCK|READPAST|,|\s)+\)", ""),
     ("IF OBJECT_ID ... CREATE TABLE becomes CREATE TABLE IF NOT EXISTS", r"IF OBJECT_ID\('[^']*'\) IS NULL CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
+    ("IF COL_LENGTH ... ALTER TABLE becomes ADD COLUMN IF NOT EXISTS", r"IF COL_LENGTH\('[^']*', '[^']*'\) IS NULL ALTER TABLE (\S+) ADD", r"ALTER TABLE \1 ADD COLUMN IF NOT EXISTS"),
+    ("whether there is a column, from PostgreSQL's catalog", r"SELECT COUNT\(COL_LENGTH\('([^']*)', '([^']*)'\)\)",
+     r"SELECT COUNT(*) FROM pg_attribute WHERE attrelid = to_regclass('\1') AND attname = LOWER('\2')"),
+    ("IF NOT EXISTS (... sys.indexes ...) CREATE INDEX becomes CREATE INDEX IF NOT EXISTS", r"IF NOT EXISTS \(SELECT 1 FROM sys\.indexes WHERE name = '[^']*' AND object_id = OBJECT_ID\('[^']*'\)\) CREATE INDEX", "CREATE INDEX IF NOT EXISTS"),
     ("an index inside CREATE TABLE is left out", r",\s*INDEX\s+\w+\s*\([^)]*\)", ""),
     ("the collation is C", r"COLLATE Latin1_General_100_BIN2", 'COLLATE "C"'),
     ("DELETE TOP (n) with its bound becomes a delete of n rows", r"(?s)WITH bound AS \(SELECT (.*?) AS MOMENT\) DELETE TOP \((.*?)\) FROM (\S+) WHERE EXPIRE_ON < \(SELECT MOMENT FROM bound\)",

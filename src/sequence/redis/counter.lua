@@ -5,10 +5,12 @@
 --   epoch   a number that grows when the counter is reset or starts again
 --   server  the replication id of the server that wrote the counter (super_blocks, clock_fence)
 --   top     the last ordinal of the current super-block (super_blocks)
+--   schema  the schema version of the counter; 1 if it is missing (schema.hpp)
 --
 -- Ordinals have up to 19 digits, and Lua's numbers are doubles. An ordinal is therefore a table:
 -- `low` is its last nine digits and `high` the digits before them. Both are exact.
 -- luacheck: ignore 211 (the scripts that follow use what is defined here)
+-- luacheck: read globals newest_schema
 
 local ordinal = {half = 1000000000, zero = {high = 0, low = 0}, one = {high = 0, low = 1}}
 
@@ -57,7 +59,11 @@ local function replication_id()
   return string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
 end
 
-local fields = redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top')
+local fields = redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top', 'schema')
+if fields[5] and (tonumber(fields[5]) or math.huge) > newest_schema then
+  return redis.error_reply('NEWSCHEMA the counter has schema version ' .. fields[5] ..
+    ', but this program knows versions up to ' .. newest_schema)
+end
 local counter = {
   exists = fields[1] ~= false,
   last = ordinal.parse(fields[1]),

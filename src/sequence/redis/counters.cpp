@@ -41,7 +41,11 @@ redis_counters::redis_counters(std::shared_ptr<const holdfast::redis::client> cl
 
 holdfast::redis::command redis_counters::command(const holdfast::redis::script& script,
                                                  std::string_view name) const {
-  return holdfast::redis::command(script).key(std::string(key_begin_).append(name).append("}"));
+  return holdfast::redis::command(script).key(key(name));
+}
+
+std::string redis_counters::key(std::string_view name) const {
+  return std::string(key_begin_).append(name).append("}");
 }
 
 std::vector<std::string> redis_counters::names() const {

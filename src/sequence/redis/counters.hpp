@@ -18,7 +18,7 @@ namespace HOLDFAST_NAMESPACE::detail::sequence {
 /// name the hash tag, so that a Cluster spreads the counters over its nodes.
 ///
 /// Thread-safety: every function may be called from any thread.
-class redis_counters {
+class HOLDFAST_API redis_counters {
  public:
   /// Throws errc::invalid_argument for an invalid prefix.
   redis_counters(std::shared_ptr<const holdfast::redis::client> client, const std::string& prefix);
@@ -28,6 +28,9 @@ class redis_counters {
   /// Runs a script on a counter, without arguments yet.
   [[nodiscard]] holdfast::redis::command command(const holdfast::redis::script& script,
                                                  std::string_view name) const;
+
+  /// The key of a counter.
+  [[nodiscard]] std::string key(std::string_view name) const;
 
   /// The names of all counters, sorted.
   [[nodiscard]] std::vector<std::string> names() const;

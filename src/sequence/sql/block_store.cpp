@@ -9,12 +9,11 @@
 #include "sequence/sql/schema.hpp"
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
+#include "sql/schema_version.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <map>
-#include <thread>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
@@ -72,25 +71,6 @@ void in_transaction(sql::connection& connection, Work work) {
   }
 }
 
-/// Two processes that start together may both find no table. One of them fails to create it, and
-/// finds it at its next attempt.
-void create_table(sql::connection& connection, const std::string& statement) {
-  constexpr int max_attempts = 5;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      connection.run(statement);
-      return;
-    } catch (const error& e) {
-      // 42P07 and 42710 are PostgreSQL's codes for a table, or its type, that exists already.
-      const bool exists =
-          e.code() == errc::duplicate || e.backend_code() == "42P07" || e.backend_code() == "42710";
-      const bool retry = exists || (e.transient() && e.code() != errc::timeout);
-      if (attempt == max_attempts || !retry) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10) * attempt);
-    }
-  }
-}
-
 void check_ordinal(std::int64_t ordinal) {
   if (ordinal < 0) throw error(errc::invalid_argument, "a counter cannot be below 0");
 }
@@ -103,7 +83,7 @@ class sql_block_store final : public block_store {
     first_use_.run([this] {
       dialect_ = context_->dialect();
       statements_ = make_statements(dialect_, options_);
-      if (options_.create_schema) create_schema();
+      (void)open_schema();
     });
   }
   [[nodiscard]] auto reader() {
@@ -227,10 +207,14 @@ class sql_block_store final : public block_store {
   }
 
  private:
-  void create_schema() const {
-    const auto connection = context_->pool.acquire_writer("sequence.create_schema");
-    for (const auto& statement : sequence_schema(dialect_, options_))
-      create_table(*connection, statement);
+  /// Creates the table if the options say so. Returns its version.
+  [[nodiscard]] int open_schema() const {
+    const auto set = counter_schema(options_);
+    if (options_.create_schema)
+      return sql::create_schema(*context_->pool.acquire_writer("sequence.create_schema"), dialect_,
+                                set);
+    return sql::read_schema_version(*context_->pool.acquire_reader("sequence.schema_version"),
+                                    dialect_, set);
   }
 
   [[nodiscard]] std::optional<counter_state> read_counter(sql::connection& connection,

@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/sequence.hpp>
 
+#include "sql/schema_version.hpp"
 #include "sql/table_prefix.hpp"
 
 namespace HOLDFAST_NAMESPACE {
@@ -14,16 +15,14 @@ std::string table_name(const sequence_store_options& options) {
   return options.prefix + "SEQUENCES";
 }
 
-}  // namespace detail::sequence
+namespace {
 
 /// - NAME is compared byte by byte, including trailing spaces.
 /// - LAST_SEQ, the last ordinal granted, is always a 64-bit integer.
 /// - GRANTED is the size of the last block, so that one statement can return both ends of it.
 /// - INCARNATION says which server granted it (failover_skip).
-std::vector<std::string> sequence_schema(sql::dialect_id dialect,
-                                         const sequence_store_options& options) {
+std::vector<std::string> create_counters(sql::dialect_id dialect, const std::string& table) {
   using sql::dialect_id;
-  const std::string table = detail::sequence::table_name(options);
   const auto columns = [](const std::string& name_type, const std::string& number_type,
                           const std::string& text_type) {
     return " (\n  NAME " + name_type + " NOT NULL,\n  LAST_SEQ " + number_type +
@@ -59,14 +58,32 @@ std::vector<std::string> sequence_schema(sql::dialect_id dialect,
       const std::string not_null = " DEFAULT '' NOT NULL,\n  PRIMARY KEY";
       body.replace(body.find(not_null), not_null.size(),
                    ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807),\n  PRIMARY KEY");
-      return {"BEGIN EXECUTE IMMEDIATE q'[CREATE TABLE " + table + body +
-              "]'; EXCEPTION WHEN OTHERS THEN IF SQLCODE != -955 THEN RAISE; END IF; END;"};
+      return {sql::oracle_create_if_missing("CREATE TABLE " + table + body)};
     }
     case dialect_id::unknown:
       break;
   }
   throw error(errc::invalid_argument,
               "the table of sequences can only be created where the dialect is known");
+}
+
+}  // namespace
+
+sql::schema_set counter_schema(const sequence_store_options& options) {
+  const std::string table = table_name(options);
+  return {
+      .name = "sequences",
+      .tables = {table},
+      .create = [table](sql::dialect_id dialect, int) { return create_counters(dialect, table); },
+      .command_options = options.prefix.empty() ? "" : "--prefix " + options.prefix};
+}
+
+}  // namespace detail::sequence
+
+std::vector<std::string> sequence_schema(sql::dialect_id dialect,
+                                         const sequence_store_options& options) {
+  const auto set = detail::sequence::counter_schema(options);
+  return detail::sql::create_script(dialect, {&set, 1});
 }
 
 }  // namespace HOLDFAST_NAMESPACE

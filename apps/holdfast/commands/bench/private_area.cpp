@@ -47,6 +47,22 @@ std::string created_table(const std::string& statement) {
   return std::string(rest.substr(0, rest.find_first_of(" (\n")));
 }
 
+/// The table of schema versions, which the benchmark shares with the tables of others.
+constexpr std::string_view version_table = "HOLDFAST_SCHEMA";
+
+/// Deletes the versions of tables. Drops the table of versions if it is empty then.
+void remove_versions(sql::connection& connection, const std::vector<std::string>& tables) {
+  const std::string versions(version_table);
+  for (const std::string& table : tables)
+    connection.run("DELETE FROM " + versions + " WHERE UPPER(SET_NAME) = UPPER('" + table + "')");
+  const auto rows =
+      connection
+          .execute({.text = "SELECT COUNT(*) FROM " + versions, .results = {sql::type::integer}},
+                   {})
+          .rows;
+  if (std::get<std::int64_t>(rows.at(0, 0)) == 0) connection.run("DROP TABLE " + versions);
+}
+
 }  // namespace
 
 private_area::private_area(console& io, std::string url, std::string password, std::size_t threads)
@@ -126,7 +142,7 @@ outbox private_area::open_outbox(std::string_view purpose, outbox_options option
 
 void private_area::add_tables(const std::vector<std::string>& create_statements) {
   for (const std::string& statement : create_statements) {
-    if (std::string table = created_table(statement); !table.empty())
+    if (std::string table = created_table(statement); !table.empty() && table != version_table)
       tables_.push_back(std::move(table));
   }
 }
@@ -151,13 +167,15 @@ void private_area::drop_tables() const {
     const auto dialect = connection.dialect();
     const std::string drop =
         dialect == sql::dialect_id::oracle ? "DROP TABLE " : "DROP TABLE IF EXISTS ";
-    for (const std::string& table : tables_) {
+    const auto attempt = [&problem](const auto& removal) {
       try {
-        connection.run(drop + table);
+        removal();
       } catch (const error& failure) {
         if (failure.code() != errc::missing_object) problem = failure.what();
       }
-    }
+    };
+    for (const std::string& table : tables_) attempt([&] { connection.run(drop + table); });
+    attempt([&] { remove_versions(connection, tables_); });
     return dialect;
   };
   // Asking for the dialect lends a connection.
