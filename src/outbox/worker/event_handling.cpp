@@ -371,16 +371,19 @@ event_handling::slot_status event_handling::acquire_slot(
   continued_claim ignored;
   if (!batch->state.settlements.empty()) settle(*batch, false, ignored);
   if (!leases_.suspend(*batch)) return slot_status::refused;
+  bool acquired = false;
   {
     const std::scoped_lock lock(context_.mutex);
-    if (route.running >= limit && !context_.stopping) {
+    acquired = route.running < limit;
+    if (acquired) {
+      ++route.running;
+    } else if (!context_.stopping) {
       route.waiting.push_back(batch);
       return slot_status::waiting;
     }
-    ++route.running;
   }
   leases_.resume(*batch);
-  return slot_status::acquired;
+  return acquired ? slot_status::acquired : slot_status::refused;
 }
 
 void event_handling::release_slot(handler_route& route) {
