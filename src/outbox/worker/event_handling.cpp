@@ -281,6 +281,8 @@ std::size_t event_handling::group_size(const event_batch& batch, std::size_t fir
 
 std::optional<std::vector<outcome>> event_handling::call_handler(
     event_batch& batch, std::size_t count, const std::shared_ptr<handler_call>& call) {
+  // From the moment the call is known, another thread may take the batch over.
+  const auto events = std::span(batch.events).subspan(batch.state.next, count);
   std::stop_token lost;
   {
     const std::scoped_lock lock(batch.mutex);
@@ -290,7 +292,7 @@ std::optional<std::vector<outcome>> event_handling::call_handler(
   context_.metrics.deliveries.add(count);
   std::vector<outcome> outcomes;
   try {
-    outcomes = call_route(batch, count, *call->route, lost);
+    outcomes = call_route(*call->route, events, batch.token, lost);
   } catch (const error& problem) {
     outcomes.assign(count, problem.in_doubt() ? outcome::ambiguous(problem.what())
                                               : outcome::retry(problem.what()));
@@ -306,22 +308,20 @@ std::optional<std::vector<outcome>> event_handling::call_handler(
   return outcomes;
 }
 
-std::vector<outcome> event_handling::call_route(const event_batch& batch, std::size_t count,
-                                                const handler_route& route,
+std::vector<outcome> event_handling::call_route(const handler_route& route,
+                                                std::span<const claimed_event> events,
+                                                holdfast::fence token,
                                                 const std::stop_token& lost) const {
-  const std::size_t first = batch.state.next;
-  if (route.handler)
-    return {route.handler(delivery(context_.outbox, batch.events[first], batch.token, lost))};
+  if (route.handler) return {route.handler(delivery(context_.outbox, events.front(), token, lost))};
   std::deque<delivery> deliveries;  // a delivery cannot be moved
   std::vector<const delivery*> pointers;
-  for (std::size_t i = 0; i < count; ++i)
-    pointers.push_back(
-        &deliveries.emplace_back(context_.outbox, batch.events[first + i], batch.token, lost));
+  for (const auto& event : events)
+    pointers.push_back(&deliveries.emplace_back(context_.outbox, event, token, lost));
   auto outcomes = route.handle_batch(pointers);
-  if (outcomes.size() == count) return outcomes;
+  if (outcomes.size() == events.size()) return outcomes;
   return std::vector<outcome>(
-      count, outcome::retry("the handler returned " + std::to_string(outcomes.size()) +
-                            " outcomes for " + std::to_string(count) + " events"));
+      events.size(), outcome::retry("the handler returned " + std::to_string(outcomes.size()) +
+                                    " outcomes for " + std::to_string(events.size()) + " events"));
 }
 
 void event_handling::add_outcomes(event_batch& batch, const std::vector<outcome>& outcomes) {

@@ -13,6 +13,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -92,8 +93,9 @@ class event_handling {
   /// Returns nothing if the handler was given up meanwhile.
   [[nodiscard]] std::optional<std::vector<outcome>> call_handler(
       event_batch& batch, std::size_t count, const std::shared_ptr<handler_call>& call);
-  [[nodiscard]] std::vector<outcome> call_route(const event_batch& batch, std::size_t count,
-                                                const handler_route& route,
+  [[nodiscard]] std::vector<outcome> call_route(const handler_route& route,
+                                                std::span<const claimed_event> events,
+                                                holdfast::fence token,
                                                 const std::stop_token& lost) const;
   void record_outcomes(const std::string& type, const handler_call& call,
                        const std::vector<outcome>& outcomes, std::chrono::nanoseconds duration);
