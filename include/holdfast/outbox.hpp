@@ -54,8 +54,9 @@ class HOLDFAST_API outbox {
   /// of the event: to repeat the call, use the same id.
   receipt publish(event event) const;
   receipt publish(event event, const durability& durability) const;
-  /// Publishes many events, in one step per lane. If a lane refuses its events, or its answer is
-  /// lost, the receipts of these events say so.
+  /// Publishes many events, in steps of up to 1000 events and 4 MiB of one lane. If a step is
+  /// refused, or its answer is lost, the receipts of its events say so, and the later events of the
+  /// lane are refused.
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> events) const;
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> events,
                                                  const durability& durability) const;

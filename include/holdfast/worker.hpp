@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -56,8 +57,9 @@ class HOLDFAST_API delivery {
   /// How often the event was claimed, this time included. More than `attempts() + 1` means that a
   /// worker ended without settling it.
   [[nodiscard]] std::uint32_t deliveries() const noexcept { return claimed_->deliveries; }
-  /// Stop is requested when the lease is lost, or when the worker stops and cannot wait any longer.
-  /// From then on another worker may handle the same event.
+  /// Stop is requested when the lease is lost, when the time limit of the handler is over, or when
+  /// the worker stops and cannot wait any longer. From then on another worker may handle the same
+  /// event: a handler should return as soon as it can.
   [[nodiscard]] const std::stop_token& lost() const noexcept { return lost_; }
   /// The event with all its counters.
   [[nodiscard]] const claimed_event& claimed() const noexcept { return *claimed_; }
@@ -74,6 +76,17 @@ class HOLDFAST_API delivery {
 /// Called from several threads at the same time. An exception is a failure: a holdfast::error that
 /// is in doubt becomes `ambiguous`, any other exception `retry`.
 using event_handler = std::function<outcome(const delivery&)>;
+
+/// Handles several events of one type with one call, and returns one outcome per event, in the same
+/// order. Events of one key are adjacent and in order. After an event that is not done, the
+/// outcomes of later events of its key are ignored: these events are delivered again. An exception
+/// is the outcome of all events. Called from several threads at the same time.
+using batch_handler = std::function<std::vector<outcome>(std::span<const delivery* const>)>;
+
+/// Called when an event failed for good, before it is parked, with the reason. May be called again
+/// for the same event if the worker ends before the event is parked. Its exceptions are logged; the
+/// event is parked in any case. Called from several threads at the same time.
+using parked_handler = std::function<void(const claimed_event& event, std::string_view reason)>;
 
 /// The pause before a failed event is delivered again. It begins with `first` and is multiplied by
 /// `factor` after each failure, up to `longest`. Jitter spreads events that failed together.
@@ -98,6 +111,16 @@ struct handler_options {
   /// If set: when most events of this type fail, the others wait, and their attempts are not
   /// counted.
   std::optional<breaker_options> breaker{};
+  /// How long one call of the handler may take. Then stop is requested on delivery::lost. A handler
+  /// that does not return soon after that (a quarter of the limit, at most 5 seconds) is given up:
+  /// its event counts as failed (`ambiguous`), and the worker continues on another thread. Set a
+  /// longer one for handlers that take longer. 0: no limit.
+  std::chrono::milliseconds time_limit = std::chrono::minutes(5);
+  /// Maximum number of handlers of this type that run at the same time in this worker, for a
+  /// receiver that accepts fewer calls than others. 0: only worker_options::concurrency counts.
+  std::size_t concurrency = 0;
+  /// Called when an event failed for good, for example to raise an alarm or to undo earlier steps.
+  parked_handler on_parked{};
 };
 
 struct worker_options {
@@ -155,6 +178,10 @@ struct worker_numbers {
   std::uint64_t fenced = 0;
   /// Settlements in doubt: these events may be delivered again.
   std::uint64_t in_doubt = 0;
+  /// Handlers that were given up because they exceeded their time limit.
+  std::uint64_t timed_out = 0;
+  /// Events that were claimed although this worker has no handler for their type.
+  std::uint64_t unhandled = 0;
   /// Tickets that became events.
   std::uint64_t tickets = 0;
   /// Wake-ups by a new event.
@@ -183,7 +210,8 @@ struct worker_health {
 
 /// The result of a run.
 struct worker_report {
-  /// Handlers that did not return in time. Their events are delivered again when the leases end.
+  /// Handlers that did not return in time. Their events are delivered again when the leases end, or
+  /// were counted as failed if their time limit was over.
   std::uint64_t still_running = 0;
   /// Totals since the worker was created.
   worker_numbers did{};
@@ -196,8 +224,12 @@ struct worker_report {
 /// it, but it may be delivered twice. Leases are renewed by a separate thread while handlers run.
 /// If one is lost, stop is requested on delivery::lost, and the outbox refuses the outcome.
 ///
+/// Log: a warning at the first failure of a type, then one a minute with the number of failures,
+/// and an info when deliveries of the type succeed again.
+///
 /// Threads: `concurrency` for handlers, one per poller, one for leases. The last one ends with
-/// `run`, the others end with the worker.
+/// `run`, the others end with the worker. Up to `concurrency` more replace those whose handlers
+/// exceed their time limit and do not return; after that the worker delivers with fewer threads.
 /// Thread-safety: `run` and `run_until_empty` one at a time; everything else from any thread. After
 /// fork the child must not use it.
 class HOLDFAST_API worker {
@@ -215,6 +247,11 @@ class HOLDFAST_API worker {
   /// errc::duplicate if the type has a handler.
   worker& handle(const std::string& type, event_handler handler);
   worker& handle(const std::string& type, event_handler handler, const handler_options& options);
+  /// Adds a handler that gets up to `most` events of a type with one call, from 1 to 1000. Throws
+  /// as `handle`.
+  worker& handle_batch(const std::string& type, batch_handler handler, std::size_t most = 100);
+  worker& handle_batch(const std::string& type, batch_handler handler, std::size_t most,
+                       const handler_options& options);
 
   /// Delivers events until stop is requested. Then it stops claiming, releases the events that no
   /// handler has started, and waits for the others. Errors of the outbox are logged, counted and

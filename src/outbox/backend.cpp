@@ -2,6 +2,12 @@
 
 namespace HOLDFAST_NAMESPACE {
 
+std::vector<std::string> outbox_lane_locks::announce(std::string_view worker,
+                                                     std::chrono::milliseconds ttl) {
+  if (ttl.count() <= 0) return {};
+  return {std::string(worker)};
+}
+
 outbox_backend::~outbox_backend() = default;
 
 void outbox_backend::check_supported(const durability& /*durability*/) const {}

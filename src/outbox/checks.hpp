@@ -18,6 +18,8 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 /// Number of events, ids or settlements in one call at most. The stack of Lua has about 8000 slots,
 /// and an item needs several.
 inline constexpr std::size_t max_events_per_call = 1000;
+/// Maximum size of the events of one call of `publish`. As claim_request::bytes.
+inline constexpr std::size_t max_bytes_per_call = std::size_t{4} << 20U;
 /// Ten years: the longest delay, lease and so on.
 inline constexpr std::chrono::hours longest_time{24 * 3660};
 /// Lists and objects inside each other in a JSON payload. Parsers of receivers recurse.

@@ -6,7 +6,6 @@
 #include "outbox/checks.hpp"
 #include "outbox/state.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE {
@@ -35,6 +34,28 @@ std::vector<event> take_events(std::vector<event>& events, std::span<const std::
   taken.reserve(indexes.size());
   for (const auto i : indexes) taken.push_back(std::move(events[i]));
   return taken;
+}
+
+/// Approximate size of an event in a request.
+std::size_t request_size(const event& event) {
+  std::size_t size = event.payload.size() + event.key.size() + event.type.size() + 256;
+  for (const auto& [name, value] : event.headers) size += name.size() + value.size() + 8;
+  return size;
+}
+
+/// Number of events from the front that one call of the backend gets, limited by number and size:
+/// a server works on nothing else meanwhile. An event that is larger than the limit goes alone.
+std::size_t part_size(const std::vector<event>& events, std::span<const std::size_t> indexes) {
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  for (const auto i : indexes) {
+    bytes += request_size(events[i]);
+    if (count > 0 && (count == detail::outbox::max_events_per_call ||
+                      bytes > detail::outbox::max_bytes_per_call))
+      break;
+    ++count;
+  }
+  return count;
 }
 
 std::vector<receipt> refuse(std::span<const event> events, const error& problem) {
@@ -99,17 +120,17 @@ std::vector<receipt> outbox::publish_all(std::vector<event> events) const {
 
 std::vector<receipt> outbox::publish_all(std::vector<event> events,
                                          const durability& durability) const {
-  constexpr auto limit = detail::outbox::max_events_per_call;
   const auto& state = *state_;
   if (durability != state.options.safe) state.backend().require(durability);
   const auto indexes_by_lane = prepare_by_lane(state, events);
   const auto terms = state.terms(durability);
   std::vector<receipt> result(events.size());
   for (std::size_t lane = 0; lane < state.lanes(); ++lane) {
-    const std::span<const std::size_t> indexes = indexes_by_lane[lane];
+    std::span<const std::size_t> indexes = indexes_by_lane[lane];
     bool all_safe = true;
-    for (std::size_t begin = 0; begin < indexes.size(); begin += limit) {
-      const auto part = indexes.subspan(begin, std::min(limit, indexes.size() - begin));
+    while (!indexes.empty()) {
+      const auto part = indexes.first(part_size(events, indexes));
+      indexes = indexes.subspan(part.size());
       const auto part_events = take_events(events, part);
       // If a part is not safe, its publisher repeats it. Events published after it now would be
       // delivered before it.

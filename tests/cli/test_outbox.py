@@ -17,6 +17,14 @@ import unittest
 from holdfast_process import HOLDFAST, CommandTest, run
 
 
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
 class Outbox(CommandTest):
     def setUp(self):
         self.directory = tempfile.TemporaryDirectory()
@@ -130,6 +138,84 @@ class Outbox(CommandTest):
                 if "limit" in reason:
                     self.fine("outbox", "replay", *self.at, bad)
                     self.assertEqual(self.work("--exec", "cat > /dev/null", "--inline-limit", "4000000")["done"], 1)
+
+    def wait_for_file(self, name, lines=1):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with contextlib.suppress(FileNotFoundError), open(self.path(name)) as file:
+                content = file.read()
+                if content.count("\n") >= lines:
+                    return content.split()
+            time.sleep(0.01)
+        self.fail(f"{name} was not written")
+
+    def test_programs_do_not_outlive_a_killed_worker(self):
+        """Neither the program, nor what it has started."""
+        self.publish()
+        script = f"sleep 1000 & echo $! > {self.path('pids')}; echo $$ >> {self.path('pids')}; wait"
+        worker = subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--exec", script], stderr=subprocess.DEVNULL)
+        pids = [int(pid) for pid in self.wait_for_file("pids", 2)]
+        worker.kill()
+        worker.wait()
+        deadline = time.monotonic() + 60
+        try:
+            for pid in pids:
+                while is_alive(pid):
+                    self.assertLess(time.monotonic(), deadline, f"{pid} of {pids} outlived its worker")
+                    time.sleep(0.01)
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def lanes_by_owner(self):
+        with contextlib.closing(sqlite3.connect(self.path("app.db"), timeout=30)) as db:
+            rows = db.execute("SELECT OWNER, COUNT(*) FROM identity_outbox_OUTBOX_LANE WHERE LANE >= 0 AND OWNER <> '' AND UNTIL > ? GROUP BY OWNER",
+                              (int(time.time() * 1000),))
+            return sorted(count for _, count in rows)
+
+    def wait_for_lanes(self, *counts):
+        deadline = time.monotonic() + 60
+        while self.lanes_by_owner() != sorted(counts):
+            self.assertLess(time.monotonic(), deadline, f"{self.lanes_by_owner()} instead of {counts}")
+            time.sleep(0.05)
+
+    def test_workers_share_the_lanes(self):
+        self.at += ["--lanes", "8"]
+        self.publish()
+        workers = []
+
+        def join():
+            workers.append(subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--file", "/dev/null", "--lease", "3s"],
+                                            stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL))
+
+        try:
+            for _ in range(3):
+                join()
+            self.wait_for_lanes(3, 3, 2)
+            join()
+            self.wait_for_lanes(2, 2, 2, 2)
+            workers[1].kill()
+            self.wait_for_lanes(3, 3, 2)
+            workers[2].terminate()
+            self.wait_for_lanes(4, 4)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+
+    def test_a_program_that_takes_too_long_fails(self):
+        id = self.publish()
+        did = self.work("--time-limit", "1s", "--max-attempts", "1", "--exec", "sleep 1000", code=1)
+        self.assertEqual((did["parked"], did["done"]), (1, 0))
+        self.assertEqual(self.show(id)["last_error"], "ambiguous: ended by signal 15")
+
+    def test_a_failure_is_reported(self):
+        self.publish(type="mail")
+        done = run("outbox", "work", *self.at, "--until-empty", "--max-attempts", "3", "--exec", "echo no route >&2; exit 1")
+        self.assertEqual(done.returncode, 1)
+        for part in [b"a delivery failed", b"no route", b"type mail"]:
+            self.assertIn(part, done.stderr)
 
     # A C1 control (CSI), an override of the direction of text, and a line separator.
     TRICKS = "\u009b31m \u202etxt.exe\u202c \u2066x\u2069 \u200f \u2028"

@@ -609,6 +609,23 @@ TYPED_TEST_P(OutboxContract, OneOwnerHoldsTheLock) {
   EXPECT_FALSE(box.unlock(0, "owner-b"));
 }
 
+TYPED_TEST_P(OutboxContract, KnowsItsWorkers) {
+  using names = std::vector<std::string>;
+  using std::chrono::minutes;
+  auto box = this->open({.lanes = 2});
+  auto& backend = *box.backend();
+  EXPECT_EQ(backend.announce("b", minutes(1)), (names{"b"}));
+  EXPECT_EQ(backend.announce("a", minutes(1)), (names{"a", "b"}));
+  EXPECT_EQ(backend.announce("a", minutes(1)), (names{"a", "b"})) << "it is the same one";
+  EXPECT_EQ(backend.announce("c", this->lease), (names{"a", "b", "c"}));
+  this->fixture_.pass(this->lease * 2);
+  EXPECT_EQ(backend.announce("a", minutes(1)), (names{"a", "b"})) << "its time is over";
+  EXPECT_EQ(backend.announce("a", std::chrono::milliseconds(0)), (names{"b"}));
+  EXPECT_EQ(backend.announce("a", std::chrono::milliseconds(0)), (names{"b"}));
+  EXPECT_TRUE(box.lock(1, "b").held) << "locks do not depend on it";
+  EXPECT_TRUE(box.admin().check().well());
+}
+
 TYPED_TEST_P(OutboxContract, RefusesBeyondItsQuota) {
   auto box = this->open({.quota = {.events = 2}});
   (void)box.publish(this->make("a"));
@@ -866,8 +883,9 @@ REGISTER_TYPED_TEST_SUITE_P(
     WhoClaimsNextParksTheFollowers, WhoParksFollowersLatePassesNothingThatBlocks,
     AnIdIsAddedOnceAfterItsWindow, CountsDuplicates, RemembersAsManyAsItMay, FindsPoison,
     ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes,
-    ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, RefusesBeyondItsQuota, LimitsTheBytesOfAClaim,
-    KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait, AFormerOwnerThatSettlesWakesTheOwner,
-    CommitsTogetherOrNotAtAll, ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
+    ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, KnowsItsWorkers, RefusesBeyondItsQuota,
+    LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait,
+    AFormerOwnerThatSettlesWakesTheOwner, CommitsTogetherOrNotAtAll,
+    ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test

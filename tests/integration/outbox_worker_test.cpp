@@ -82,6 +82,42 @@ TEST_F(OutboxWorker, KeepsOrderPerKeyOverSeveralWorkers) {
   }
 }
 
+TEST_F(OutboxWorker, WorkersShareTheLanesEvenly) {
+  constexpr std::size_t lanes = 8;
+  const auto handler = [](const delivery&) { return outcome::done(); };
+  std::vector<std::unique_ptr<worker>> workers;
+  std::vector<std::unique_ptr<running_worker>> runs;
+  const auto join = [&] {
+    workers.push_back(
+        std::make_unique<worker>(open({.lanes = lanes}), handler, worker_options{.lock_time = 2s}));
+    runs.push_back(std::make_unique<running_worker>(*workers.back()));
+  };
+  const auto all_hold = [&](std::size_t least, std::size_t most) {
+    return eventually(
+        [&] {
+          std::size_t sum = 0;
+          bool even = true;
+          for (const auto& one : workers) {
+            const auto held = one->health().locks;
+            sum += held;
+            even = even && held >= least && held <= most;
+          }
+          return even && sum == lanes;
+        },
+        60s);
+  };
+  for (int i = 0; i < 3; ++i) join();
+  EXPECT_TRUE(all_hold(2, 3));
+  join();
+  EXPECT_TRUE(all_hold(2, 2));
+  const auto box = open({.lanes = lanes});
+  for (int i = 0; i < 200; ++i) box.publish({.type = "t", .key = "k" + std::to_string(i % 40)});
+  EXPECT_TRUE(eventually([&] { return box.admin().stats().events == 0; }, 60s));
+  runs.pop_back();  // it stops, and releases its lanes
+  workers.pop_back();
+  EXPECT_TRUE(all_hold(2, 3));
+}
+
 TEST_F(OutboxWorker, WakesAtOnceAndStopsSoon) {
   const auto box = open();
   std::atomic<int> calls = 0;

@@ -30,6 +30,11 @@ class HOLDFAST_API outbox_lane_locks {
                                          std::chrono::milliseconds ttl) = 0;
   /// Returns false if this owner did not hold the lock.
   virtual bool unlock(std::size_t lane, std::string_view owner) = 0;
+  /// Records that this worker lives for `ttl`; 0: that it has ended. Returns the names of all
+  /// workers that live, in order. They share the lanes evenly. A backend that does not know its
+  /// workers returns only this one; then the first worker holds all lanes.
+  [[nodiscard]] virtual std::vector<std::string> announce(std::string_view worker,
+                                                          std::chrono::milliseconds ttl);
 
  protected:
   ~outbox_lane_locks() = default;

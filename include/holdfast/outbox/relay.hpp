@@ -26,10 +26,13 @@ struct json_lines_options {
 };
 /// Appends each event to a file or pipe as one line of JSON. `-` is standard output.
 ///
-/// Each line is one write, so lines of several processes do not mix in a file. An event that is
-/// delivered again is written again, with the same `id`. If the reader of a pipe is gone, the
-/// outcome is `throttled` for a second, which does not count as an attempt; ignoring SIGPIPE is up
-/// to the application. Throws errc::unavailable if the file cannot be opened.
+/// Each line is one write, so lines of several processes do not mix in a file. If a write ends in
+/// the middle of a line, because the disk is full, that half line is removed, or the next line
+/// begins with a line break: a reader may see an empty or cut line, but every acknowledged event is
+/// a whole one. An event that is delivered again is written again, with the same `id`. If the
+/// reader of a pipe is gone, the outcome is `throttled` for a second, which does not count as an
+/// attempt; ignoring SIGPIPE is up to the application. Throws errc::unavailable if the file cannot
+/// be opened.
 [[nodiscard]] HOLDFAST_API event_handler json_lines(const std::string& file,
                                                     json_lines_options options = {});
 

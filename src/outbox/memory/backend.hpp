@@ -10,7 +10,11 @@
 #include "outbox/memory/lane.hpp"
 
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
@@ -50,6 +54,8 @@ class memory_backend : public outbox_backend {
   [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,
                                  std::chrono::milliseconds ttl) override;
   bool unlock(std::size_t lane, std::string_view owner) override;
+  [[nodiscard]] std::vector<std::string> announce(std::string_view worker,
+                                                  std::chrono::milliseconds ttl) override;
   [[nodiscard]] committed commit(std::size_t lane, const commit_request& request,
                                  const publish_terms& terms) override;
   [[nodiscard]] outbox_stats stats(std::size_t lane) override;
@@ -79,6 +85,7 @@ class memory_backend : public outbox_backend {
   std::mutex mutex_{};
   std::condition_variable wake_requested_{};
   std::vector<memory_lane> lanes_;
+  std::map<std::string, std::int64_t, std::less<>> workers_{};  // name to the end of its time
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

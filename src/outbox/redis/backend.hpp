@@ -64,6 +64,8 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,
                                  std::chrono::milliseconds ttl) override;
   bool unlock(std::size_t lane, std::string_view owner) override;
+  [[nodiscard]] std::vector<std::string> announce(std::string_view worker,
+                                                  std::chrono::milliseconds ttl) override;
   [[nodiscard]] committed commit(std::size_t lane, const commit_request& request,
                                  const publish_terms& terms) override;
   [[nodiscard]] outbox_stats stats(std::size_t lane) override;

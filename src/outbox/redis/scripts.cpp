@@ -28,6 +28,7 @@
 #include "outbox/redis/state_lua.hpp"
 #include "outbox/redis/stats_lua.hpp"
 #include "outbox/redis/unlock_lua.hpp"
+#include "outbox/redis/workers_lua.hpp"
 
 #include <initializer_list>
 #include <string>
@@ -83,6 +84,7 @@ redis_scripts::redis_scripts(std::string_view time)
                        {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, drain_lua})),
       lock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, lock_lua})),
       unlock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, unlock_lua})),
+      workers(join_files(allowed_when_full, time, {keys_lua, workers_lua})),
       stats(join_files(read_only_script, time, {keys_lua, numbers_lua, lane_lua, stats_lua})),
       inspect(join_files(read_only_script, time,
                          {keys_lua, numbers_lua, records_lua, lane_lua, inspect_lua})),

@@ -22,7 +22,7 @@ struct redis_scripts {
 
   redis::script publish, commit;
   redis::script claim, extend, settle, park_followers;
-  redis::script replay, discard, pause, schedule, cancel, drain, lock, unlock;
+  redis::script replay, discard, pause, schedule, cancel, drain, lock, unlock, workers;
   redis::script stats, inspect, repair;
 };
 

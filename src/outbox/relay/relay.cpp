@@ -4,6 +4,7 @@
 #include "outbox/entry.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,6 +108,11 @@ std::string percent_encoded(std::string_view text) {
 }
 
 /// A file or pipe that lines are appended to.
+///
+/// A write can end in the middle of a line: the disk is full, or the machine stops. The next line
+/// must not be appended to the rest of it. Therefore a half line is cut off again, and if that is
+/// not possible (a pipe, or another process has appended meanwhile), the next line begins with a
+/// line break.
 class line_file {
  public:
   line_file(std::string name, json_lines_options options)
@@ -117,33 +123,77 @@ class line_file {
                       ? ::dup(STDOUT_FILENO)
                       : ::open(name_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (descriptor_ < 0) fail("cannot open", name_, errno);
+    // Of a pipe this process must not become a reader.
+    if (name_ != "-" && is_regular(descriptor_))
+      reader_ = ::open(name_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   }
   line_file(const line_file&) = delete;
   line_file& operator=(const line_file&) = delete;
-  ~line_file() { ::close(descriptor_); }
+  ~line_file() {
+    ::close(descriptor_);
+    if (reader_ >= 0) ::close(reader_);
+  }
 
   /// Returns false if it is a pipe whose reader is gone.
   [[nodiscard]] bool append(std::string line) {
     line += '\n';
     const std::scoped_lock lock(mutex_);
+    if (ends_in_half_line()) line.insert(line.begin(), '\n');
     std::string_view remaining = line;
     while (!remaining.empty()) {
       const ssize_t written = ::write(descriptor_, remaining.data(), remaining.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0 && errno == EPIPE) return false;
-      if (written < 0) fail("cannot write to", name_, errno);
+      if (written < 0) {
+        const int reason = errno;
+        if (remaining.size() < line.size()) remove_half_line(line.size() - remaining.size());
+        if (reason == EPIPE) return false;
+        fail("cannot write to", name_, reason);
+      }
       remaining.remove_prefix(static_cast<std::size_t>(written));
     }
+    half_line_ = false;
     if (options_.sync && ::fdatasync(descriptor_) != 0 && errno != EINVAL)
       fail("cannot sync", name_, errno);
     return true;
   }
 
  private:
+  [[nodiscard]] static bool is_regular(int descriptor) {
+    struct stat file{};
+    return ::fstat(descriptor, &file) == 0 && S_ISREG(file.st_mode);
+  }
+
+  /// Also recognises the half line of another process, or of an earlier run.
+  [[nodiscard]] bool ends_in_half_line() const {
+    const off_t size = reader_ >= 0 ? ::lseek(reader_, 0, SEEK_END) : -1;
+    if (size == 0) return false;
+    char last = '\n';
+    if (size < 0 || ::pread(reader_, &last, 1, size - 1) != 1) return half_line_;
+    return last != '\n';
+  }
+
+  void remove_half_line(std::size_t written) {
+    half_line_ = true;
+    struct stat file{};
+    if (::fstat(descriptor_, &file) != 0 || !S_ISREG(file.st_mode)) return;
+    // The offset is the end of what this process has written. If the file is longer, another
+    // process has appended to it.
+    const off_t end = ::lseek(descriptor_, 0, SEEK_CUR);
+    if (end != file.st_size || end < static_cast<off_t>(written)) return;
+    const off_t start = end - static_cast<off_t>(written);
+    if (::ftruncate(descriptor_, start) != 0) return;
+    (void)::lseek(descriptor_, start, SEEK_SET);
+    half_line_ = false;
+  }
+
   std::string name_;
   json_lines_options options_;
   std::mutex mutex_{};
   int descriptor_ = -1;
+  /// The same file, to read its last byte. -1: it cannot be read.
+  int reader_ = -1;
+  /// The last write ended in the middle of a line that could not be removed.
+  bool half_line_ = false;
 };
 
 }  // namespace

@@ -57,7 +57,8 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
       deliverer(builder, tables),
       admin(builder, tables, publisher, wake),
       inspector(builder, tables, setup.lanes),
-      count_lanes(count_lanes_statement(builder)) {}
+      count_lanes(count_lanes_statement(builder)),
+      workers(builder, tables.lanes) {}
 
 sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup setup)
     : context_(std::move(context)), setup_(std::move(setup)), create_schema_(setup_.create_schema) {
@@ -237,6 +238,13 @@ bool sql_backend::unlock(std::size_t lane, std::string_view owner) {
   auto& outbox = opened();
   return outbox.transactions.run(
       lane, [&](auto& session) { return outbox.admin.unlock(session, owner); });
+}
+
+std::vector<std::string> sql_backend::announce(std::string_view worker,
+                                               std::chrono::milliseconds ttl) {
+  auto& outbox = opened();
+  return outbox.transactions.run(
+      0, [&](auto& session) { return outbox.workers.announce(session, worker, ttl); });
 }
 
 // ---- inspect ----

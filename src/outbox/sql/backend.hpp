@@ -25,6 +25,7 @@
 #include "outbox/sql/tables.hpp"
 #include "outbox/sql/transaction.hpp"
 #include "outbox/sql/wake.hpp"
+#include "outbox/sql/workers.hpp"
 #include "sql/context.hpp"
 
 #include <atomic>
@@ -67,6 +68,8 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   lock_grant renew(std::size_t lane, std::string_view owner,
                    std::chrono::milliseconds ttl) override;
   bool unlock(std::size_t lane, std::string_view owner) override;
+  std::vector<std::string> announce(std::string_view worker,
+                                    std::chrono::milliseconds ttl) override;
   committed commit(std::size_t lane, const commit_request& request,
                    const publish_terms& terms) override;
   outbox_stats stats(std::size_t lane) override;
@@ -105,6 +108,7 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
     sql_admin admin;
     sql_inspector inspector;
     named_statement count_lanes;
+    sql_workers workers;
   };
   /// Connects, and creates or checks the tables, at the first use. Throws as prepare_tables, and
   /// errc::unsupported_type for a dialect without outboxes.

@@ -15,6 +15,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Longer than a short stall of the server or of this process.
+constexpr milliseconds shortest_continued_lease{2000};
+/// Most runs are settled before. The others get a full lease soon, to survive a failover.
+constexpr milliseconds longest_wait_for_full_lease{250};
+
 [[noreturn]] void refuse_option(const std::string& reason) {
   throw error(errc::invalid_argument, reason);
 }
@@ -46,9 +51,10 @@ worker_options checked_worker_options(worker_options options) {
 
 std::shared_ptr<executor> worker_executor(const worker_options& options) {
   if (options.executor) return options.executor;
-  // A thread for each handler, and one for each poller: while some threads handle, one polls. The
-  // queue has room for all batches in flight, including the continuations of runs.
-  return make_thread_pool({.threads = options.concurrency + options.pollers,
+  // A thread for each handler, one for each poller (while some threads handle, one polls), and one
+  // for each thread that may be given up because its handler hangs. The queue has room for all
+  // batches in flight, including the continuations of runs.
+  return make_thread_pool({.threads = 2 * options.concurrency + options.pollers,
                            .queue = 16 * options.batch + 1024,
                            .name = "holdfast-event",
                            .log = options.log});
@@ -64,6 +70,7 @@ void check_handler_options(const handler_options& options) {
   if (!(backoff.jitter >= 0 && backoff.jitter <= 1))
     refuse_option("backoff.jitter must be from 0 to 1");
   if (options.max_age.count() < 0) refuse_option("max_age must not be negative");
+  if (options.time_limit.count() < 0) refuse_option("time_limit must not be negative");
   if (options.breaker) {
     if (const auto problem = breaker::problem_of(*options.breaker); !problem.empty())
       refuse_option(problem);
@@ -83,7 +90,7 @@ worker_context::worker_context(holdfast::outbox source, worker_options unchecked
               .claim_time = options.batch_time}) {}
 
 std::size_t worker_context::run_length() const {
-  return std::clamp<std::size_t>(sizing.batch_size(), 1, options.run);
+  return std::clamp<std::size_t>(std::max(sizing.batch_size(), sizing.minimum()), 1, options.run);
 }
 
 void worker_context::stop() {
@@ -94,12 +101,30 @@ void worker_context::stop() {
   changed.notify_all();
 }
 
-void worker_context::report_parked(const claimed& claim) {
-  metrics.parked.add(claim.parked.size());
-  for (const auto& [id, reason] : claim.parked)
-    log.write_limited("outbox.park", log_level::warning,
-                      "an event is parked; see holdfast outbox parked",
-                      {{"id", id}, {"why", reason}});
+milliseconds worker_context::continued_lease() const {
+  return std::min(options.lease, std::max(shortest_continued_lease, options.lease / 6));
+}
+
+milliseconds worker_context::time_to_renewal(milliseconds lease) const {
+  return lease < options.lease ? std::min(lease / 3, longest_wait_for_full_lease) : lease / 3;
+}
+
+void worker_context::announce_parking(const handler_options& handling, const claimed_event& event,
+                                      std::string_view reason) const {
+  log.write_limited("outbox.park", log_level::warning,
+                    "an event is parked; see holdfast outbox parked",
+                    {{"id", event.event.id}, {"type", event.event.type}, {"why", reason}});
+  if (!handling.on_parked) return;
+  std::string thrown_text = "it threw an exception that is not a std::exception";
+  try {
+    return handling.on_parked(event, reason);
+  } catch (const std::exception& thrown) {
+    thrown_text = thrown.what();
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
+  log.write_limited("outbox.on_parked", log_level::error,
+                    "the handler of parked events failed; the event is parked nevertheless",
+                    {{"id", event.event.id}, {"why", thrown_text}});
 }
 
 void worker_context::set_problem(const error& cause) {

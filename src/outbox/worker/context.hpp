@@ -29,6 +29,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
@@ -43,10 +44,17 @@ struct worker_context {
   [[nodiscard]] std::string claim_owner() const { return options.compete ? std::string() : owner; }
   /// Number of events of one key to claim.
   [[nodiscard]] std::size_t run_length() const;
+  /// The first lease of a run that is claimed by the step that settles the run before it. It is
+  /// short: if the answer of that step is lost, the run waits for the end of this lease, because
+  /// the worker does not know that it has it.
+  [[nodiscard]] std::chrono::milliseconds continued_lease() const;
+  /// Time after which a lease of this duration is extended. It becomes `options.lease` then.
+  [[nodiscard]] std::chrono::milliseconds time_to_renewal(std::chrono::milliseconds lease) const;
   /// Stops all parts: no more claims, and events that no handler has started are released.
   void stop();
-  /// Counts and logs events that a claim parked before a handler saw them.
-  void report_parked(const claimed& claim);
+  /// Logs that an event is parked, and calls the handler for it, if the options have one.
+  void announce_parking(const handler_options& handling, const claimed_event& event,
+                        std::string_view reason) const;
   /// Remembers an error of the outbox for `health`, until the next claim succeeds.
   void set_problem(const error& cause);
   void clear_problem();

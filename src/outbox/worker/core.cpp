@@ -18,10 +18,10 @@ worker_core::worker_core(holdfast::outbox outbox, event_handler handler, worker_
     : context_(std::move(outbox), std::move(options)),
       routes_(std::move(handler), context_.options.handling),
       locks_(context_),
-      leases_(context_),
+      leases_(context_, routes_),
       settling_(context_, routes_, locks_),
       handling_(context_, routes_, leases_, settling_),
-      polling_(context_, locks_, leases_, handling_),
+      polling_(context_, locks_, leases_, handling_, settling_),
       backlog_(context_),
       loop_(context_, locks_, leases_, handling_, polling_, backlog_) {}
 
@@ -30,6 +30,14 @@ void worker_core::handle(const std::string& type, event_handler handler,
   if (loop_.running())
     throw error(errc::invalid_argument, "the worker is running; add handlers before");
   routes_.add(type, std::move(handler), options);
+}
+
+void worker_core::handle_batch(const std::string& type, batch_handler handler, std::size_t most,
+                               const handler_options& options) {
+  if (loop_.running())
+    throw error(errc::invalid_argument, "the worker is running; add handlers before");
+  routes_.add(type, std::move(handler), most, options);
+  context_.sizing.set_minimum(most);
 }
 
 worker_report worker_core::run(const std::stop_token& stop, bool until_empty) {

@@ -35,6 +35,8 @@ class worker_core {
   worker_core& operator=(const worker_core&) = delete;
 
   void handle(const std::string& type, event_handler handler, const handler_options& options);
+  void handle_batch(const std::string& type, batch_handler handler, std::size_t most,
+                    const handler_options& options);
   [[nodiscard]] const handler_options& default_options() const noexcept {
     return context_.options.handling;
   }

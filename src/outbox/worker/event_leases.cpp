@@ -17,30 +17,39 @@ bool has_key(const event_batch& batch, const std::string& key) {
 
 }  // namespace
 
-std::vector<std::shared_ptr<event_batch>> event_leases::split(claimed claim, std::size_t lane,
-                                                              steady_time claimed_at) const {
+std::vector<std::shared_ptr<event_batch>> event_leases::split(
+    claimed claim, std::size_t lane, steady_time claimed_at,
+    std::chrono::milliseconds lease) const {
   const std::size_t batch_size = context_.sizing.batch_size();
-  const auto lease = context_.options.lease;
   std::vector<std::shared_ptr<event_batch>> batches;
+  // The batch that is being filled, for each route with batches of its own; null: for the others.
+  std::map<const handler_route*, std::shared_ptr<event_batch>> open_batches;
+  std::shared_ptr<event_batch> last;
   for (auto& event : claim.events) {
     const std::string& key = event.event.key;
-    const bool same_key =
-        !batches.empty() && !key.empty() && key == batches.back()->events.back().event.key;
-    if (batches.empty() || (batches.back()->events.size() >= batch_size && !same_key)) {
-      auto batch = std::make_shared<event_batch>();
-      batch->lane = lane;
-      batch->token = claim.fence;
-      batch->claimed_at = claimed_at;
-      batch->store_time = claim.now;
-      batch->lease_end = claimed_at + lease;
-      batch->renew_at = claimed_at + lease / 3;
-      batches.push_back(std::move(batch));
+    const bool same_key = last && !key.empty() && key == last->events.back().event.key;
+    if (!same_key) {
+      const auto* route = routes_.find(event.event.type);
+      if (route != nullptr && !route->has_own_batches()) route = nullptr;
+      const std::size_t size_limit = std::max(batch_size, route != nullptr ? route->most : 1);
+      auto& open = open_batches[route];
+      if (!open || open->events.size() >= size_limit) {
+        open = std::make_shared<event_batch>();
+        open->lane = lane;
+        open->token = claim.fence;
+        open->claimed_at = claimed_at;
+        open->store_time = claim.now;
+        open->lease_end = claimed_at + lease;
+        open->renew_at = claimed_at + context_.time_to_renewal(lease);
+        batches.push_back(open);
+      }
+      last = open;
     }
     if (event.deliveries == 1) {
       const auto lag = std::chrono::duration<double>(claim.now - event.created_at).count();
       context_.metrics.lag_seconds->observe(std::max(lag, 0.0));
     }
-    batches.back()->events.push_back(std::move(event));
+    last->events.push_back(std::move(event));
   }
   for (const auto& batch : batches) {
     batch->lost.assign(batch->events.size(), false);
@@ -52,8 +61,9 @@ std::vector<std::shared_ptr<event_batch>> event_leases::split(claimed claim, std
 }
 
 std::vector<std::shared_ptr<event_batch>> event_leases::add(claimed claim, std::size_t lane,
-                                                            steady_time claimed_at) {
-  auto batches = split(std::move(claim), lane, claimed_at);
+                                                            steady_time claimed_at,
+                                                            std::chrono::milliseconds lease) {
+  auto batches = split(std::move(claim), lane, claimed_at, lease);
   const std::scoped_lock lock(context_.mutex);
   for (const auto& batch : batches) {
     in_flight_ += batch->events.size();
@@ -145,7 +155,8 @@ void event_leases::mark_lost(const std::vector<lease_reference>& leases) {
       if (!same_run) break;
       batch->lost[i] = true;
       ++lost;
-      if (i == batch->current) handlers.push_back(batch->stop_source);
+      const bool is_handled = i >= batch->current && i < batch->current + batch->current_count;
+      if (is_handled) handlers.push_back(batch->stop_source);
     }
   }
   for (auto& handler : handlers) handler.request_stop();
@@ -170,9 +181,32 @@ void event_leases::expire(steady_time lease_ends_by) {
   for (auto& handler : handlers) handler.request_stop();
 }
 
+std::vector<std::shared_ptr<event_batch>> event_leases::batches() const {
+  const std::scoped_lock lock(context_.mutex);
+  return {batches_.begin(), batches_.end()};
+}
+
+bool event_leases::suspend(const event_batch& batch) {
+  const std::size_t limit = context_.sizing.in_flight_limit();
+  const std::scoped_lock lock(context_.mutex);
+  if (suspended_ >= limit) return false;
+  suspended_ += batch.events.size();
+  return true;
+}
+
+void event_leases::resume(const event_batch& batch) {
+  const std::scoped_lock lock(context_.mutex);
+  suspended_ -= batch.events.size();
+}
+
 std::size_t event_leases::in_flight() const {
   const std::scoped_lock lock(context_.mutex);
   return in_flight_;
+}
+
+std::size_t event_leases::active() const {
+  const std::scoped_lock lock(context_.mutex);
+  return in_flight_ - suspended_;
 }
 
 std::size_t event_leases::batch_count() const {
@@ -183,7 +217,7 @@ std::size_t event_leases::batch_count() const {
 void event_leases::wait_for_room(std::chrono::milliseconds longest) {
   std::unique_lock lock(context_.mutex);
   context_.changed.wait_for(lock, longest, [this] {
-    return context_.stopping || in_flight_ * 2 <= context_.sizing.in_flight_limit();
+    return context_.stopping || (in_flight_ - suspended_) * 2 <= context_.sizing.in_flight_limit();
   });
 }
 

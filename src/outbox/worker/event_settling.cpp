@@ -50,9 +50,7 @@ settlement event_settling::decide(const event_batch& batch, std::size_t index,
   const bool too_old = options.max_age.count() > 0 && age > options.max_age;
   if (outcome.code() == outcome::kind::permanent || too_many_attempts || too_old) {
     result.action = settlement::kind::park;
-    context_.log.write_limited(
-        "outbox.park", log_level::warning, "an event is parked; see holdfast outbox parked",
-        {{"id", result.id}, {"type", event.event.type}, {"why", result.error}});
+    context_.announce_parking(options, event, result.error);
     return result;
   }
   result.action = settlement::kind::retry;
@@ -63,6 +61,25 @@ settlement event_settling::decide(const event_batch& batch, std::size_t index,
   return result;
 }
 
+void event_settling::report_parked(const claimed& claim) {
+  context_.metrics.parked.add(claim.parked.size());
+  for (const auto& [id, reason] : claim.parked) {
+    claimed_event event{.event = {.id = id}, .lane = claim.lane};
+    const handler_options* options = &context_.options.handling;
+    try {
+      if (routes_.has_parked_handlers()) {
+        if (auto record = context_.outbox.backend()->find(claim.lane, id))
+          event = std::move(record->details);
+        if (const auto* const route = routes_.find(event.event.type)) options = &route->options;
+      }
+    } catch (const error& problem) {
+      context_.metrics.errors.add();
+      context_.set_problem(problem);
+    }
+    context_.announce_parking(*options, event, reason);
+  }
+}
+
 void event_settling::settle(event_batch& batch, std::vector<settlement>& settlements,
                             std::size_t settled, bool claim_next_runs, continued_claim& next) {
   const bool has_keys =
@@ -70,7 +87,7 @@ void event_settling::settle(event_batch& batch, std::vector<settlement>& settlem
   std::optional<run_request> next_runs;
   if (claim_next_runs && has_keys) {
     next_runs = run_request{.run = context_.run_length(),
-                            .lease = context_.options.lease,
+                            .lease = context_.continued_lease(),
                             .owner = context_.claim_owner()};
   }
   {
@@ -81,10 +98,12 @@ void event_settling::settle(event_batch& batch, std::vector<settlement>& settlem
   if (!settlements.empty()) {
     if (auto result = send(batch, settlements, next_runs)) {
       record(batch, settlements, result->done);
-      context_.report_parked(result->next);
+      report_parked(result->next);
       if (result->next.status == claim_status::fenced)
         locks_.lose(batch.lane, "another worker holds it");
-      next = {.claim = std::move(result->next), .claimed_at = claimed_at};
+      next = {.claim = std::move(result->next),
+              .claimed_at = claimed_at,
+              .lease = context_.continued_lease()};
     }
   }
   const std::scoped_lock lock(batch.mutex);

@@ -17,6 +17,7 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 struct continued_claim {
   claimed claim{};
   steady_time claimed_at{};
+  std::chrono::milliseconds lease{};
 };
 
 /// Turns outcomes of handlers into settlements, and sends them to the outbox.
@@ -29,6 +30,8 @@ class event_settling {
   /// Decides what happens to an event after its handler returned.
   [[nodiscard]] settlement decide(const event_batch& batch, std::size_t index,
                                   const outcome& outcome);
+  /// Counts and reports events that a claim parked before a handler saw them.
+  void report_parked(const claimed& claim);
   /// Sends the settlements and clears them. From now on the first `settled` events of the batch
   /// count as settled, even if the outbox could not be reached: then their leases end, and they are
   /// delivered again. With `claim_next_runs`, also claims the next runs of their keys.

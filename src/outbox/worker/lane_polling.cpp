@@ -15,11 +15,12 @@ constexpr std::size_t tickets_per_drain = 100;
 }  // namespace
 
 lane_polling::lane_polling(worker_context& context, lane_locks& locks, event_leases& leases,
-                           event_handling& handling)
+                           event_handling& handling, event_settling& settling)
     : context_(context),
       locks_(locks),
       leases_(leases),
       handling_(handling),
+      settling_(settling),
       lanes_(context.outbox.lanes()) {}
 
 void lane_polling::set_signalled(std::size_t lane) {
@@ -62,17 +63,18 @@ poll_result lane_polling::poll_lane(std::size_t lane, bool keep_first) {
   const bool signalled = take_signal(lane);
   milliseconds next_ticket = signalled ? options.idle : drain_tickets(lane);
   const std::size_t in_flight = leases_.in_flight();
+  const std::size_t active = leases_.active();
   const std::size_t limit = context_.sizing.in_flight_limit();
-  if (in_flight * 2 > limit) return {.status = poll_status::no_room, .wait = options.idle};
+  if (active * 2 > limit) return {.status = poll_status::no_room, .wait = options.idle};
 
   const auto claimed_at = context_.now();
   auto claim = context_.outbox.claim({.lane = lane,
-                                      .most = std::min(limit - in_flight, options.batch),
+                                      .most = std::min(limit - active, options.batch),
                                       .run = context_.run_length(),
                                       .lease = options.lease,
                                       .owner = context_.claim_owner()});
   context_.clear_problem();
-  context_.report_parked(claim);
+  settling_.report_parked(claim);
   if (signalled && claim.status == claim_status::empty) next_ticket = drain_tickets(lane);
   switch (claim.status) {
     case claim_status::fenced:
@@ -94,7 +96,7 @@ poll_result lane_polling::poll_lane(std::size_t lane, bool keep_first) {
       break;
   }
   context_.metrics.claims.add();
-  const auto batches = leases_.add(std::move(claim), lane, claimed_at);
+  const auto batches = leases_.add(std::move(claim), lane, claimed_at, options.lease);
   handling_.post(batches, keep_first ? 1 : 0);
   return {.status = poll_status::events, .first_batch = keep_first ? batches.front() : nullptr};
 }

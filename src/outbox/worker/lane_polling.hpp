@@ -36,7 +36,7 @@ struct poll_result {
 class lane_polling {
  public:
   lane_polling(worker_context& context, lane_locks& locks, event_leases& leases,
-               event_handling& handling);
+               event_handling& handling, event_settling& settling);
 
   /// Acquires the lock of the lane, drains tickets, claims as many events as there is room for, and
   /// posts them to the executor. With `keep_first`, returns the first batch instead of posting it.
@@ -61,6 +61,7 @@ class lane_polling {
   lane_locks& locks_;
   event_leases& leases_;
   event_handling& handling_;
+  event_settling& settling_;
   std::vector<lane_state> lanes_;  // guarded by context_.mutex
 };
 

@@ -28,6 +28,10 @@ worker_metrics::worker_metrics(metrics_sink& sink)
       fenced(worker_counter(sink, "holdfast_outbox_fenced_total",
                             "Lost leases and locks, and settlements refused because of them")),
       in_doubt(worker_counter(sink, "holdfast_outbox_in_doubt_total", "Settlements in doubt")),
+      timed_out(worker_counter(sink, "holdfast_outbox_timed_out_total",
+                               "Handlers given up because they exceeded their time limit")),
+      unhandled(worker_counter(sink, "holdfast_outbox_unhandled_total",
+                               "Claimed events without a handler for their type")),
       tickets(worker_counter(sink, "holdfast_outbox_tickets_total", "Tickets that became events")),
       wakes(worker_counter(sink, "holdfast_outbox_wakes_total", "Wake-ups by a new event")),
       errors(
@@ -54,6 +58,8 @@ worker_numbers worker_metrics::totals() const {
           .released = released.total(),
           .fenced = fenced.total(),
           .in_doubt = in_doubt.total(),
+          .timed_out = timed_out.total(),
+          .unhandled = unhandled.total(),
           .tickets = tickets.total(),
           .wakes = wakes.total(),
           .errors = errors.total()};

@@ -41,7 +41,7 @@ struct worker_metrics {
   void set_backlog(const outbox_stats& stats);
 
   readable_counter claims, deliveries, done, retried, throttled, parked, released, fenced, in_doubt,
-      tickets, wakes, errors;
+      timed_out, unhandled, tickets, wakes, errors;
   std::shared_ptr<metrics::histogram> handle_seconds, lag_seconds, wake_seconds;
   std::shared_ptr<metrics::gauge> in_flight, depth, parked_now, overdue, tickets_waiting;
 };

@@ -2,7 +2,10 @@
 
 #include <holdfast/error.hpp>
 
+#include "outbox/checks.hpp"
+
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -11,10 +14,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::unique_ptr<handler_route> make_route(event_handler handler, const handler_options& options) {
+std::unique_ptr<handler_route> make_route(const handler_options& options) {
   check_handler_options(options);
   auto route = std::make_unique<handler_route>();
-  route->handler = std::move(handler);
   route->options = options;
   if (options.breaker) {
     route->guard = std::make_unique<breaker>(*options.breaker);
@@ -32,16 +34,49 @@ bool is_open(const handler_route& route, steady_time now) {
 
 handler_routes::handler_routes(event_handler default_handler,
                                const handler_options& default_options) {
-  if (default_handler) default_route_ = make_route(std::move(default_handler), default_options);
+  has_parked_handlers_ = static_cast<bool>(default_options.on_parked);
+  if (!default_handler) return;
+  default_route_ = make_route(default_options);
+  default_route_->handler = std::move(default_handler);
 }
 
 void handler_routes::add(const std::string& type, event_handler handler,
                          const handler_options& options) {
-  if (type.empty()) throw error(errc::invalid_argument, "the type of a handler is empty");
   if (!handler) throw error(errc::invalid_argument, "the handler of type " + type + " is empty");
-  auto route = make_route(std::move(handler), options);
+  auto route = make_route(options);
+  route->handler = std::move(handler);
+  add(type, std::move(route));
+}
+
+void handler_routes::add(const std::string& type, batch_handler handler, std::size_t most,
+                         const handler_options& options) {
+  if (!handler) throw error(errc::invalid_argument, "the handler of type " + type + " is empty");
+  if (most == 0 || most > max_events_per_call)
+    throw error(errc::invalid_argument,
+                "the batches of type " + type + " must have 1 to 1000 events");
+  auto route = make_route(options);
+  route->handle_batch = std::move(handler);
+  route->most = most;
+  add(type, std::move(route));
+}
+
+void handler_routes::add(const std::string& type, std::unique_ptr<handler_route> route) {
+  if (type.empty()) throw error(errc::invalid_argument, "the type of a handler is empty");
+  const bool has_parked_handler = static_cast<bool>(route->options.on_parked);
   if (!routes_.try_emplace(type, std::move(route)).second)
     throw error(errc::duplicate, "the type " + type + " already has a handler");
+  has_parked_handlers_ = has_parked_handlers_ || has_parked_handler;
+}
+
+std::vector<std::shared_ptr<event_batch>> handler_routes::take_waiting() const {
+  std::vector<std::shared_ptr<event_batch>> batches;
+  const auto move_from = [&](handler_route& route) {
+    std::ranges::move(route.waiting, std::back_inserter(batches));
+    route.waiting.clear();
+  };
+  for (const auto& [type, route] : routes_) move_from(*route);
+  if (default_route_) move_from(*default_route_);
+  return batches;
 }
 
 handler_route* handler_routes::find(const std::string& type) const {

@@ -164,11 +164,11 @@ bool run_loop::wait_for_pollers(steady_time deadline) {
 
 /// Waits for the handlers. Returns how many did not return in time.
 std::uint64_t run_loop::end_handlers() {
-  if (leases_.wait_until_empty(std::chrono::steady_clock::now() + context_.options.stop_within))
-    return 0;
-  leases_.abandon();
-  leases_.wait_until_empty(std::chrono::steady_clock::now() + last_wait_for_handlers);
-  return leases_.batch_count();
+  if (!leases_.wait_until_empty(std::chrono::steady_clock::now() + context_.options.stop_within)) {
+    leases_.abandon();
+    leases_.wait_until_empty(std::chrono::steady_clock::now() + last_wait_for_handlers);
+  }
+  return leases_.batch_count() + handling_.given_up();
 }
 
 void run_loop::end_renewal() {
@@ -195,15 +195,19 @@ void run_loop::stop_and_wake() {
 }
 
 void run_loop::renew_leases() {
-  // Event leases first: handlers depend on them.
+  // Time limits first: they need no call of the outbox, which may take long. Then the leases of
+  // events: handlers depend on them.
+  handling_.check_time_limits(context_.now());
   leases_.renew(context_.now());
   locks_.renew(context_.now());
+  locks_.balance(context_.now());
+  locks_.report(context_.now());
 }
 
 void run_loop::renew_until_ended() {
   const auto& options = context_.options;
   const auto interval = std::clamp<milliseconds>(std::min(options.lease, options.lock_time) / 9,
-                                                 milliseconds(2), milliseconds(1000));
+                                                 milliseconds(2), milliseconds(250));
   while (!ended_) {
     try {
       renew_leases();
@@ -234,7 +238,8 @@ bool run_loop::poll_once(const std::shared_ptr<poller_state>& shared_poller) {
   auto& poller = *shared_poller;
   const std::size_t lane_count = poller.lanes.size();
   const std::size_t first = poller.first;
-  poll_round round{.wait = context_.options.idle};
+  poll_round round{};
+  round.wait = context_.options.idle;
   for (std::size_t i = 0; i < lane_count && !context_.stopping; ++i) {
     const std::size_t position = (first + i) % lane_count;
     const std::size_t lane = poller.lanes[position];
@@ -242,7 +247,8 @@ bool run_loop::poll_once(const std::shared_ptr<poller_state>& shared_poller) {
     const bool has_events = result.status == poll_status::events;
     round.any_events = round.any_events || has_events;
     round.no_room = round.no_room || result.status == poll_status::no_room;
-    round.all_nothing = round.all_nothing && result.status == poll_status::nothing;
+    if (result.status == poll_status::nothing) round.idle_lanes.push_back(lane);
+    else if (result.status != poll_status::locked_out) round.all_nothing = false;
     round.wait = std::min(round.wait, std::max(result.wait, milliseconds(1)));
     if (poller.until_empty) record_quiet(lane, result);
     if (!has_events) continue;
@@ -336,16 +342,20 @@ void run_loop::wait_after(const poll_round& round, poller_state& poller) {
   if (round.no_room) return leases_.wait_for_room(round.wait);
   // A poller that waits for a signal does not see that others made all lanes quiet.
   const bool may_wait_long = !poller.until_empty || poller.alone;
-  if (round.all_nothing && may_wait_long) return wait_for_signal(poller, round.wait);
+  if (round.all_nothing && !round.idle_lanes.empty() && may_wait_long)
+    return wait_for_signal(poller, round);
   sleep(poller.until_empty ? std::min(round.wait, longest_slice) : round.wait);
 }
 
-void run_loop::wait_for_signal(poller_state& poller, milliseconds longest) {
-  const std::size_t lane = poller.lanes[poller.waits++ % poller.lanes.size()];
-  if (poller.lanes.size() > 1) longest = std::min(longest, poller.slice);
+void run_loop::wait_for_signal(poller_state& poller, const poll_round& round) {
+  const std::size_t lane = round.idle_lanes[poller.waits++ % round.idle_lanes.size()];
+  const auto longest =
+      round.idle_lanes.size() > 1 ? std::min(round.wait, poller.slice) : round.wait;
   poller.slice = std::min(2 * poller.slice, longest_slice);
   try {
     if (!context_.outbox.wait(lane, longest)) return;
+    // The lane was released meanwhile: the signal is for the worker that holds it now.
+    if (!locks_.may_claim(lane)) return context_.outbox.wake(lane);
     context_.metrics.wakes.add();
     polling_.set_signalled(lane);
     poller.signalled_at = context_.now();

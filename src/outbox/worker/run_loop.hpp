@@ -37,7 +37,8 @@ class run_loop {
   /// does not have the totals.
   worker_report run(const std::stop_token& stop, bool until_empty);
   [[nodiscard]] bool running() const noexcept { return running_; }
-  /// Renews the leases and locks that are due for it.
+  /// Checks the time limits of handlers, renews the leases and locks that are due for it, and
+  /// shares the lanes with other workers.
   void renew_leases();
 
  private:
@@ -66,7 +67,10 @@ class run_loop {
   struct poll_round {
     bool any_events = false;
     bool no_room = false;
+    /// No lane of this worker has an event. Lanes of other workers do not count.
     bool all_nothing = true;
+    /// The lanes without an event that this worker may claim from.
+    std::vector<std::size_t> idle_lanes{};
     std::chrono::milliseconds wait{};
   };
 
@@ -93,7 +97,7 @@ class run_loop {
   [[nodiscard]] bool is_check_due(std::size_t lane);
   void sample_backlog();
   void wait_after(const poll_round& round, poller_state& poller);
-  void wait_for_signal(poller_state& poller, std::chrono::milliseconds longest);
+  void wait_for_signal(poller_state& poller, const poll_round& round);
   void sleep(std::chrono::milliseconds longest);
 
   worker_context& context_;

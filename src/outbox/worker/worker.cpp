@@ -32,6 +32,16 @@ worker& worker::handle(const std::string& type, event_handler handler,
   return *this;
 }
 
+worker& worker::handle_batch(const std::string& type, batch_handler handler, std::size_t most) {
+  return handle_batch(type, std::move(handler), most, core_->default_options());
+}
+
+worker& worker::handle_batch(const std::string& type, batch_handler handler, std::size_t most,
+                             const handler_options& options) {
+  core_->handle_batch(type, std::move(handler), most, options);
+  return *this;
+}
+
 worker_report worker::run(const std::stop_token& stop) { return core_->run(stop, false); }
 
 worker_report worker::run_until_empty(const std::stop_token& stop) {

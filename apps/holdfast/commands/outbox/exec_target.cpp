@@ -4,15 +4,18 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <strings.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -63,7 +66,7 @@ std::pair<pipe_end, pipe_end> make_pipe() {
 /// A running program with pipes to its standard input and standard error.
 class running_program {
  public:
-  explicit running_program(const program_call& call) {
+  running_program(const program_call& call, const program_guard& guard) : guard_(&guard) {
     auto [input_read, input_write] = make_pipe();
     auto [error_read, error_write] = make_pipe();
     std::array<std::string, 3> owned{"sh", "-c", call.command};
@@ -77,31 +80,26 @@ class running_program {
     }
     environment.push_back(nullptr);
 
-    posix_spawn_file_actions_t files;
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_adddup2(&files, input_read.get(), STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, error_write.get(), STDERR_FILENO);
-    // Threads of this process block signals, and the process ignores SIGPIPE. The program must
-    // inherit neither.
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    sigset_t blocked;
-    sigemptyset(&blocked);
-    sigset_t defaults;
-    sigemptyset(&defaults);
-    for (const int signal : {SIGPIPE, SIGINT, SIGTERM}) sigaddset(&defaults, signal);
-    ::posix_spawnattr_setsigmask(&attributes, &blocked);
-    ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-    // A process group of its own: Ctrl-C reaches only the worker, which waits for running programs;
-    // and kill() reaches all processes that the program has started.
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setflags(
-        &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    const int reason = ::posix_spawn(&child_, "/bin/sh", &files, &attributes, arguments.data(),
-                                     environment.data());
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (reason != 0) fail_to_run("cannot start a program", reason);
+    // Only async-signal-safe functions between fork and exec: this process has other threads.
+    const pid_t parent = ::getpid();
+    child_ = ::fork();
+    if (child_ < 0) fail_to_run("cannot start a program", errno);
+    if (child_ == 0) {
+      // A process group of its own: Ctrl-C reaches only the worker, which waits for running
+      // programs; and kill() reaches all processes that the program has started.
+      ::setpgid(0, 0);
+      guard_->add_this_process();
+      // If the guard is killed together with the worker, at least the program itself ends.
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(exit_not_started);
+      reset_signals();
+      ::dup2(input_read.get(), STDIN_FILENO);
+      ::dup2(error_write.get(), STDERR_FILENO);
+      ::execve("/bin/sh", arguments.data(), environment.data());
+      ::_exit(exit_not_started);
+    }
+    ::setpgid(child_, child_);  // kill() must reach the group from now on
+    exit_event_ = pipe_end(static_cast<int>(::syscall(SYS_pidfd_open, child_, 0)));
     input_ = std::move(input_write);
     error_ = std::move(error_read);
     ::fcntl(input_.get(), F_SETFL, O_NONBLOCK);
@@ -116,15 +114,16 @@ class running_program {
   }
 
   /// Writes the input and reads standard error until the program exits. Sends SIGTERM to it when
-  /// `lost` is requested. Does not wait for background processes of the program, which may keep its
-  /// pipes open.
+  /// `lost` is requested, and SIGKILL if it has not ended soon after that. Does not wait for
+  /// background processes of the program, which may keep its pipes open.
   void exchange(std::string_view input, const std::stop_token& lost) {
     const std::stop_callback on_stop(lost, [child = child_] { (void)::kill(-child, SIGTERM); });
+    std::optional<std::chrono::steady_clock::time_point> kill_at;
     while (true) {
       if (input.empty()) input_.close();
-      if (!error_.open() && !input_.open()) break;
-      std::array<pollfd, 2> requests{pollfd{error_.get(), POLLIN, 0},
-                                     pollfd{input_.get(), POLLOUT, 0}};
+      std::array<pollfd, 3> requests{pollfd{error_.get(), POLLIN, 0},
+                                     pollfd{input_.get(), POLLOUT, 0},
+                                     pollfd{exit_event_.get(), POLLIN, 0}};
       // poll() ignores closed descriptors, which are -1.
       const int ready = ::poll(requests.data(), requests.size(), poll_interval_ms);
       if (ready < 0 && errno != EINTR) fail_to_run("cannot wait for a program", errno);
@@ -134,6 +133,11 @@ class running_program {
         }
         return;
       }
+      if (lost.stop_requested()) {
+        const auto now = std::chrono::steady_clock::now();
+        if (!kill_at) kill_at = now + time_to_end;
+        if (now >= *kill_at) (void)::kill(-child_, SIGKILL);
+      }
       if (error_.open() && requests[0].revents != 0) (void)read_error();
       if (input_.open() && requests[1].revents != 0) {
         const ssize_t written = ::write(input_.get(), input.data(), input.size());
@@ -142,11 +146,11 @@ class running_program {
         else if (errno != EAGAIN && errno != EINTR) input_.close();
       }
     }
-    (void)has_ended(0);
   }
 
   int wait() {
     int status = 0;
+    guard_->remove(child_);
     while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
     }
     child_ = 0;
@@ -161,11 +165,22 @@ class running_program {
   }
 
  private:
-  /// Waits for the program only if `flags` is 0. Does not reap it: until then its process id is not
-  /// reused, so that kill() cannot reach another process.
-  [[nodiscard]] bool has_ended(int flags = WNOHANG) const {
+  /// Threads of this process block signals, and the process ignores SIGPIPE. The program must
+  /// inherit neither.
+  static void reset_signals() noexcept {
+    struct sigaction defaults{};
+    defaults.sa_handler = SIG_DFL;
+    for (const int number : {SIGPIPE, SIGINT, SIGTERM}) ::sigaction(number, &defaults, nullptr);
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+  }
+
+  /// Does not reap the program: until then its process id is not reused, so that kill() cannot
+  /// reach another process.
+  [[nodiscard]] bool has_ended() const {
     siginfo_t ended{};
-    while (::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT | flags) < 0 &&
+    while (::waitid(P_PID, static_cast<id_t>(child_), &ended, WEXITED | WNOWAIT | WNOHANG) < 0 &&
            errno == EINTR) {
     }
     return ended.si_pid != 0;
@@ -188,7 +203,13 @@ class running_program {
   static constexpr std::size_t max_error_text = 4096;
   static constexpr int poll_interval_ms = 100;
   static constexpr int max_reads = 16;  // enough for a full pipe
+  /// From SIGTERM to SIGKILL. Shorter than the time after which a worker gives up a handler.
+  static constexpr std::chrono::seconds time_to_end{3};
+  static constexpr int exit_not_started = 127;  // as of a shell
+  const program_guard* guard_;
   pid_t child_ = 0;
+  /// Can be read when the program has ended.
+  pipe_end exit_event_{};
   pipe_end input_{};
   pipe_end error_{};
   std::string error_text_{};
@@ -196,8 +217,9 @@ class running_program {
 
 }  // namespace
 
-outcome run_program(const program_call& call, const std::stop_token& lost) {
-  running_program program(call);
+outcome run_program(const program_call& call, const program_guard& guard,
+                    const std::stop_token& lost) {
+  running_program program(call, guard);
   program.exchange(call.input, lost);
   const int status = program.wait();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return outcome::done();

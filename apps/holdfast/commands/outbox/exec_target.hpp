@@ -6,6 +6,8 @@
 
 #include <holdfast/outbox/outcome.hpp>
 
+#include "commands/outbox/program_guard.hpp"
+
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -34,9 +36,10 @@ struct program_call {
 };
 
 /// Runs the program until it exits. Copies its standard error; the last line is the reason of a
-/// failure. Sends SIGTERM to the program when `lost` is requested. Throws errc::unavailable if no
-/// program can be started.
-/// Thread-safety: may be called from any thread.
-[[nodiscard]] outcome run_program(const program_call& call, const std::stop_token& lost);
+/// failure. When `lost` is requested, sends SIGTERM to the program and its process group, and
+/// SIGKILL three seconds later. If this process is killed, the guard kills them. Throws
+/// errc::unavailable if no program can be started. Thread-safety: may be called from any thread.
+[[nodiscard]] outcome run_program(const program_call& call, const program_guard& guard,
+                                  const std::stop_token& lost);
 
 }  // namespace holdfast::cli

@@ -81,6 +81,7 @@ named_numbers numbers_of_worker(const worker_report& report) {
       {"retried", number(counters.retried)},       {"throttled", number(counters.throttled)},
       {"parked", number(counters.parked)},         {"released", number(counters.released)},
       {"fenced", number(counters.fenced)},         {"in_doubt", number(counters.in_doubt)},
+      {"timed_out", number(counters.timed_out)},   {"unhandled", number(counters.unhandled)},
       {"tickets", number(counters.tickets)},       {"wakes", number(counters.wakes)},
       {"errors", number(counters.errors)},         {"still_running", number(report.still_running)}};
 }

@@ -36,7 +36,8 @@ namespace {
 using std::chrono::milliseconds;
 
 event_handler exec_handler(std::string command) {
-  return [command = std::move(command)](const delivery& delivered) {
+  return [command = std::move(command),
+          guard = std::make_shared<program_guard>()](const delivery& delivered) {
     program_call call{.command = command,
                       .input = relay::to_json(delivered) + "\n",
                       .retry_delay = std::chrono::seconds(60)};
@@ -45,7 +46,7 @@ event_handler exec_handler(std::string command) {
                         "HOLDFAST_EVENT_KEY=" + event.key,
                         "HOLDFAST_EVENT_ATTEMPTS=" + std::to_string(delivered.attempts()),
                         "HOLDFAST_EVENT_FENCE=" + std::to_string(delivered.fence())};
-    return run_program(call, delivered.lost());
+    return run_program(call, *guard, delivered.lost());
   };
 }
 
@@ -155,6 +156,25 @@ struct target_options {
   }
 };
 
+/// Records of the worker for the thread that prints them: warnings, and with --verbose all from
+/// info on. A reader that closes the output is not a failure to report.
+log_sink queue_records(message_queue<std::string>& queue, bool verbose,
+                       std::shared_ptr<const std::atomic<bool>> reader_gone) {
+  return [&queue, least = verbose ? log_level::info : log_level::warning,
+          gone = std::move(reader_gone)](const log_record& record) {
+    if (record.level < least || *gone) return;
+    std::string line(record.message);
+    std::string details;
+    for (const auto& [name, value] : record.fields) {
+      if (value.empty()) continue;
+      if (name == "problem" || name == "why") line.append(": ").append(value);
+      else details.append(details.empty() ? "" : ", ").append(name).append(" ").append(value);
+    }
+    if (!details.empty()) line.append(" (").append(details).append(")");
+    queue.push(std::move(line));
+  };
+}
+
 /// Explains why due events were not delivered. Ignores errors: the report of the worker is more
 /// important.
 void warn_if_paused(console& io, const outbox& source) {
@@ -245,6 +265,11 @@ void add_work_command(command group) {
   const option compete =
       cmd.flag("--compete",
                "Share lanes with other workers; otherwise only one worker at a time uses a lane");
+  const option time_limit =
+      cmd.value("--time-limit", "TIME",
+                "Time limit of a delivery (default 5m), then it has failed; 0s: no limit");
+  const option verbose =
+      cmd.flag("--verbose", "Also print when deliveries succeed again, and who holds the lanes");
   const option json = cmd.flag("--json", "Print the counters as one JSON object");
   cmd.run([=](console& io) {
     message_queue<std::string> warnings;
@@ -257,13 +282,15 @@ void add_work_command(command group) {
         static_cast<std::uint32_t>(attempts.count(options.handling.max_attempts));
     if (policy.text() == "block") options.handling.parked = park_policy::block;
     if (policy.text() == "park") options.handling.parked = park_policy::park;
-    options.log = queue_warnings(warnings);
+    options.handling.time_limit = duration_of(time_limit, "5m");
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
+    options.log = queue_records(warnings, verbose.is_set(), reader_gone);
     auto handler = target.handler(io, location, reader_gone);
     outbox_options source_options;
     source_options.inline_limit =
         static_cast<std::size_t>(inline_limit.count(source_options.inline_limit));
-    const auto source = location.open(io, std::move(source_options), queue_warnings(warnings));
+    const auto source = location.open(io, std::move(source_options),
+                                      queue_records(warnings, verbose.is_set(), reader_gone));
     worker events(source, std::move(handler), std::move(options));
     const auto report = run_worker(io, events, warnings, *reader_gone, until_empty.is_set());
     if (until_empty.is_set()) warn_if_paused(io, source);
