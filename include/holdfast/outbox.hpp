@@ -86,12 +86,18 @@ class HOLDFAST_API outbox {
   // ---- publish together with data of the caller, on Redis ----
 
   /// Checks conditions, writes keys and publishes events in one step; see commit.hpp. All of them
-  /// must be in one lane.
+  /// must be in one lane: that of the event `once`, otherwise of the first event, otherwise of the
+  /// first key. An event without key and id gets an id that belongs to the lane. Throws
+  /// errc::invalid_argument if an event belongs to another lane.
   [[nodiscard]] committed commit(commit_request request) const;
   /// Returns the name of a Redis key for `commit`, in the lane of that ordering key.
   [[nodiscard]] std::string key_of(std::string_view ordering_key, std::string_view name) const;
+  /// Returns the name of a Redis key for `effect_once`, in the lane of the claimed event. Use this
+  /// one in handlers: the lane of an event without a key does not follow from its (empty) key.
+  [[nodiscard]] std::string key_of(const claimed_event& event, std::string_view name) const;
   /// Applies the effect of a claimed event once: performs the writes and publishes the events,
-  /// unless this was done before or the claim was lost.
+  /// unless this was done before or the claim was lost. Writes and events must be in the lane of
+  /// the claimed event.
   [[nodiscard]] committed effect_once(fence token, const claimed_event& event,
                                       std::vector<commit_write> writes,
                                       std::vector<holdfast::event> events = {}) const;
@@ -162,6 +168,8 @@ class HOLDFAST_API outbox {
   [[nodiscard]] const std::shared_ptr<isolated_metrics>& metrics() const noexcept;
 
  private:
+  [[nodiscard]] committed commit_in(std::size_t lane, commit_request request) const;
+
   std::shared_ptr<const detail::outbox::outbox_state> state_;
 };
 

@@ -12,6 +12,8 @@ outbox_backend::~outbox_backend() = default;
 
 void outbox_backend::check_supported(const durability& /*durability*/) const {}
 
+std::string outbox_backend::caution(const durability& /*durability*/) const { return {}; }
+
 std::string outbox_backend::key_prefix(std::size_t /*lane*/) const { return {}; }
 
 committed outbox_backend::commit(std::size_t /*lane*/, const commit_request& /*request*/,

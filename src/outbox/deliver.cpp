@@ -20,8 +20,10 @@ using detail::outbox::inline_size_problem;
 using detail::outbox::outbox_state;
 using std::chrono::milliseconds;
 
-/// Delay before an event is claimed again whose payload could not be loaded.
+/// Delay before an event is claimed again whose payload could not be loaded. It doubles with each
+/// failure that counts as an attempt, up to 64 times.
 constexpr std::chrono::seconds payload_retry_delay{5};
+constexpr std::uint32_t most_doublings = 6;
 constexpr std::size_t longest_error = 1024;
 
 settlement settlement_for(const claimed_event& event,
@@ -47,7 +49,27 @@ std::string storable_error(std::string_view text) {
 struct rejection {
   settlement::kind action = settlement::kind::park;
   std::string reason{};
+  /// For retry
+  bool counts = false;
 };
+
+/// The payload of the event could not be loaded. One that is missing or was changed stays so. A
+/// claim check that says that it is not available gets as much time as it needs. Any other failure
+/// counts as an attempt, and the last one parks the event.
+rejection reject_unloadable(const outbox_state& state, const claimed_event& event,
+                            const std::exception& problem) {
+  const auto* const coded_error = dynamic_cast<const error*>(&problem);
+  if (coded_error != nullptr &&
+      (coded_error->code() == errc::tampered || coded_error->code() == errc::not_found))
+    return {.reason = problem.what()};
+  if (coded_error != nullptr && coded_error->transient())
+    return {.action = settlement::kind::retry, .reason = problem.what()};
+  if (event.attempts + 1 >= state.options.max_deliveries) {
+    return {.reason = "its payload could not be loaded in " + std::to_string(event.attempts + 1) +
+                      " attempts: " + problem.what()};
+  }
+  return {.action = settlement::kind::retry, .reason = problem.what(), .counts = true};
+}
 
 /// Loads the payload of the event, and decides whether it may be delivered.
 std::optional<rejection> load_or_reject(const outbox_state& state, claimed_event& event,
@@ -69,13 +91,8 @@ std::optional<rejection> load_or_reject(const outbox_state& state, claimed_event
   try {
     state.load_payload(event.event);
     return std::nullopt;
-  } catch (const error& problem) {
-    // The claim check may become available again. A changed payload stays changed.
-    const bool permanent = problem.code() == errc::tampered;
-    return rejection{.action = permanent ? settlement::kind::park : settlement::kind::retry,
-                     .reason = problem.what()};
   } catch (const std::exception& problem) {
-    return rejection{.action = settlement::kind::retry, .reason = problem.what()};
+    return reject_unloadable(state, event, problem);
   }
 }
 
@@ -107,8 +124,9 @@ std::vector<settlement> reject_undeliverable(const outbox_state& state, claimed&
     }
     auto settlement = settlement_for(candidate, rejected->action);
     settlement.policy = policy;
-    settlement.counts = false;
+    settlement.counts = rejected->counts;
     settlement.delay = payload_retry_delay;
+    if (rejected->counts) settlement.delay *= 1U << std::min(candidate.attempts, most_doublings);
     settlement.error = std::move(rejected->reason);
     settlements.push_back(std::move(settlement));
     const bool key_continues =

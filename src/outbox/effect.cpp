@@ -22,11 +22,12 @@ commit_status outbox::effect_once(join::transaction& transaction, fence token,
 committed outbox::effect_once(fence token, const claimed_event& event,
                               std::vector<commit_write> writes,
                               std::vector<holdfast::event> events) const {
-  return commit({.writes = std::move(writes),
-                 .events = std::move(events),
-                 .once = event.event.id,
-                 .fence = token,
-                 .once_key = event.event.key});
+  state_->check_lane(event.lane);
+  return commit_in(event.lane, {.writes = std::move(writes),
+                                .events = std::move(events),
+                                .once = event.event.id,
+                                .fence = token,
+                                .once_key = event.event.key});
 }
 
 outcome effect_once(const delivery& delivery, std::vector<commit_write> writes,

@@ -23,7 +23,7 @@ std::vector<event> single(event event) {
 /// Prepares the events. Returns for each lane the indexes of its events.
 std::vector<std::vector<std::size_t>> prepare_by_lane(const outbox_state& state,
                                                       std::vector<event>& events) {
-  for (auto& event : events) state.prepare(event);
+  state.prepare(events);
   std::vector<std::vector<std::size_t>> indexes(state.lanes());
   for (std::size_t i = 0; i < events.size(); ++i) indexes[state.lane_of(events[i])].push_back(i);
   return indexes;
@@ -84,6 +84,16 @@ std::vector<receipt> send(const outbox_state& state, std::size_t lane,
   return backend->publish(lane, events, terms);
 }
 
+std::vector<receipt> publish_joined(const outbox_state& state, join::transaction& transaction,
+                                    std::size_t lane, std::span<const event> events) {
+  try {
+    return state.joining_backend().publish_in(transaction, lane, events, state.terms());
+  } catch (...) {
+    state.drop_payloads(events);
+    throw;
+  }
+}
+
 void count_receipt(const outbox_state& state, publish_status status) {
   switch (status) {
     case publish_status::added:
@@ -121,7 +131,10 @@ std::vector<receipt> outbox::publish_all(std::vector<event> events) const {
 std::vector<receipt> outbox::publish_all(std::vector<event> events,
                                          const durability& durability) const {
   const auto& state = *state_;
-  if (durability != state.options.safe) state.backend().require(durability);
+  if (durability != state.options.safe) {
+    (void)state.backend();
+    state.require(durability);
+  }
   const auto indexes_by_lane = prepare_by_lane(state, events);
   const auto terms = state.terms(durability);
   std::vector<receipt> result(events.size());
@@ -136,6 +149,7 @@ std::vector<receipt> outbox::publish_all(std::vector<event> events,
       // delivered before it.
       auto receipts =
           all_safe ? send(state, lane, part_events, terms) : refuse_after_failure(part_events);
+      state.drop_unused_payloads(lane, part_events, receipts);
       for (std::size_t i = 0; i < part.size(); ++i) {
         auto& receipt = receipts.at(i);
         all_safe = all_safe && receipt.safe();
@@ -154,15 +168,16 @@ receipt outbox::publish(join::transaction& transaction, event event) const {
 std::vector<receipt> outbox::publish_all(join::transaction& transaction,
                                          std::vector<event> events) const {
   const auto& state = *state_;
-  auto& backend = state.joining_backend();
+  (void)state.joining_backend();  // throws before a payload is moved
   const auto indexes_by_lane = prepare_by_lane(state, events);
   std::vector<receipt> result(events.size());
   for (std::size_t lane = 0; lane < state.lanes(); ++lane) {
     const auto& indexes = indexes_by_lane[lane];
     if (indexes.empty()) continue;
-    auto receipts =
-        backend.publish_in(transaction, lane, take_events(events, indexes), state.terms());
+    const auto lane_events = take_events(events, indexes);
+    auto receipts = publish_joined(state, transaction, lane, lane_events);
     for (std::size_t i = 0; i < receipts.size(); ++i) {
+      if (receipts[i].status == publish_status::duplicate) state.drop_payload(lane_events[i]);
       count_receipt(state, receipts[i].status);
       result[indexes[i]] = std::move(receipts[i]);
     }

@@ -56,8 +56,14 @@ outbox_state::outbox_state(std::shared_ptr<outbox_backend> store, outbox_options
 }
 
 outbox_backend& outbox_state::backend() const {
-  first_use_.run([this] { shared_backend->require(options.safe); });
+  first_use_.run([this] { require(options.safe); });
   return *shared_backend;
+}
+
+void outbox_state::require(const durability& required) const {
+  shared_backend->require(required);
+  if (const auto caution = shared_backend->caution(required); !caution.empty())
+    log.write_limited("outbox-durability", log_level::warning, caution);
 }
 
 publish_terms outbox_state::terms(const durability& durability) const {
@@ -101,13 +107,27 @@ std::optional<outbox_record> outbox_state::find(std::string_view id) const {
   return std::nullopt;
 }
 
-void outbox_state::prepare(event& event) const {
-  check_event(event, options);
-  if (event.id.empty()) event.id = new_event_id();
+void outbox_state::prepare(std::span<event> events) const {
+  for (auto& event : events) {
+    check_event(event, options);
+    if (event.id.empty()) event.id = new_event_id();
+  }
+  std::size_t moved = 0;
+  try {
+    for (; moved < events.size(); ++moved) move_payload(events[moved]);
+  } catch (...) {
+    drop_payloads(events.first(moved));
+    throw;
+  }
+}
+
+// Each publishing has a payload of its own name: an id that is published again must not replace the
+// payload of the first event.
+void outbox_state::move_payload(event& event) const {
   if (event.payload.size() <= options.inline_limit) return;
   event.payload_sha256 = sha256_hex(event.payload);
   event.payload_size = event.payload.size();
-  event.payload_ref = options.claim_check->put(event.id, event.payload);
+  event.payload_ref = options.claim_check->put(event.id + '.' + new_event_id(), event.payload);
   if (event.payload_ref.empty())
     throw error(errc::invalid_argument, "the claim check returned an empty reference");
   event.payload.clear();
@@ -136,6 +156,29 @@ void outbox_state::drop_payload(const event& event) const noexcept {
     log.write_limited("outbox-drop", log_level::warning,
                       "the claim check did not drop a payload that is not needed any more",
                       {{"reference", event.payload_ref}, {"error", problem.what()}});
+  }
+}
+
+void outbox_state::drop_payloads(std::span<const event> events) const noexcept {
+  for (const auto& event : events) drop_payload(event);
+}
+
+void outbox_state::drop_unused_payloads(std::size_t lane, std::span<const event> events,
+                                        std::span<const receipt> receipts) const noexcept {
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const auto status = receipts[i].status;
+    if (events[i].payload_ref.empty()) continue;
+    if (status != publish_status::duplicate && status != publish_status::refused) continue;
+    try {
+      // A request that was sent twice is a duplicate of itself.
+      const auto record = backend().find(lane, events[i].id);
+      if (record && record->details.event.payload_ref == events[i].payload_ref) continue;
+      drop_payload(events[i]);
+    } catch (const std::exception& problem) {
+      log.write_limited("outbox-drop", log_level::warning,
+                        "a payload that may not be needed stays in the claim check",
+                        {{"reference", events[i].payload_ref}, {"error", problem.what()}});
+    }
   }
 }
 

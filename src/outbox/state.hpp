@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -41,6 +43,8 @@ struct outbox_state {
   /// The backend. Before the first operation, the server must show that it can provide
   /// `options.safe`. Throws as outbox_backend::require.
   [[nodiscard]] outbox_backend& backend() const;
+  /// Throws as outbox_backend::require. Logs what the durability does not survive on this store.
+  void require(const durability& required) const;
   [[nodiscard]] std::size_t lanes() const noexcept { return shared_backend->lanes(); }
   [[nodiscard]] std::size_t lane_of(std::string_view key_or_id) const noexcept;
   /// The lane of an event that has an id.
@@ -53,15 +57,22 @@ struct outbox_state {
   /// Looks in all lanes: the key of the event is not known.
   [[nodiscard]] std::optional<outbox_record> find(std::string_view id) const;
 
-  /// Validates an event before it is published, gives it an id, and moves a large payload to the
-  /// claim check.
-  void prepare(event& event) const;
+  /// Validates events before they are published, gives them ids, and moves large payloads to the
+  /// claim check. If it throws, no payload stays there.
+  void prepare(std::span<event> events) const;
   /// Loads a payload from the claim check. Throws errc::tampered if it is not the published one.
   void load_payload(event& event) const;
   /// Drops a payload from the claim check; a failure is logged.
   void drop_payload(const event& event) const noexcept;
+  void drop_payloads(std::span<const event> events) const noexcept;
+  /// After events were published in a lane: drops the payloads that no stored event refers to,
+  /// those of duplicates and of refused events. Keeps a payload if the backend cannot tell.
+  void drop_unused_payloads(std::size_t lane, std::span<const event> events,
+                            std::span<const receipt> receipts) const noexcept;
 
  private:
+  void move_payload(event& event) const;
+
   mutable first_use first_use_{};
 };
 

@@ -21,6 +21,8 @@ std::string_view to_string(durability::kind level) noexcept {
       return "replicated";
     case fsynced:
       return "fsynced";
+    case durability::kind::always:
+      return "always";
   }
   return "unknown";
 }

@@ -529,6 +529,36 @@ TYPED_TEST_P(OutboxContract, WaitsForTheirTime) {
   EXPECT_EQ(this->payloads(box.claim()), std::vector<std::string>{"soon"});
 }
 
+/// An event without a delay needs no time: it is due, also if the clock of the store was ahead when
+/// it was published. For fixtures that can set the clock of their store: `void set_clock(ms)`.
+TYPED_TEST_P(OutboxContract, AClockThatWasAheadDelaysNothing) {
+  if constexpr (requires { this->fixture_.set_clock(std::chrono::milliseconds(1)); }) {
+    constexpr std::chrono::hours ahead{1};
+    auto box = this->open();
+    (void)box.publish(this->make("", "before"));
+    this->fixture_.set_clock(ahead);
+    auto delayed = this->make("", "delayed");
+    delayed.delay = std::chrono::minutes(1);
+    (void)box.publish_all(std::vector<event>{this->make("", "0"), this->make("k", "1"),
+                                             this->make("k", "2"), this->make("l", "3"),
+                                             this->make("l", "4"), delayed});
+    this->fixture_.set_clock(-ahead);
+    (void)box.publish(this->make("k", "5"));
+    std::vector<std::string> delivered;
+    for (int round = 0; round < 3; ++round) {
+      const auto claim = box.claim({.run = round == 0 ? 1U : 10U});
+      for (const auto& text : this->payloads(claim)) delivered.push_back(text);
+      if (!claim.events.empty()) (void)box.settle(0, claim.fence, this->all_acked(claim));
+    }
+    EXPECT_LT(std::ranges::find(delivered, "1"), std::ranges::find(delivered, "2"));
+    EXPECT_LT(std::ranges::find(delivered, "2"), std::ranges::find(delivered, "5"));
+    std::ranges::sort(delivered);
+    EXPECT_EQ(delivered, (std::vector<std::string>{"0", "1", "2", "3", "4", "5", "before"}));
+    EXPECT_EQ(box.find(delayed.id)->state, event_state::waiting);
+    EXPECT_TRUE(box.admin().check().well());
+  }
+}
+
 TYPED_TEST_P(OutboxContract, ReleasesWithoutBlame) {
   auto box = this->open();
   (void)box.publish(this->make("a"));
@@ -818,6 +848,150 @@ TYPED_TEST_P(OutboxContract, CommitsTogetherOrNotAtAll) {
   }
 }
 
+/// The mark of an effect lives as long as its event, whatever the dedup window and limit are; then
+/// its window starts.
+TYPED_TEST_P(OutboxContract, AnEffectIsAppliedOnceWhileItsEventExists) {
+  if constexpr (TypeParam::commits) {
+    constexpr std::chrono::milliseconds window{30};
+    auto box = this->open({.dedup_window = window, .dedup_limit = 4});
+    const auto deliver_others = [&] {
+      for (const char* key : {"", "other"}) {
+        std::vector<event> others;
+        for (int i = 0; i < 8; ++i) others.push_back(this->make(key));
+        (void)box.publish_all(others);
+        const auto claim = box.claim({.run = 8, .lease = std::chrono::minutes(1)});
+        EXPECT_GE(claim.events.size(), 8U);
+        auto settlements = this->all_acked(claim);
+        // On a slow machine the event of the test is due again.
+        for (std::size_t i = 0; i < settlements.size(); ++i) {
+          if (claim.events[i].event.payload != "{}")
+            settlements[i].action = settlement::kind::release;
+        }
+        (void)box.settle(0, claim.fence, settlements);
+      }
+    };
+    const auto apply = [&](const claimed& claim) {
+      const auto& event = claim.events.at(0);
+      return box
+          .effect_once(claim.fence, event,
+                       {{.action = commit_write::kind::add,
+                         .key = box.key_of(event, "effects-" + event.event.payload),
+                         .number = 1}})
+          .status;
+    };
+    const std::vector<std::string> interruptions{"crash", "retry", "park", "discard"};
+    for (const char* key : {"", "k"}) {
+      for (const auto& interruption : interruptions) {
+        SCOPED_TRACE(interruption + " of key '" + key + "'");
+        const auto subject = this->make(key, key + interruption);
+        const std::vector<std::string> ids{subject.id};
+        (void)box.publish(subject);
+        const auto first = box.claim({.lease = this->lease});
+        ASSERT_EQ(first.events.size(), 1U);
+        EXPECT_EQ(apply(first), commit_status::done);
+        EXPECT_EQ(apply(first), commit_status::applied);
+        if (interruption == "retry") {
+          EXPECT_TRUE(box.fail(first.fence, first.events[0], this->lease, "later"));
+        } else if (interruption != "crash") {
+          EXPECT_TRUE(box.park(first.fence, first.events[0], park_policy::skip, "tomorrow"));
+        }
+        deliver_others();
+        this->fixture_.pass(this->lease + window);
+        deliver_others();
+        if (interruption == "discard") {
+          EXPECT_EQ(box.admin().discard(ids), 1U);
+          continue;
+        }
+        if (interruption == "park") {
+          EXPECT_EQ(box.admin().replay(ids), 1U);
+        }
+        const auto again = box.claim({.lease = std::chrono::minutes(1)});
+        ASSERT_EQ(again.events.size(), 1U);
+        EXPECT_EQ(apply(again), commit_status::applied);
+        EXPECT_TRUE(box.ack(again.fence, again.events[0]));
+        EXPECT_EQ(box.backend()
+                      ->commit(0, {.once = subject.id}, {.dedup_window = std::chrono::hours(1)})
+                      .status,
+                  commit_status::applied)
+            << "its window has started";
+      }
+    }
+    this->fixture_.pass(window + std::chrono::milliseconds(5));
+    (void)box.publish(this->make(""));
+    const auto last = box.claim({.lease = std::chrono::minutes(1)});
+    ASSERT_EQ(last.events.size(), 1U);
+    EXPECT_TRUE(box.ack(last.fence, last.events[0]));
+    EXPECT_EQ(box.admin().stats().remembered, 1U) << "no mark stays";
+    for (const auto& interruption : interruptions) {
+      const auto effects = box.key_of("k", "effects-k" + interruption);
+      EXPECT_EQ(box.commit({.conditions = {{.test = commit_condition::kind::equals,
+                                            .key = effects,
+                                            .value = "1"}}})
+                    .status,
+                commit_status::done);
+    }
+  }
+}
+
+TYPED_TEST_P(OutboxContract, ALimitOfZeroIsNoLimit) {
+  if constexpr (TypeParam::commits) {
+    auto box = this->open({.dedup_limit = 0});
+    std::vector<event> many;
+    for (int i = 0; i < 20; ++i) many.push_back(this->make(i % 2 == 0 ? "" : "k"));
+    (void)box.publish_all(many);
+    for (auto claim = box.claim({.run = 20}); !claim.events.empty(); claim = box.claim({.run = 20}))
+      (void)box.settle(0, claim.fence, this->all_acked(claim));
+    EXPECT_EQ(box.admin().stats().remembered, 20U);
+    for (const auto& receipt : box.publish_all(many))
+      EXPECT_EQ(receipt.status, publish_status::duplicate);
+  }
+}
+
+/// Events without a key are not always in the lane of their id: those of tickets.
+TYPED_TEST_P(OutboxContract, AnEffectIsAppliedInTheLaneOfItsEvent) {
+  if constexpr (TypeParam::commits) {
+    auto box = this->open({.lanes = 16});
+    constexpr std::size_t count = 20;
+    std::vector<std::string> ids;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto name = std::to_string(i);
+      (void)box.schedule("ticket-" + name, std::chrono::milliseconds(0), {.type = "t"});
+      const auto result = box.commit(
+          {.writes = {{.key = box.key_of("account-" + name, "balance"), .value = "1"}},
+           .events = {{.type = "t"}, {.type = "t", .key = "account-" + name}, {.type = "t"}}});
+      ASSERT_EQ(result.status, commit_status::done);
+      for (const auto& receipt : result.receipts) ids.push_back(receipt.id);
+    }
+    for (std::size_t i = 0; i < ids.size(); i += 3) {
+      EXPECT_EQ(box.publish({.type = "t", .id = ids[i]}).status, publish_status::duplicate)
+          << "an event has one lane, however it is published";
+    }
+    EXPECT_EQ(box.admin().stats().events, 3 * count);
+    this->fixture_.pass(std::chrono::milliseconds(2));
+    std::size_t applied = 0;
+    for (std::size_t lane = 0; lane < box.lanes(); ++lane) {
+      (void)box.drain(lane);
+      const auto claim = box.claim({.lane = lane});
+      for (const auto& event : claim.events) {
+        const auto result = box.effect_once(
+            claim.fence, event,
+            {{.action = commit_write::kind::add, .key = box.key_of(event, "sum"), .number = 1}},
+            {{.type = "t", .delay = std::chrono::hours(1)}});
+        EXPECT_EQ(result.status, commit_status::done);
+        EXPECT_EQ(box.lane_of(result.receipts.at(0).id), lane);
+        if (result.status == commit_status::done) ++applied;
+      }
+      if (!claim.events.empty()) (void)box.settle(lane, claim.fence, this->all_acked(claim));
+    }
+    EXPECT_EQ(applied, 4 * count);
+    const auto other = this->make("");
+    auto key = this->make("account");
+    while (box.lane_of(key.key) == box.lane_of(other.id)) key.key += "x";
+    EXPECT_THROW((void)box.commit({.events = {key, other}}), error)
+        << "its id belongs to another lane";
+  }
+}
+
 /// What the database would not take as a number is found before anything is written.
 TYPED_TEST_P(OutboxContract, ACommitThatCannotAddWritesNothing) {
   if constexpr (TypeParam::commits) {
@@ -882,10 +1056,12 @@ REGISTER_TYPED_TEST_SUITE_P(
     AFailedEventIsTriedAgainInItsPlace, ParksBySkipBlockAndPark, SaysAgainWhoIsToBeParked,
     WhoClaimsNextParksTheFollowers, WhoParksFollowersLatePassesNothingThatBlocks,
     AnIdIsAddedOnceAfterItsWindow, CountsDuplicates, RemembersAsManyAsItMay, FindsPoison,
-    ParksWhatIsTooLate, WaitsForTheirTime, ReleasesWithoutBlame, PausesAndResumes,
-    ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, KnowsItsWorkers, RefusesBeyondItsQuota,
-    LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere, WakesThoseWhoWait,
-    AFormerOwnerThatSettlesWakesTheOwner, CommitsTogetherOrNotAtAll,
-    ACommitThatCannotAddWritesNothing, RefusesWhatCannotBeMeant);
+    ParksWhatIsTooLate, WaitsForTheirTime, AClockThatWasAheadDelaysNothing, ReleasesWithoutBlame,
+    PausesAndResumes, ATicketBecomesItsEventOnce, OneOwnerHoldsTheLock, KnowsItsWorkers,
+    RefusesBeyondItsQuota, LimitsTheBytesOfAClaim, KeysStayInTheirLane, ShowsWhatIsThere,
+    WakesThoseWhoWait, AFormerOwnerThatSettlesWakesTheOwner, CommitsTogetherOrNotAtAll,
+    AnEffectIsAppliedOnceWhileItsEventExists, ALimitOfZeroIsNoLimit,
+    AnEffectIsAppliedInTheLaneOfItsEvent, ACommitThatCannotAddWritesNothing,
+    RefusesWhatCannotBeMeant);
 
 }  // namespace holdfast::test

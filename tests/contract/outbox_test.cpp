@@ -17,6 +17,7 @@ struct in_memory {
     return make_memory_outbox({.lanes = lanes, .clock = clock});
   }
   void pass(std::chrono::milliseconds time) const { clock->advance(time); }
+  void set_clock(std::chrono::milliseconds difference) const { clock->jump(difference); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, OutboxContract, in_memory);

@@ -26,6 +26,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <sstream>
 #include <string>
@@ -125,6 +126,12 @@ class comparison {
   }
 
   void step() {
+    if (random_() % 400 == 0) {
+      // The clock is set ahead, and back.
+      clock_->jump(clock_is_ahead_ ? -std::chrono::seconds(3) : std::chrono::seconds(3));
+      clock_is_ahead_ = !clock_is_ahead_;
+      set_time();
+    }
     if (random_() % 3 == 0) {
       clock_->advance(std::chrono::microseconds(random_() % 40'000));
       set_time();
@@ -432,6 +439,7 @@ class comparison {
 
   std::mt19937_64 random_;
   bool keyed_;
+  bool clock_is_ahead_ = false;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   const redis_endpoint& server_;
   std::shared_ptr<redis::client> client_;
@@ -556,6 +564,35 @@ TEST(OutboxOnRedis, RefusesAServerThatCannotKeepItsPromise) {
   EXPECT_NE(refusal([&] { (void)db.outbox().claim(); }).find("noeviction"), std::string::npos);
   EXPECT_EQ(db.outbox({.allow_eviction = true}).publish({.type = "t"}).status,
             publish_status::added);
+}
+
+/// With `appendfsync everysec` acknowledged events can be lost: that is logged, and refused if the
+/// user demands more.
+TEST(OutboxOnRedis, DemandsThatEveryWriteIsSynced) {
+  redis_server server({.durable = false});
+  std::vector<std::string> warnings;
+  std::mutex mutex;
+  database_options settings;
+  settings.log = [&](const log_record& record) {
+    const std::scoped_lock guard(mutex);
+    if (record.level == log_level::warning) warnings.emplace_back(record.message);
+  };
+  const auto db = open(server.url(), settings);
+  const auto refusal_of = [&](const durability& safe) {
+    return refusal([&] { (void)db.outbox({.safe = safe}).admin().stats(); });
+  };
+  EXPECT_NE(refusal_of(durability::always()).find("no append-only file"), std::string::npos);
+  (void)server.run({"CONFIG", "SET", "appendonly", "yes"});
+  (void)server.run({"CONFIG", "SET", "appendfsync", "everysec"});
+  EXPECT_NE(refusal_of(durability::always()).find("appendfsync everysec"), std::string::npos);
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(refusal_of(durability::aof()), "nothing was refused");
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_NE(warnings[0].find("can lose acknowledged events"), std::string::npos) << warnings[0];
+  (void)server.run({"CONFIG", "SET", "appendfsync", "always"});
+  EXPECT_EQ(refusal_of(durability::aof()), "nothing was refused");
+  EXPECT_EQ(refusal_of(durability::always()), "nothing was refused");
+  EXPECT_EQ(warnings.size(), 1U);
 }
 
 TEST(OutboxOnRedis, RepairsInconsistentKeys) {

@@ -186,7 +186,7 @@ TEST_F(OutboxWorker, AppliesAnEffectOnce) {
       [&](const delivery& d) {
         const auto done =
             holdfast::effect_once(d, {{.action = holdfast::commit_write::kind::add,
-                                       .key = d.outbox().key_of(d.event().key, "balance"),
+                                       .key = d.outbox().key_of(d.claimed(), "balance"),
                                        .number = 5}});
         EXPECT_TRUE(done.is_done()) << done.reason();
         // The effect is there, but the handler fails after it: the event comes again.

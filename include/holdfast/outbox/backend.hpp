@@ -72,6 +72,9 @@ class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane
   /// Throws errc::invalid_argument if the store cannot provide this durability. The message says
   /// what to change. Called before the first operation that needs it; may ask the store.
   virtual void require(const durability& durability) = 0;
+  /// Returns what this durability does not survive on this store although a user may expect it, as
+  /// a sentence for the log; empty: nothing. Called after `require`. Does not ask the store.
+  [[nodiscard]] virtual std::string caution(const durability& durability) const;
   /// Returns the last error of the connection to the store, or nothing if it is available.
   [[nodiscard]] virtual std::optional<error> health() noexcept { return std::nullopt; }
 

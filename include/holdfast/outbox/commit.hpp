@@ -46,8 +46,8 @@ struct commit_request {
   std::vector<commit_write> writes{};
   /// Events to publish. Their keys must belong to the same lane.
   std::vector<event> events{};
-  /// Id of the event whose effect this is. If set, the effect is applied at most once within the
-  /// dedup window.
+  /// Id of the event whose effect this is. If set, the effect is applied at most once as long as
+  /// the event exists, and for the dedup window after that.
   std::string once{};
   /// If not 0, the event `once` must be claimed with this fence at this moment.
   holdfast::fence fence = 0;

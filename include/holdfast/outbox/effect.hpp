@@ -15,11 +15,12 @@ namespace HOLDFAST_NAMESPACE {
 /// For handlers whose effect is on the Redis of the outbox: performs the writes, publishes the
 /// events, and marks this event as applied, all in one step.
 ///
-/// - A second delivery within the dedup window finds the mark, changes nothing, and is `done`.
+/// - Another delivery finds the mark, changes nothing, and is `done`. The mark lives as long as the
+///   event (also while it is parked), and for the dedup window after that.
 /// - A worker that lost its lease is refused by its fence, changes nothing, and gets `retry`.
 ///
 ///     worker.on("order.paid", [](const delivery& d) {
-///       const auto balance = d.outbox().key_of(d.event().key, "balance");
+///       const auto balance = d.outbox().key_of(d.claimed(), "balance");
 ///       return effect_once(d, {{.action = commit_write::kind::add, .key = balance, .number = 5}});
 ///     });
 ///

@@ -71,15 +71,19 @@ struct durability {
   enum class kind : std::uint8_t {
     /// The server has accepted it. On SQL: the transaction is committed.
     memory,
-    /// Redis has written it to its append-only file. It survives the end of the server process, but
-    /// not always the end of the machine. With `appendfsync everysec`, Redis replies before it
-    /// writes while the disk is busy with a sync.
+    /// Redis has an append-only file. With `appendfsync everysec`, the default of Redis, it replies
+    /// before it writes while the disk is busy with a sync: the end of the server process loses what
+    /// was accepted in the last seconds, and so does the end of the machine. The outbox logs a
+    /// warning; use `always` to be sure.
     aof,
     /// `replicas` replicas have it as well (WAIT). It survives a failover to one of them.
     replicated,
     /// It is on the disks of the server and of `replicas` replicas (WAITAOF, Redis 7.2). It
     /// survives the end of the machine.
-    fsynced
+    fsynced,
+    /// Redis has synced it to its append-only file before it replied (`appendfsync always`, any
+    /// version). It survives the end of the machine. A server with another setting is refused.
+    always
   };
   kind level = kind::memory;
   /// For `replicated` and `fsynced`.
@@ -89,6 +93,7 @@ struct durability {
 
   [[nodiscard]] static constexpr durability memory() { return {}; }
   [[nodiscard]] static constexpr durability aof() { return {.level = kind::aof}; }
+  [[nodiscard]] static constexpr durability always() { return {.level = kind::always}; }
   [[nodiscard]] static constexpr durability replicated(
       std::size_t replicas, std::chrono::milliseconds timeout = std::chrono::seconds(1)) {
     return {.level = kind::replicated, .replicas = replicas, .timeout = timeout};
@@ -99,7 +104,7 @@ struct durability {
   }
   bool operator==(const durability&) const = default;
 };
-/// `memory`, `aof`, `replicated`, `fsynced`.
+/// `memory`, `aof`, `replicated`, `fsynced`, `always`.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(durability::kind level) noexcept;
 
 /// A number that grows with every claim and every lock. Of two holders of the same event or lock,

@@ -66,7 +66,7 @@ struct publish_terms {
   outbox_quota quota{};
   /// How long the ids of delivered events are remembered.
   std::chrono::milliseconds dedup_window{};
-  /// How many of them are remembered in each lane.
+  /// How many of them are remembered in each lane. 0: no limit.
   std::size_t dedup_limit = 0;
 };
 

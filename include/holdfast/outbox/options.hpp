@@ -22,18 +22,27 @@ namespace HOLDFAST_NAMESPACE {
 /// Keeps payloads that are too large for the outbox (a claim check). Implement it on a bucket, a
 /// table or a directory.
 ///
-/// Errors: an exception of `put` leaves `publish`. An exception of `get` is a failure of that event
-/// only, which is retried after 5 seconds. An event whose payload was changed is parked.
+/// Errors: an exception of `put` leaves `publish`. An exception of `get` concerns that event only:
+///
+/// - errc::not_found, or a payload that was changed: the event is parked.
+/// - another transient error (error::transient): the event is retried every 5 seconds, without
+///   counting an attempt.
+/// - any other exception: retried after 5, 10, 20, ... 320 seconds; the failure number
+///   `max_deliveries` parks the event.
+///
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API payload_store {
  public:
   virtual ~payload_store();
-  /// Stores the payload and returns a reference to it. Called again with the same id when
-  /// publishing is repeated.
-  [[nodiscard]] virtual std::string put(std::string_view event_id, std::string_view payload) = 0;
+  /// Stores the payload and returns a reference to it. The name is different in each call, also
+  /// when publishing is repeated: the id of the event, a dot and a UUID.
+  [[nodiscard]] virtual std::string put(std::string_view name, std::string_view payload) = 0;
+  /// Throws errc::not_found if the payload does not exist.
   [[nodiscard]] virtual std::string get(std::string_view reference) = 0;
-  /// Called when the event was delivered or discarded: the payload is not needed any more. The
-  /// call is lost if the process ends first.
+  /// Called when the payload is not needed any more: its event was delivered, discarded, refused or
+  /// a duplicate. The call is lost if the process ends first, if the publishing is in doubt and not
+  /// kept, or if the caller rolls back the transaction of the event. Payloads that are older than
+  /// every event may be removed.
   virtual void drop(std::string_view reference) = 0;
 };
 
@@ -54,7 +63,7 @@ struct outbox_options {
   std::shared_ptr<payload_store> claim_check{};
   /// How long the ids of delivered events are remembered. 0: not at all.
   std::chrono::milliseconds dedup_window = std::chrono::minutes(5);
-  /// How many of them are remembered in each lane. The oldest is forgotten first.
+  /// How many of them are remembered in each lane. The oldest is forgotten first. 0: no limit.
   std::size_t dedup_limit = 100'000;
   /// An event that was claimed this often without being settled is parked: it probably kills its
   /// handlers.

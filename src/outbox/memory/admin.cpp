@@ -40,12 +40,13 @@ std::vector<bool> memory_backend::discard(std::size_t lane_number,
                                           std::span<const std::string> ids) {
   const std::scoped_lock guard(mutex_);
   auto& lane = lane_at(lane_number);
+  const auto now = now_ms();
   const auto first_before = lane.pending.first_score();
   std::vector<bool> result;
   for (const auto& id : ids) {
     const bool was_parked = lane.parked.erase(id);
     result.push_back(was_parked);
-    if (was_parked) lane.remove_and_promote(id);
+    if (was_parked) lane.remove_and_promote(id, now);
   }
   wake_if_earlier(lane, first_before);
   return result;

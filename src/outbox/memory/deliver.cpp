@@ -64,12 +64,12 @@ class memory_settling {
   }
 
   void acknowledge(const settlement& settlement) {
-    lane_.remove(settlement.id);
+    lane_.remove(settlement.id, now_);
     if (terms_.dedup_window.count() > 0) lane_.done.put(settlement.id, now_);
     ++lane_.counters.acked;
     acknowledged_ = true;
     if (settlement.key.empty()) return;
-    lane_.promote_follower(settlement.key, rest_, token_, deadline_);
+    lane_.promote_follower(settlement.key, rest_, token_, deadline_, now_);
     if (rest_ == 0 && lane_.heads.contains(settlement.key))
       finished_keys_.push_back(settlement.key);
   }
@@ -80,7 +80,7 @@ class memory_settling {
     lane_.parked.put(settlement.id, now_);
     if (settlement.key.empty() || settlement.policy == park_policy::block) return;
     if (settlement.policy == park_policy::skip || !lane_.followers.contains(settlement.key)) {
-      lane_.promote_follower(settlement.key, rest_, token_, deadline_);
+      lane_.promote_follower(settlement.key, rest_, token_, deadline_, now_);
       return;
     }
     claim.parked_by = token_;
@@ -126,6 +126,7 @@ claimed memory_backend::claim(const claim_request& request) {
     result.status = *refusal;
     return result;
   }
+  lane.release_from_the_future(now);
   std::vector<std::string> due;
   for (const auto& [score, id] : lane.pending.members()) {
     if (score > now || due.size() == request.most) break;

@@ -57,6 +57,7 @@ std::optional<std::chrono::milliseconds> memory_lane::time_until_due(std::int64_
 
 bool memory_lane::is_remembered(const std::string& member, const publish_terms& terms,
                                 std::int64_t now) const {
+  if (terms.dedup_window.count() == 0) return false;
   const auto added_at = done.score(member);
   return added_at && *added_at > now - terms.dedup_window.count();
 }
@@ -90,6 +91,7 @@ bool memory_lane::add(const event& event, std::int64_t due, const publish_terms&
     return false;
   }
   ++sequence;
+  if (now > latest_publishing + 100) latest_publishing = now;
   const auto size = entry_text(event.id, entry_body(event), now, sequence).size();
   entries.emplace(
       event.id, stored_event{.event = event, .created = now, .sequence = sequence, .bytes = size});
@@ -138,7 +140,7 @@ void memory_lane::hand_out(const std::string& id, const claim_terms& terms, clai
   const auto entry = entries.find(id);
   if (entry == entries.end()) {
     ++counters.orphans;
-    remove_and_promote(id);
+    remove_and_promote(id, terms.now);
     return;
   }
   const auto append = [&](const stored_event& stored, claimed_event described) {
@@ -158,7 +160,8 @@ void memory_lane::hand_out(const std::string& id, const claim_terms& terms, clai
   const auto queue = followers.find(claim.key);
   if (claim.key.empty() || !is_first_delivery || queue == followers.end()) return;
   for (const auto& [sequence_number, next] : queue->second) {
-    if (claim.run >= terms.run || budget.events == 0 || next.due > terms.now) break;
+    if (claim.run >= terms.run || budget.events == 0) break;
+    if (next.due > terms.now && !is_without_delay(next.id, next.due)) break;
     const auto& stored = entries.at(next.id);
     if (stored.bytes > budget.bytes) break;
     auto described = describe(stored, find_claim(next.id));
@@ -183,7 +186,9 @@ memory_lane::claim_record* memory_lane::held_claim(const std::string& id, const 
   return &claim->second;
 }
 
-void memory_lane::remove(const std::string& id) {
+void memory_lane::remove(const std::string& id, std::int64_t now) {
+  const std::string mark = "e:" + id;
+  if (done.score(mark).value_or(now) > now) done.put(mark, now);
   if (const auto entry = entries.find(id); entry != entries.end()) {
     bytes -= entry->second.bytes;
     entries.erase(entry);
@@ -193,15 +198,30 @@ void memory_lane::remove(const std::string& id) {
   errors.erase(id);
 }
 
-void memory_lane::remove_and_promote(const std::string& id) {
+void memory_lane::remove_and_promote(const std::string& id, std::int64_t now) {
   const auto* claim = find_claim(id);
   const std::string key = claim != nullptr ? claim->key : std::string();
-  remove(id);
-  if (is_head(id, key)) promote_follower(key, 0, 0, 0);
+  remove(id, now);
+  if (is_head(id, key)) promote_follower(key, 0, 0, 0, now);
+}
+
+void memory_lane::release_from_the_future(std::int64_t now) {
+  if (latest_publishing <= now) return;
+  std::vector<std::string> ids;
+  for (const auto& [due, id] : pending.members()) {
+    if (due > now && due <= latest_publishing + 100 && is_without_delay(id, due)) ids.push_back(id);
+  }
+  for (const auto& id : ids) pending.put(id, now);
+  latest_publishing = now;
+}
+
+bool memory_lane::is_without_delay(const std::string& id, std::int64_t due) const {
+  const auto entry = entries.find(id);
+  return entry != entries.end() && entry->second.created == due;
 }
 
 void memory_lane::promote_follower(const std::string& key, std::size_t run, fence token,
-                                   std::int64_t deadline) {
+                                   std::int64_t deadline, std::int64_t now) {
   const auto queue = followers.find(key);
   if (queue == followers.end()) {
     heads.erase(key);
@@ -216,7 +236,8 @@ void memory_lane::promote_follower(const std::string& key, std::size_t run, fenc
   claim.token = run > 0 ? token : 0;
   claim.run = run;
   if (run > 0) ++claim.deliveries;
-  pending.put(next.id, run > 0 ? deadline : next.due);
+  const bool is_due = next.due > now && is_without_delay(next.id, next.due);
+  pending.put(next.id, run > 0 ? deadline : is_due ? now : next.due);
 }
 
 std::size_t memory_lane::park_followers_of(const std::string& key, std::size_t most,
@@ -245,7 +266,12 @@ std::size_t memory_lane::park_followers_of(const std::string& key, std::size_t m
 
 void memory_lane::trim_done(const publish_terms& terms, std::int64_t now) {
   const auto cutoff = now - terms.dedup_window.count();
-  const std::size_t surplus = done.size() > terms.dedup_limit ? done.size() - terms.dedup_limit : 0;
+  // Marks of effects whose events exist have a time in the future.
+  const auto first_mark = done.members().lower_bound({now + 1, std::string()});
+  const auto expiring =
+      done.size() - static_cast<std::size_t>(std::distance(first_mark, done.members().end()));
+  const std::size_t surplus =
+      terms.dedup_limit != 0 && expiring > terms.dedup_limit ? expiring - terms.dedup_limit : 0;
   std::size_t expired = 0;
   for (const auto& [added_at, member] : done.members()) {
     if (added_at > cutoff || expired == max_events_per_call) break;

@@ -89,6 +89,8 @@ struct memory_lane {
   template <class T>
   using by_name = std::map<std::string, T, std::less<>>;
 
+  static constexpr std::int64_t unexpiring = 9'000'000'000'000'000;
+
   std::size_t number = 0;
   by_name<stored_event> entries{};
   /// Ids by the time when they may be claimed; of claimed events the end of their lease
@@ -102,7 +104,7 @@ struct memory_lane {
   /// Ids by the time when they were parked
   sorted_set parked{};
   /// By time: ids that were delivered, `e:` and an id whose effect was applied, `t:` and a ticket
-  /// that fired
+  /// that fired. While the event of an effect exists, its mark has the time `unexpiring`.
   sorted_set done{};
   /// Tickets by the time when they expire
   sorted_set expiry_due{};
@@ -111,6 +113,8 @@ struct memory_lane {
   fence last_token = 0, last_fence = 0;
   std::int64_t sequence = 0;
   std::uint64_t bytes = 0;
+  /// The latest time of a publishing, to a tenth of a second
+  std::int64_t latest_publishing = 0;
   bool paused = false;
   bool wake_requested = false;
   outbox_stats counters{};
@@ -136,6 +140,9 @@ struct memory_lane {
                                std::int64_t now);
 
   // deliver
+  /// If the clock was ahead and was set back: events that were published meanwhile without a delay
+  /// are due now.
+  void release_from_the_future(std::int64_t now);
   /// Claims an event and the run behind it. An event without an entry is removed instead.
   void hand_out(const std::string& id, const claim_terms& terms, claim_budget& budget,
                 claimed& result);
@@ -144,17 +151,19 @@ struct memory_lane {
   /// it must be the head.
   [[nodiscard]] claim_record* held_claim(const std::string& id, const std::string& key, fence token,
                                          bool whole_run);
-  void remove(const std::string& id);
+  /// If the effect of the event was applied, the dedup window of its mark starts.
+  void remove(const std::string& id, std::int64_t now);
   /// Removes an event. If it is the head of its key, the next event of the key becomes the head.
-  void remove_and_promote(const std::string& id);
+  void remove_and_promote(const std::string& id, std::int64_t now);
   /// The first follower of a key becomes its head. If `run` is not 0, the new head is claimed: the
   /// token covers it and run - 1 events behind it until `deadline`. Otherwise it gets its own time.
-  void promote_follower(const std::string& key, std::size_t run, fence token,
-                        std::int64_t deadline);
+  void promote_follower(const std::string& key, std::size_t run, fence token, std::int64_t deadline,
+                        std::int64_t now);
   /// Parks up to `most` followers of a key whose head was parked with park_policy::park. Returns
   /// how many remain. When none remains, the key has no head any more.
   std::size_t park_followers_of(const std::string& key, std::size_t most, std::int64_t now);
-  /// Forgets what is older than the dedup window or beyond the limit, a bounded number in a call.
+  /// Forgets what is older than the dedup window or beyond the limit (0: no limit), a bounded
+  /// number in a call. Marks of effects whose events exist do not count, and stay.
   void trim_done(const publish_terms& terms, std::int64_t now);
 
   // inspect
@@ -162,6 +171,8 @@ struct memory_lane {
   [[nodiscard]] outbox_record record_of(const stored_event& stored, std::int64_t now) const;
 
  private:
+  /// Whether the event was published without a delay, if this was its time then.
+  [[nodiscard]] bool is_without_delay(const std::string& id, std::int64_t due) const;
   [[nodiscard]] const claim_record* find_claim(const std::string& id) const;
 };
 

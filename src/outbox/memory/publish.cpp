@@ -155,7 +155,7 @@ committed memory_backend::commit(std::size_t lane_number, const commit_request& 
   }
   for (const auto& write : request.writes) apply_write(lane.data, write);
   if (!request.once.empty()) {
-    lane.done.put(effect, now);
+    lane.done.put(effect, lane.entries.contains(request.once) ? memory_lane::unexpiring : now);
     lane.trim_done(terms, now);
   }
   if (!request.events.empty()) request_wake(lane);

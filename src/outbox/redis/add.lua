@@ -85,7 +85,8 @@ end
 -- pending. Returns a text with 1 (added) or 0 (duplicate) for each event.
 local function add_events(events, duplicates)
   local head_ids = read_head_ids(events, duplicates)
-  local sequence = last_sequence()
+  local meta = call('HMGET', META, 'seq', 'clock')
+  local sequence = last_sequence(meta[1])
   local first_before = first_score(PENDING)
   local earliest
   local added, entries, scores, records, new_heads, followers = {}, {}, {}, {}, {}, {}
@@ -122,6 +123,8 @@ local function add_events(events, duplicates)
   if #entries > 0 then
     call('HSET', ENTRIES, unpack(entries))
     call('HSET', META, 'seq', decimal(sequence))
+    -- The latest time of a publishing, to a tenth of a second; see claim.lua.
+    if now > (whole_number(meta[2]) or 0) + 100 then call('HSET', META, 'clock', decimal(now)) end
   end
   if #scores > 0 then call('ZADD', PENDING, unpack(scores)) end
   if #records > 0 then call('HSET', CLAIMS, unpack(records)) end

@@ -36,6 +36,7 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   void check_supported(const durability& required) const override;
   /// Throws errc::invalid_argument also if a server may evict keys.
   void require(const durability& required) override;
+  [[nodiscard]] std::string caution(const durability& required) const override;
   [[nodiscard]] std::vector<receipt> publish(std::size_t lane, std::span<const event> events,
                                              const publish_terms& terms) override;
   [[nodiscard]] claimed claim(const claim_request& request) override;
@@ -81,7 +82,6 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   struct raw_entry {
     std::string id{}, text{};
   };
-  class checker;
 
   /// The client, after slots and layout were checked at the first use.
   [[nodiscard]] const redis::client& client() const;
@@ -96,11 +96,9 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
                                              std::span<const std::string> ids) const;
   [[nodiscard]] lock_grant update_lock(std::size_t lane, std::string_view owner,
                                        std::chrono::milliseconds ttl, bool takes_free_lock) const;
-  /// Reads the state of each of these events. `claim_records` gets the claim record of each, as it
-  /// is stored, or an empty text; null: they are not needed.
+  /// Reads the state of each of these events.
   [[nodiscard]] std::vector<outbox_record> read_records(
-      std::size_t lane, const std::vector<raw_entry>& entries,
-      std::vector<std::string>* claim_records = nullptr) const;
+      std::size_t lane, const std::vector<raw_entry>& entries) const;
   [[nodiscard]] scan_page scan_entries(std::size_t lane, std::string_view after,
                                        std::size_t most) const;
   [[nodiscard]] scan_page scan_parked(std::size_t lane, std::string_view after,
@@ -109,6 +107,8 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
                                        std::size_t most) const;
   /// Records layout and number of lanes if the outbox is new; otherwise compares them.
   void check_layout() const;
+  /// Compares layout and number of lanes of the open outbox; returns how many of them are damaged.
+  [[nodiscard]] std::uint64_t check_layout_fields(bool repair) const;
   void check_slots() const;
 
   const std::shared_ptr<const redis::client> client_;  // operations use client()
@@ -117,9 +117,11 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   const std::string prefix_;
   const bool allow_eviction_;
   mutable first_use first_use_{};
-  std::mutex mutex_{};
+  mutable std::mutex mutex_{};
   /// Requirements that all servers met; guarded by the mutex
   std::vector<durability> verified_{};
+  /// `appendfsync` of a server that does not sync before it replies; guarded by the mutex
+  std::string lazy_sync_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

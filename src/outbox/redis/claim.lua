@@ -7,6 +7,36 @@ local most, run, lease = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
 local refusal = claim_refusal(ARGV[5])
 if refusal then return new_claim_reply(refusal) end
 
+-- The clock was ahead, and was set back: events that were published meanwhile without a delay are
+-- due now. META has the latest time of a publishing in `clock` (to a tenth of a second) and, while
+-- there are more than one step examines, the time reached in `swept`, and how many events of that
+-- time were passed over.
+if latest_publishing > now then
+  local time_reached, passed = string.match(call('HGET', META, 'swept') or '', '^(%d+):(%d+)$')
+  if (tonumber(time_reached) or 0) < now then time_reached, passed = decimal(now), '0' end
+  local page = call('ZRANGEBYSCORE', PENDING, time_reached, decimal(latest_publishing + 100),
+    'WITHSCORES', 'LIMIT', passed, 200)
+  passed = tonumber(passed)
+  local scores = {}
+  for i = 1, #page, 2 do
+    local id, score = page[i], page[i + 1]
+    if score ~= time_reached then time_reached, passed = score, 0 end
+    if is_without_delay(call('HGET', ENTRIES, id) or '', tonumber(score)) then
+      scores[#scores + 1] = decimal(now)
+      scores[#scores + 1] = id
+    else
+      passed = passed + 1
+    end
+  end
+  if #scores > 0 then call('ZADD', PENDING, unpack(scores)) end
+  if #page < 400 then
+    call('HSET', META, 'clock', decimal(now))
+    call('HDEL', META, 'swept')
+  else
+    call('HSET', META, 'swept', decimal(time_reached) .. ':' .. decimal(passed))
+  end
+end
+
 local reply = new_claim_reply('empty')
 local due = call('ZRANGEBYSCORE', PENDING, '-inf', decimal(now), 'LIMIT', 0, most)
 if #due == 0 then

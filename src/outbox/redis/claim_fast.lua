@@ -2,15 +2,18 @@
 -- due; and a script wrote the numbers in META. It does the same in fewer steps, or leaves
 -- everything to claim.lua. It defines no function: creating one costs time in every call, even if
 -- it is not used. Requires keys.lua.
+local latest_publishing -- for claim.lua
 do
   local format, owner = string.format, ARGV[5]
   local now_text = format('%d', now)
-  local meta = call('HMGET', META, 'paused', 'token', 'claims')
-  local applies = meta[1] ~= '1' and call('EXISTS', HEADS) == 0
-  for i = 2, 3 do
+  local meta = call('HMGET', META, 'paused', 'token', 'claims', 'clock')
+  local applies = meta[1] ~= '1' and call('EXISTS', HEADS) == 0 and (meta[2] or not meta[3])
+  for i = 2, 4 do
     local text = meta[i]
     if text and (not string.find(text, '^%d+$') or tonumber(text) >= 9e15) then applies = false end
   end
+  latest_publishing = tonumber(meta[4] or 0) or 0
+  if latest_publishing > now then applies = false end
   if applies and owner ~= '' then
     applies = string.sub(call('GET', LOCK) or '', 1, #owner + 1) == owner .. '|'
   end

@@ -110,7 +110,8 @@ end
 write_all()
 local added = event_count > 0 and add_events(events, duplicates) or ''
 if effect_id ~= '' then
-  call('ZADD', DONE, decimal(now), 'e:' .. effect_id)
+  local exists = call('HEXISTS', ENTRIES, effect_id) == 1
+  call('ZADD', DONE, decimal(exists and UNEXPIRING or now), 'e:' .. effect_id)
   trim_done(window, limit)
 end
 write_counters()

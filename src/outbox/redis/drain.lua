@@ -1,5 +1,5 @@
 -- Turns expired tickets into their events.
--- Requires keys.lua, numbers.lua, records.lua, lane.lua, add.lua.
+-- Requires keys.lua, numbers.lua, records.lua, lane.lua, add.lua, ticket.lua.
 --
 -- ARGV: most, dedup window, dedup limit. Reply: number of tickets, time until the next one expires
 -- or empty.
@@ -13,15 +13,6 @@ local function expiry_event_id(ticket, expires)
   return string.sub(hex, 1, 8) .. '-' .. string.sub(hex, 9, 12) .. '-' ..
     '5' .. string.sub(hex, 14, 16) .. '-' .. variant .. string.sub(hex, 18, 20) .. '-' ..
     string.sub(hex, 21, 32)
-end
-
--- A text that is not `length:key, body` becomes the body. A claim will park the event, since its
--- entry cannot be read.
-local function parse_ticket(text)
-  local length, rest = string.match(text, '^(%d+):(.*)$')
-  length = tonumber(length)
-  if not length or length > #rest then return '', text end
-  return string.sub(rest, 1, length), string.sub(rest, length + 1)
 end
 
 local due = call('ZRANGEBYSCORE', EXPIRY, '-inf', decimal(now), 'WITHSCORES', 'LIMIT', 0, most)

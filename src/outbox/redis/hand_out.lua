@@ -49,7 +49,8 @@ local function extend_run(claim, run, budget, reply)
     local records = call('HMGET', CLAIMS, unpack(ids))
     for i, id in ipairs(ids) do
       local entry = entries[i]
-      if times[i] > now or not entry or #entry > budget.bytes then return end
+      if not entry or #entry > budget.bytes then return end
+      if times[i] > now and not is_without_delay(entry, times[i]) then return end
       local follower = parse_claim(records[i], id) or new_claim(claim.key)
       follower.key = claim.key
       follower.deliveries = follower.deliveries + 1
@@ -59,13 +60,28 @@ local function extend_run(claim, run, budget, reply)
   end
 end
 
--- Corrects the key of a claim whose event is not the head of this key. Only heads are pending, so
--- another program wrote the claim, and the event could not be settled the first time.
-local function correct_key(id, claim)
-  if claim.key == '' or claim.deliveries == 0 or head_of(claim.key) == id then return end
+-- Beginning of an entry with a key, and the same for one key; see entry_body() in entry.cpp.
+local KEYED_ENTRY = '^{"v":1,"id":"[^"]*","type":"[^"]*","key":"'
+local KEY_POSITION = 50
+
+-- Corrects the key of a claim that another program wrote or deleted: it is not the one of the entry
+-- or, of an event that could not be settled the first time, its head is another event. Only heads
+-- are pending, so the event is the head of its key, unless that has another one in its place.
+local function correct_key(id, claim, entry)
+  if claim.key == '' then
+    if not string.find(entry, KEYED_ENTRY) then return end
+  elseif claim.deliveries == 0 then
+    if string.find(entry, '","key":"' .. claim.key .. '"', KEY_POSITION, true) then return end
+  end
+  if claim.key ~= '' and head_of(claim.key) == id then return end
   claim.key = key_of_entry(id)
-  if claim.key == '' or head_of(claim.key) == id then return end
-  if head_of(claim.key) then claim.key = '' else set_head(claim.key, id) end
+  local head = claim.key ~= '' and head_of(claim.key)
+  if claim.key == '' or head == id then return end
+  if head and (due_of(head) or call('ZSCORE', PARKED, head)) then
+    claim.key = ''
+  else
+    set_head(claim.key, id)
+  end
 end
 
 -- Claims an event that is due, and the run behind it. `entry` is false if the event has none: it
@@ -77,7 +93,7 @@ local function hand_out(id, entry, token, lease, run, budget, reply)
     return
   end
   local claim = claim_of(id) or new_claim('')
-  correct_key(id, claim)
+  correct_key(id, claim, entry)
   local is_first_delivery = claim.deliveries == 0
   claim.deliveries = claim.deliveries + 1
   claim.token = token

@@ -1,97 +1,18 @@
-// Statistics, search and consistency check of an outbox on Redis.
+// Statistics and search of an outbox on Redis.
 
-#include "outbox/checks.hpp"
 #include "outbox/entry.hpp"
 #include "outbox/redis/backend.hpp"
+#include "outbox/redis/check.hpp"
+#include "outbox/redis/records.hpp"
 #include "outbox/redis/wire.hpp"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 namespace {
-
-/// A claim record; see records.lua.
-struct claim_record {
-  fence token = 0;
-  std::uint32_t deliveries = 0, attempts = 0, replays = 0;
-  std::string key{};
-};
-
-/// Returns nothing if no script wrote the text. The limits are those of read_claim in records.lua.
-std::optional<claim_record> parse_claim_record(std::string_view text) {
-  constexpr std::int64_t number_limit = 9'000'000'000'000'000;
-  constexpr std::int64_t count_limit = 1'000'000'000;
-  // token, deliveries, attempts, replays, first_failed, run or parked_by
-  constexpr std::array<std::int64_t, 6> limits{number_limit, count_limit,  count_limit,
-                                               count_limit,  number_limit, number_limit};
-  std::array<std::int64_t, limits.size()> numbers{};
-  for (std::size_t i = 0; i < limits.size(); ++i) {
-    const auto colon = text.find(':');
-    if (colon == std::string_view::npos || text.front() == '-') return std::nullopt;
-    const auto digits = text.substr(0, colon);
-    const auto [parsed, code] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), numbers.at(i));
-    if (code != std::errc{} || parsed != digits.data() + digits.size() ||
-        numbers.at(i) >= limits.at(i))
-      return std::nullopt;
-    text.remove_prefix(colon + 1);
-  }
-  return claim_record{.token = numbers[0],
-                      .deliveries = static_cast<std::uint32_t>(numbers[1]),
-                      .attempts = static_cast<std::uint32_t>(numbers[2]),
-                      .replays = static_cast<std::uint32_t>(numbers[3]),
-                      .key = std::string(text)};
-}
-
-/// The fields of META that are numbers.
-constexpr std::array<std::string_view, 13> meta_numbers{
-    "seq",   "token",   "fence",    "bytes", "published", "duplicates", "claims",
-    "acked", "retried", "parkings", "stale", "fired",     "orphans"};
-
-using name_and_value = std::pair<std::string, std::string>;
-
-struct redis_page {
-  std::vector<name_and_value> pairs{};
-  /// Cursor of the next page; empty: this is the last one
-  std::string next{};
-};
-
-/// One step of HSCAN or ZSCAN.
-redis_page read_page(const redis::client& client, std::string_view scan_command,
-                     const std::string& key, std::string_view cursor, std::size_t most) {
-  auto command = redis::command(scan_command)
-                     .key(key)
-                     .arg(cursor.empty() ? std::string_view("0") : cursor)
-                     .arg("COUNT")
-                     .arg(most)
-                     .idempotent();
-  auto parts = client.call(command).elements();
-  redis_page page{.next = parts.at(0).text()};
-  if (page.next == "0") page.next.clear();
-  auto values = std::move(parts.at(1)).elements();
-  for (std::size_t i = 0; i + 1 < values.size(); i += 2)
-    page.pairs.emplace_back(std::move(values[i]).text(), std::move(values[i + 1]).text());
-  return page;
-}
-
-template <class Visit>
-void visit_pages(const redis::client& client, std::string_view scan_command, const std::string& key,
-                 Visit visit) {
-  std::string cursor;
-  do {
-    auto page = read_page(client, scan_command, key, cursor, 500);
-    if (!page.pairs.empty()) visit(page.pairs);
-    cursor = std::move(page.next);
-  } while (!cursor.empty());
-}
 
 /// The fields of a hash with the names of a page; nil where there is none.
 redis::reply::list read_fields(const redis::client& client, const std::string& hash,
@@ -147,8 +68,7 @@ outbox_stats redis_backend::stats(std::size_t lane) {
 }
 
 std::vector<outbox_record> redis_backend::read_records(
-    std::size_t lane, const std::vector<raw_entry>& entries,
-    std::vector<std::string>* claim_records) const {
+    std::size_t lane, const std::vector<raw_entry>& entries) const {
   if (entries.empty()) return {};
   auto command = command_for(lane, scripts_.inspect);
   std::vector<outbox_record> records;
@@ -171,9 +91,7 @@ std::vector<outbox_record> redis_backend::read_records(
   const auto now = read_timestamp(parts.at(0).text());
   for (std::size_t i = 0; i < records.size(); ++i) {
     auto& record = records[i];
-    const auto& claim_text = parts.at(1 + 5 * i).text();
-    if (claim_records != nullptr) claim_records->push_back(claim_text);
-    const auto claim = parse_claim_record(claim_text).value_or(claim_record{});
+    const auto claim = parse_claim_record(parts.at(1 + 5 * i).text()).value_or(claim_record{});
     const auto& due = parts.at(2 + 5 * i).text();
     const auto& parked_at = parts.at(3 + 5 * i).text();
     const auto& head = parts.at(4 + 5 * i).text();
@@ -221,7 +139,7 @@ scan_page redis_backend::scan(std::size_t lane, scan_what kind, std::string_view
 
 scan_page redis_backend::scan_entries(std::size_t lane, std::string_view after,
                                       std::size_t most) const {
-  auto page = read_page(client(), "HSCAN", lane_at(lane)[redis_lane::entries], after, most);
+  auto page = read_scan_page(client(), "HSCAN", lane_at(lane)[redis_lane::entries], after, most);
   std::vector<raw_entry> entries;
   entries.reserve(page.pairs.size());
   for (auto& [id, text] : page.pairs)
@@ -232,7 +150,7 @@ scan_page redis_backend::scan_entries(std::size_t lane, std::string_view after,
 scan_page redis_backend::scan_parked(std::size_t lane, std::string_view after,
                                      std::size_t most) const {
   const auto& keys = lane_at(lane);
-  auto page = read_page(client(), "ZSCAN", keys[redis_lane::parked], after, most);
+  auto page = read_scan_page(client(), "ZSCAN", keys[redis_lane::parked], after, most);
   if (page.pairs.empty()) return {.after = std::move(page.next)};
   const auto texts = read_fields(client(), keys[redis_lane::entries], page.pairs);
   std::vector<raw_entry> entries;
@@ -246,7 +164,7 @@ scan_page redis_backend::scan_parked(std::size_t lane, std::string_view after,
 scan_page redis_backend::scan_tickets(std::size_t lane, std::string_view after,
                                       std::size_t most) const {
   const auto& keys = lane_at(lane);
-  auto page = read_page(client(), "ZSCAN", keys[redis_lane::expiry_due], after, most);
+  auto page = read_scan_page(client(), "ZSCAN", keys[redis_lane::expiry_due], after, most);
   scan_page result{.after = std::move(page.next)};
   if (page.pairs.empty()) return result;
   const auto texts = read_fields(client(), keys[redis_lane::tickets], page.pairs);
@@ -266,159 +184,12 @@ scan_page redis_backend::scan_tickets(std::size_t lane, std::string_view after,
   return result;
 }
 
-/// Compares the keys of a lane with each other, in many steps while others change them. Each
-/// finding is confirmed, and repaired if asked to, by a script of its own (repair.lua).
-class redis_backend::checker {
- public:
-  checker(const redis_backend& backend, std::size_t lane, bool repair)
-      : backend_(backend),
-        client_(backend.client()),
-        lane_(lane),
-        keys_(backend.lane_at(lane)),
-        repair_(repair) {}
-
-  check_report run() {
-    for (const auto name : meta_numbers) {
-      if (confirm("meta", name)) ++report_.bad_fields;
-    }
-    const auto counters = client_
-                              .call(redis::command("HMGET")
-                                        .key(keys_[redis_lane::meta])
-                                        .arg("seq")
-                                        .arg("acked")
-                                        .idempotent())
-                              .elements();
-    check_ids(redis_lane::pending, "pending");
-    check_ids(redis_lane::parked, "parked");
-    check_followers();
-    check_heads();
-    check_entries();
-    check_bytes(counters);
-    return report_;
-  }
-
- private:
-  [[nodiscard]] redis::command repair_command(std::string_view kind,
-                                              std::string_view subject) const {
-    auto command = backend_.command_for(lane_, backend_.scripts_.repair);
-    command.arg(kind).arg(subject).arg(repair_ ? 1 : 0);
-    return command;
-  }
-
-  /// Whether it is still inconsistent.
-  [[nodiscard]] bool confirm(std::string_view kind, std::string_view subject,
-                             std::string_view key = {}) const {
-    auto command = repair_command(kind, subject);
-    command.arg(key).idempotent(!repair_);
-    return client_.call(command).integer() == 1;
-  }
-
-  /// Confirms and counts each of these names that has no entry. `id_of` gives the id of a name.
-  template <class IdOf>
-  void count_without_entry(std::string_view kind, const std::vector<name_and_value>& page,
-                           IdOf id_of) {
-    std::vector<redis::command> questions;
-    questions.reserve(page.size());
-    for (const auto& [name, value] : page) {
-      questions.push_back(
-          redis::command("HEXISTS").key(keys_[redis_lane::entries]).arg(id_of(name)).idempotent());
-    }
-    const auto replies = client_.pipeline(questions);
-    for (std::size_t i = 0; i < page.size(); ++i) {
-      if (replies.at(i).integer() == 0 && confirm(kind, page[i].first)) ++report_.without_entry;
-    }
-  }
-
-  void check_ids(redis_lane::key set, std::string_view kind) {
-    visit_pages(client_, "ZSCAN", keys_[set], [&](const auto& page) {
-      count_without_entry(kind, page, [](std::string_view id) { return id; });
-    });
-  }
-
-  void check_followers() {
-    // After the key: NUL, 16 digits, 15 digits, id; see records.lua.
-    constexpr std::size_t tail = 1 + 16 + 15 + id_length;
-    // A shorter member, which another program wrote, has no entry.
-    const auto id_of = [](std::string_view member) {
-      return member.substr(member.size() - std::min(member.size(), id_length));
-    };
-    visit_pages(client_, "ZSCAN", keys_[redis_lane::followers], [&](const auto& page) {
-      for (const auto& [member, score] : page) {
-        if (member.size() >= tail) ordering_keys_.insert(member.substr(0, member.size() - tail));
-        following_ids_.emplace(id_of(member));
-      }
-      count_without_entry("follower", page, id_of);
-    });
-  }
-
-  void check_heads() {
-    visit_pages(client_, "HSCAN", keys_[redis_lane::heads], [&](const auto& page) {
-      for (const auto& [key, id] : page) {
-        ordering_keys_.insert(key);
-        keys_of_heads_.emplace(id, key);
-      }
-    });
-    for (const auto& key : ordering_keys_) {
-      if (confirm("key", key)) ++report_.without_head;
-    }
-  }
-
-  void check_entries() {
-    std::unordered_set<std::string> seen;
-    visit_pages(client_, "HSCAN", keys_[redis_lane::entries], [&](const auto& page) {
-      std::vector<raw_entry> entries;
-      entries.reserve(page.size());
-      for (const auto& [id, text] : page) {
-        if (!seen.insert(id).second) continue;
-        bytes_ += text.size();
-        entries.push_back({.id = id, .text = text});
-      }
-      std::vector<std::string> claim_records;
-      const auto records = backend_.read_records(lane_, entries, &claim_records);
-      for (std::size_t i = 0; i < records.size(); ++i)
-        check_record(records[i], claim_records.at(i));
-    });
-    report_.events = seen.size();
-  }
-
-  void check_record(const outbox_record& record, const std::string& claim_text) {
-    const auto& event = record.details.event;
-    const auto claim = parse_claim_record(claim_text);
-    std::string key = event.key;
-    // If neither its entry nor its claim record can be read, the event may still be a head.
-    if (const auto head = keys_of_heads_.find(event.id);
-        event.type.empty() && !claim && head != keys_of_heads_.end())
-      key = head->second;
-    const bool suspect = claim ? claim->key != key : !claim_text.empty() || !key.empty();
-    const bool in_its_lane = key.empty() || lane_of(key, backend_.lanes()) == lane_;
-    if (suspect && in_its_lane && confirm("claim", event.id, key)) ++report_.bad_fields;
-    if (record.state != event_state::following || following_ids_.contains(event.id)) return;
-    if (confirm("entry", event.id, key)) ++report_.without_place;
-  }
-
-  /// `counters`: `seq` and `acked` before the check. If they changed, the bytes are not compared.
-  void check_bytes(const redis::reply::list& counters) {
-    auto command = repair_command("bytes", std::to_string(bytes_));
-    for (const auto& counter : {counters.at(0), counters.at(1)})
-      command.arg(counter.is_nil() ? std::string_view() : std::string_view(counter.text()));
-    command.arg(report_.events);
-    report_.bytes_off = client_.call(command).integer();
-  }
-
-  const redis_backend& backend_;
-  const redis::client& client_;
-  std::size_t lane_;
-  const redis_lane& keys_;
-  bool repair_;
-  std::set<std::string> ordering_keys_{};
-  std::unordered_set<std::string> following_ids_{};
-  std::unordered_map<std::string, std::string> keys_of_heads_{};
-  std::uint64_t bytes_ = 0;
-  check_report report_{};
-};
-
 check_report redis_backend::check(std::size_t lane, bool repair) {
-  return checker(*this, lane, repair).run();
+  auto report = redis_lane_checker(client(), lane_at(lane), scripts_.repair,
+                                   {.lane = lane, .lanes = lanes(), .repair = repair})
+                    .run();
+  if (lane == 0) report.bad_fields += check_layout_fields(repair);
+  return report;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

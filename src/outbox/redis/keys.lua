@@ -16,8 +16,12 @@ local PARKED = KEYS[8] -- sorted set: id by the time when it was parked
 local DONE = KEYS[9] -- sorted set, by time: id delivered, e:id effect applied, t:ticket fired
 local ERRORS = KEYS[10] -- hash: id -> last error
 local TICKETS = KEYS[11] -- hash: ticket -> length of the event's key, `:`, key, body of the entry
-local META = KEYS[12] -- hash: layout, lanes, seq, token, fence, paused, counters
+local META = KEYS[12] -- hash: layout, lanes, seq, token, fence, paused, clock, swept, counters
 local WAKE = KEYS[13] -- list: one element when a waiting worker should claim
+
+-- Score in DONE of e:id while the event exists: the mark of an effect does not expire before its
+-- event is gone. Then it gets the time of that moment, and its dedup window starts.
+local UNEXPIRING = 9000000000000000
 
 -- Times are in milliseconds since 1970 unless the name says otherwise.
 local call = redis.call

@@ -48,11 +48,15 @@ local function holds_lock(owner)
   return value and string.sub(value, 1, #owner + 1) == owner .. '|'
 end
 
--- Forgets ids that are older than the window or beyond the limit, at most 1000 in a call.
+-- Forgets ids that are older than the window or beyond the limit (0: no limit), at most 1000 in a
+-- call. Marks of effects whose events exist have a time in the future. They do not count, and stay.
 local function trim_done(window, limit)
-  local size = call('ZCARD', DONE)
-  local expired = call('ZCOUNT', DONE, '-inf', decimal(now - window))
-  local surplus = math.min(1000, math.max(expired, size - limit))
-  if surplus > 0 then call('ZREMRANGEBYRANK', DONE, 0, surplus - 1) end
+  local surplus = call('ZCOUNT', DONE, '-inf', decimal(now - window))
+  local size = limit > 0 and call('ZCARD', DONE) or 0
+  if size - limit > surplus then
+    local marks = call('ZCOUNT', DONE, '(' .. decimal(now), '+inf')
+    surplus = math.max(surplus, size - marks - limit)
+  end
+  if surplus > 0 then call('ZREMRANGEBYRANK', DONE, 0, math.min(surplus, 1000) - 1) end
 end
 -- luacheck: pop

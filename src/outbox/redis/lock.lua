@@ -4,13 +4,17 @@
 -- Reply: held (1 or 0), fence, holder, remaining time.
 local owner, ttl, takes_free_lock = ARGV[1], ARGV[2], ARGV[3] == '1'
 local value = call('GET', LOCK)
-if value then
-  local holder, fence = string.match(value, '^(.*)|(%d+)$')
-  if holder ~= owner then return {0, fence or '0', holder or value, call('PTTL', LOCK)} end
+local holder, fence = string.match(value or '', '^(.*)|(%d+)$')
+-- A text that no script wrote is not a lock. One without an end is given one: its holder may live.
+if holder then
+  if holder ~= owner then
+    if call('PTTL', LOCK) < 0 then call('PEXPIRE', LOCK, ttl) end
+    return {0, fence, holder, call('PTTL', LOCK)}
+  end
   call('PEXPIRE', LOCK, ttl)
   return {1, fence, owner, tonumber(ttl)}
 end
 if not takes_free_lock then return {0, '0', '', 0} end
-local fence = decimal(next_number('fence'))
+fence = decimal(next_number('fence'))
 call('SET', LOCK, owner .. '|' .. fence, 'PX', ttl)
 return {1, fence, owner, tonumber(ttl)}

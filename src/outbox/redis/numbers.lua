@@ -34,24 +34,27 @@ local function largest_fence()
 end
 
 -- The next token or fence: larger than all before it, and not behind the clock. If the last one
--- cannot be read, it is larger than all that can be found.
+-- cannot be read, or a token is missing although events were claimed, it is larger than all that
+-- can be found.
 local function next_number(name)
   local text = call('HGET', META, name)
-  local last = text and (whole_number(text) or largest_fence()) or 0
+  local is_lost = text or (name == 'token' and call('HEXISTS', META, 'claims') == 1)
+  local last = whole_number(text) or (is_lost and largest_fence()) or 0
   local number = math.max(last + 1, now_us)
   call('HSET', META, name, decimal(number))
   return number
 end
 
--- The sequence of the last event that was published. Sequences count from 1. If the last one cannot
--- be read, they continue with the clock, which is larger than all before it.
-local function last_sequence()
-  local text = call('HGET', META, 'seq')
-  return text and (whole_number(text) or now_us) or 0
+-- The sequence of the last event that was published, from the field `seq` of META. Sequences count
+-- from 1. If the last one cannot be read, or is missing although there are events, they continue
+-- with the clock, which is larger than all before it.
+local function last_sequence(text)
+  local is_new = not text and call('EXISTS', ENTRIES) == 0
+  return whole_number(text) or (is_new and 0 or now_us)
 end
 
 local function next_sequence()
-  local sequence = last_sequence() + 1
+  local sequence = last_sequence(call('HGET', META, 'seq')) + 1
   call('HSET', META, 'seq', decimal(sequence))
   return sequence
 end

@@ -36,9 +36,16 @@ void check_server(const redis::server_report& server, const durability& required
     refuse_to_open(name + " " + server.version +
                    " has no WAITAOF, which came with Redis 7.2; ask for aof or replicated instead");
   }
-  if ((required.level == durability::kind::aof || needs_disk) && !server.aof) {
+  const bool needs_sync = required.level == durability::kind::always;
+  if ((required.level == durability::kind::aof || needs_disk || needs_sync) && !server.aof) {
     refuse_to_open(name + " has no append-only file, so it cannot provide the durability '" +
                    std::string(to_string(required.level)) + "'; run CONFIG SET appendonly yes");
+  }
+  if (needs_sync && server.appendfsync != "always") {
+    refuse_to_open(name + " does not sync its append-only file before it replies (appendfsync " +
+                   (server.appendfsync.empty() ? "is unknown" : server.appendfsync) +
+                   "), so it cannot provide the durability 'always'; run CONFIG SET appendfsync "
+                   "always");
   }
   const bool needs_replicas = required.level == durability::kind::replicated || needs_disk;
   if (needs_replicas && server.replicas < required.replicas) {
@@ -98,12 +105,24 @@ void redis_backend::require(const durability& required) {
     const std::scoped_lock guard(mutex_);
     if (std::find(verified_.begin(), verified_.end(), required) != verified_.end()) return;
   }
+  std::string lazy_sync;
   for (const auto& node : client_->nodes()) {
-    if (node.master && (node.slots > 0 || !client_->is_cluster()))
-      check_server(client_->probe(node.address), required, allow_eviction_);
+    if (!node.master || (node.slots == 0 && client_->is_cluster())) continue;
+    const auto server = client_->probe(node.address);
+    check_server(server, required, allow_eviction_);
+    if (server.appendfsync != "always") lazy_sync = server.appendfsync;
   }
   const std::scoped_lock guard(mutex_);
+  lazy_sync_ = std::move(lazy_sync);
   if (verified_.size() < most_verified) verified_.push_back(required);
+}
+
+std::string redis_backend::caution(const durability& required) const {
+  const std::scoped_lock guard(mutex_);
+  if (required.level != durability::kind::aof || lazy_sync_.empty()) return {};
+  return "the durability 'aof' with appendfsync " + lazy_sync_ +
+         " can lose acknowledged events of the last seconds when the server ends; run CONFIG SET "
+         "appendfsync always, and require the durability 'always'";
 }
 
 void redis_backend::check_slots() const {
@@ -151,15 +170,35 @@ void redis_backend::check_layout() const {
     recorded = read_meta();
   }
   const std::string name = "the outbox '" + prefix_ + "' has ";
-  if (const auto& layout = recorded.at(0).text(); layout != layout_version) {
+  // A text that is not a number was damaged. It must not keep a repair from opening the outbox.
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (const auto& layout = recorded.at(0).text(); is_number(layout) && layout != layout_version) {
     refuse_to_open(name + "layout " + layout + ", but this version of Holdfast knows only layout " +
                    std::string(layout_version) + "; use the version that created it");
   }
   check_outbox_schema(prefix_, detail::redis::schema_number(recorded.at(2)));
-  if (const auto& lanes = recorded.at(1).text(); lanes != lane_count) {
+  if (const auto& lanes = recorded.at(1).text(); is_number(lanes) && lanes != lane_count) {
     refuse_to_open(name + lanes + " lanes, not " + lane_count +
                    "; the number of lanes is fixed when the outbox is created");
   }
+}
+
+// The outbox is open: its layout and lanes were right when it was opened, or damaged.
+std::uint64_t redis_backend::check_layout_fields(bool repair) const {
+  const std::string meta = prefix_ + ":meta";
+  std::uint64_t damaged = 0;
+  const auto check_field = [&](std::string_view field, std::string_view value) {
+    const auto stored = client_->call(redis::command("HGET").key(meta).arg(field).idempotent());
+    if (!stored.is_nil() && stored.text() == value) return;
+    ++damaged;
+    if (repair)
+      (void)client_->call(redis::command("HSET").key(meta).arg(field).arg(value).idempotent());
+  };
+  check_field("layout", layout_version);
+  check_field("lanes", std::to_string(lanes_.size()));
+  return damaged;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -21,10 +21,11 @@ do
       if delivered_at then applies = false end
     end
   end
-  local meta = applies and call('HMGET', META, 'seq', 'bytes', 'published') or {}
+  local meta = applies and call('HMGET', META, 'seq', 'bytes', 'published', 'clock') or {}
   for _, text in ipairs(meta) do
     if text and (not string.find(text, '^%d+$') or tonumber(text) >= 9e15) then applies = false end
   end
+  if applies and not meta[1] then applies = call('EXISTS', ENTRIES) == 0 end
   if applies then
     local sequence, bytes = tonumber(meta[1] or 0), tonumber(meta[2] or 0)
     local published = tonumber(meta[3] or 0)
@@ -48,6 +49,7 @@ do
     call('HSET', ENTRIES, unpack(entries))
     call('HSET', META, 'seq', format('%d', sequence + #ids), 'bytes', format('%d', bytes),
       'published', format('%d', published + #ids))
+    if now > (meta[4] or 0) + 100 then call('HSET', META, 'clock', now_text) end
     call('ZADD', PENDING, unpack(scores))
     if (not first_before or earliest < first_before) and call('EXISTS', WAKE) == 0 then
       call('RPUSH', WAKE, '1')

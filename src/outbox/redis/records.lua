@@ -85,6 +85,13 @@ local function format_claim(claim)
     ':' .. claim.first_failed .. ':' .. sixth .. ':' .. claim.key
 end
 
+-- Whether the event was published without a delay, if this was its time then: its entry was written
+-- at the same time. Such an event is due, also if the clock was ahead when it was published.
+local function is_without_delay(entry, due)
+  local created = string.match(string.sub(entry, -60), '"createdAt":(%d+),"seq":%d+}$')
+  return tonumber(created) == due
+end
+
 local function follower_member(key, sequence, due, id)
   return key .. '\0' .. string.format('%016.0f%015.0f', sequence, due) .. id
 end

@@ -27,6 +27,7 @@
 #include "outbox/redis/settle_lua.hpp"
 #include "outbox/redis/state_lua.hpp"
 #include "outbox/redis/stats_lua.hpp"
+#include "outbox/redis/ticket_lua.hpp"
 #include "outbox/redis/unlock_lua.hpp"
 #include "outbox/redis/workers_lua.hpp"
 
@@ -80,15 +81,17 @@ redis_scripts::redis_scripts(std::string_view time)
       schedule(join_files(refused_when_full, time,
                           {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, schedule_lua})),
       cancel(join_files(allowed_when_full, time, {keys_lua, cancel_lua})),
-      drain(join_files(allowed_when_full, time,
-                       {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, drain_lua})),
+      drain(join_files(
+          allowed_when_full, time,
+          {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, ticket_lua, drain_lua})),
       lock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, lock_lua})),
       unlock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, unlock_lua})),
       workers(join_files(allowed_when_full, time, {keys_lua, workers_lua})),
       stats(join_files(read_only_script, time, {keys_lua, numbers_lua, lane_lua, stats_lua})),
       inspect(join_files(read_only_script, time,
                          {keys_lua, numbers_lua, records_lua, lane_lua, inspect_lua})),
-      repair(join_files(allowed_when_full, time,
-                        {keys_lua, numbers_lua, records_lua, lane_lua, repair_lua})) {}
+      repair(join_files(
+          allowed_when_full, time,
+          {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, ticket_lua, repair_lua})) {}
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -130,10 +130,7 @@ for i, settlement in ipairs(settlements) do
     end
   end
 end
-if #delivered > 0 then
-  if window > 0 then call('ZADD', DONE, unpack(delivered)) end
-  trim_done(window, limit)
-end
+if #delivered > 0 and window > 0 then call('ZADD', DONE, unpack(delivered)) end
 
 local next_claim = new_claim_reply('empty')
 if claims_next then
@@ -141,6 +138,7 @@ if claims_next then
   if refusal then next_claim[1] = refusal else claim_next_runs(next_claim) end
 end
 write_state()
+if #delivered > 0 then trim_done(window, limit) end
 if claims_next then next_claim[3] = time_until_first(PENDING) end
 wake_if_earlier(first_before)
 

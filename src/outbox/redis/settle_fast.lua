@@ -40,8 +40,16 @@ do
     call('HDEL', CLAIMS, unpack(ids))
     call('HDEL', ERRORS, unpack(ids))
     if window > 0 then call('ZADD', DONE, unpack(delivered)) end
-    local expired = call('ZCOUNT', DONE, '-inf', format('%d', now - window))
-    local surplus = math.max(expired, call('ZCARD', DONE) - ARGV[3])
+    -- As write_state() and trim_done().
+    local marks = call('ZCOUNT', DONE, '(' .. now_text, '+inf')
+    if marks > 0 then
+      for i, id in ipairs(ids) do delivered[2 * i] = 'e:' .. id end
+      call('ZADD', DONE, 'XX', 'LT', unpack(delivered))
+      marks = call('ZCOUNT', DONE, '(' .. now_text, '+inf')
+    end
+    local limit = tonumber(ARGV[3])
+    local surplus = call('ZCOUNT', DONE, '-inf', format('%d', now - window))
+    if limit > 0 then surplus = math.max(surplus, call('ZCARD', DONE) - marks - limit) end
     if surplus > 0 then call('ZREMRANGEBYRANK', DONE, 0, math.min(surplus, 1000) - 1) end
     -- A counter that is not a number restarts, as in write_counters().
     local sum = bytes > 0 and redis.pcall('HINCRBY', META, 'bytes', -bytes)

@@ -97,11 +97,29 @@ local function follower_at(key, n)
   return members[queue.removed + n]
 end
 
+-- Followers are sorted by their bytes only if all have the score 0. One that another program gave
+-- another score hides the followers of other keys. Returns whether there were such scores.
+local are_scores_checked = false
+local function correct_follower_scores()
+  if are_scores_checked then return false end
+  are_scores_checked = true
+  local members = call('ZRANGEBYSCORE', FOLLOWERS, '-inf', '(0', 'LIMIT', 0, 1000)
+  for _, member in ipairs(call('ZRANGEBYSCORE', FOLLOWERS, '(0', '+inf', 'LIMIT', 0, 1000)) do
+    members[#members + 1] = member
+  end
+  for _, member in ipairs(members) do call('ZADD', FOLLOWERS, 0, member) end
+  return #members > 0
+end
+
 -- The first follower of a key becomes its head; without a follower the key has no head any more.
 -- If `run` is not 0, the new head is claimed: the token covers it and run - 1 events behind it
 -- until `deadline`. Otherwise it gets its own time.
 local function promote_follower(key, run, token, deadline)
   local member = follower_at(key, 1)
+  if not member and correct_follower_scores() then
+    queues[key] = nil
+    member = follower_at(key, 1)
+  end
   if not member then
     set_head(key, false)
     return
@@ -120,7 +138,9 @@ local function promote_follower(key, run, token, deadline)
   else
     claim.token = '0'
     claim.parked_by = '0'
-    due_times[id] = follower_due(member)
+    local due = follower_due(member)
+    if due > now and is_without_delay(call('HGET', ENTRIES, id) or '', due) then due = now end
+    due_times[id] = due
   end
   claims[id] = claim
   mark_changed(id)
@@ -158,6 +178,15 @@ local function write_state()
     call('ZREM', PENDING, unpack(removed_ids))
     call('HDEL', CLAIMS, unpack(removed_ids))
     call('HDEL', ERRORS, unpack(removed_ids))
+    -- The dedup window of their effects starts.
+    if call('ZCOUNT', DONE, '(' .. decimal(now), '+inf') > 0 then
+      local marks = {}
+      for i, id in ipairs(removed_ids) do
+        marks[2 * i - 1] = decimal(now)
+        marks[2 * i] = 'e:' .. id
+      end
+      call('ZADD', DONE, 'XX', 'LT', unpack(marks))
+    end
   end
   if #removed_members > 0 then call('ZREM', FOLLOWERS, unpack(removed_members)) end
 

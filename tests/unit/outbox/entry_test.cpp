@@ -7,11 +7,15 @@
 #include "base/uuid.hpp"
 #include "outbox/checks.hpp"
 #include "support/hostile_entries.hpp"
+#include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -165,16 +169,29 @@ TEST(OutboxLane, KeepsAKeyWhereItIs) {
 /// Keeps payloads in a map.
 class map_payload_store final : public payload_store {
  public:
-  std::string put(std::string_view event_id, std::string_view payload) override {
-    kept[std::string(event_id)] = payload;
-    return "map:" + std::string(event_id);
+  std::string put(std::string_view name, std::string_view payload) override {
+    if (kept.size() == limit) throw std::runtime_error("no space");
+    kept[std::string(name)] = payload;
+    return "map:" + std::string(name);
   }
   std::string get(std::string_view reference) override {
-    return kept.at(std::string(reference.substr(4)));
+    if (unavailable) throw error(errc::unavailable, "no answer", {.transient = true});
+    const auto payload = kept.find(std::string(reference.substr(4)));
+    if (payload != kept.end()) return payload->second;
+    if (says_not_found) throw error(errc::not_found, "no such payload");
+    throw std::runtime_error("status 404");
   }
   void drop(std::string_view reference) override { kept.erase(std::string(reference.substr(4))); }
 
+  /// The payload of an event that was published once.
+  [[nodiscard]] std::map<std::string, std::string>::iterator of(const std::string& event_id) {
+    return kept.lower_bound(event_id + ".");
+  }
+
   std::map<std::string, std::string> kept{};
+  std::size_t limit = 1000;
+  bool unavailable = false;
+  bool says_not_found = true;
 };
 
 TEST(OutboxClaimCheck, BigPayloadsTravelElsewhere) {
@@ -193,17 +210,18 @@ TEST(OutboxClaimCheck, BigPayloadsTravelElsewhere) {
   const auto changed = box.publish({.type = "t", .payload = big}).id;
   const auto gone = box.publish({.type = "t", .payload = big}).id;
   (void)box.publish({.type = "t", .payload = "small"});
-  store->kept[changed][5] = 'y';
-  store->kept.erase(gone);
+  store->of(changed)->second[5] = 'y';
+  store->kept.erase(store->of(gone));
   claim = box.claim();
   ASSERT_EQ(claim.events.size(), 1U) << "an event without its payload does not stop the others";
   EXPECT_EQ(claim.events[0].event.payload, "small");
   EXPECT_EQ(box.find(changed)->state, event_state::parked) << "not the published payload";
-  EXPECT_EQ(box.find(gone)->state, event_state::waiting);
+  EXPECT_EQ(box.find(gone)->state, event_state::parked);
+  EXPECT_EQ(box.find(gone)->details.last_error, "no such payload");
 
   const std::vector<std::string> ids{changed};
   EXPECT_EQ(box.admin().discard(ids), 1U);
-  EXPECT_FALSE(store->kept.contains(changed)) << "it is not needed any more";
+  EXPECT_TRUE(store->kept.empty()) << "it is not needed any more";
 
   const outbox without_claim_check(make_memory_outbox(), {.inline_limit = 100});
   try {
@@ -212,6 +230,77 @@ TEST(OutboxClaimCheck, BigPayloadsTravelElsewhere) {
   } catch (const error& problem) {
     EXPECT_EQ(problem.code(), errc::too_large);
   }
+}
+
+TEST(OutboxClaimCheck, AnIdThatIsPublishedAgainKeepsItsPayload) {
+  const auto store = std::make_shared<map_payload_store>();
+  const outbox box(make_memory_outbox(), {.inline_limit = 100, .claim_check = store});
+  const std::string first(1000, 'x');
+  const auto event_id = new_event_id();
+  EXPECT_EQ(box.publish({.type = "t", .payload = first, .id = event_id}).status,
+            publish_status::added);
+  EXPECT_EQ(box.publish({.type = "t", .payload = std::string(999, 'y'), .id = event_id}).status,
+            publish_status::duplicate);
+  EXPECT_EQ(box.publish({.type = "t", .payload = first, .id = event_id}).status,
+            publish_status::duplicate);
+  EXPECT_EQ(store->kept.size(), 1U) << "those of the duplicates are dropped";
+  const auto claim = box.claim();
+  ASSERT_EQ(claim.events.size(), 1U);
+  EXPECT_EQ(claim.events[0].event.payload, first);
+  EXPECT_TRUE(box.ack(claim.fence, claim.events[0]));
+  EXPECT_EQ(box.publish({.type = "t", .payload = first, .id = event_id}).status,
+            publish_status::duplicate);
+  EXPECT_TRUE(store->kept.empty());
+}
+
+TEST(OutboxClaimCheck, LeavesNoPayloadOfEventsThatAreNotKept) {
+  const auto store = std::make_shared<map_payload_store>();
+  const outbox box(make_memory_outbox(),
+                   {.quota = {.events = 1}, .inline_limit = 100, .claim_check = store});
+  const event large{.type = "t", .payload = std::string(1000, 'x')};
+  (void)box.publish({.type = "t"});
+  EXPECT_THROW((void)box.publish(large), error) << "the quota";
+  EXPECT_TRUE(store->kept.empty());
+  commit_request request;
+  request.conditions.push_back({.key = box.key_of("k", "missing")});
+  request.events.push_back(large);
+  request.events.back().key = "k";
+  EXPECT_EQ(box.commit(request).status, commit_status::condition_failed);
+  EXPECT_TRUE(store->kept.empty());
+  request.conditions.clear();
+  EXPECT_THROW((void)box.commit(request), error) << "the quota";
+  EXPECT_TRUE(store->kept.empty());
+  store->limit = 1;
+  EXPECT_THROW((void)box.publish_all(std::vector<event>{large, large}), std::runtime_error);
+  EXPECT_TRUE(store->kept.empty()) << "the first one was stored, and is not published";
+}
+
+TEST(OutboxClaimCheck, APayloadThatCannotBeLoadedParksItsEventInTheEnd) {
+  const auto clock = std::make_shared<virtual_clock>();
+  const auto store = std::make_shared<map_payload_store>();
+  const outbox box(make_memory_outbox({.clock = clock}),
+                   {.inline_limit = 100, .claim_check = store, .max_deliveries = 4});
+  const auto event_id = box.publish({.type = "t", .payload = std::string(1000, 'x')}).id;
+  store->says_not_found = false;
+  store->unavailable = true;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(box.claim().events.empty());
+    ASSERT_EQ(box.find(event_id)->state, event_state::waiting) << "the store may come back";
+    clock->advance(std::chrono::seconds(5));
+  }
+  store->unavailable = false;
+  store->kept.clear();
+  for (const int seconds : {5, 10, 20}) {
+    EXPECT_TRUE(box.claim().events.empty());
+    const auto record = box.find(event_id);
+    ASSERT_EQ(record->state, event_state::waiting);
+    EXPECT_EQ(*record->until - clock->now(), std::chrono::seconds(seconds));
+    clock->advance(std::chrono::seconds(seconds));
+  }
+  EXPECT_TRUE(box.claim().events.empty());
+  EXPECT_EQ(box.find(event_id)->state, event_state::parked);
+  EXPECT_EQ(box.find(event_id)->details.last_error,
+            "its payload could not be loaded in 4 attempts: status 404");
 }
 
 TEST(OutboxPublish, SendsNothingBehindWhatMayNotBeKept) {

@@ -75,15 +75,16 @@ durability parse_durability(const std::string& text) {
           "--safe is '" + text + "'; give the number of replicas as one digit: replicated:1");
     replicas = static_cast<std::size_t>(count[0] - '0');
   }
-  if (colon != std::string::npos && (word == "memory" || word == "aof"))
+  if (colon != std::string::npos && (word == "memory" || word == "aof" || word == "always"))
     throw error(errc::invalid_argument,
                 "--safe " + word + " has no replicas; use " + word + ", replicated:1 or fsynced:1");
   if (word == "memory") return durability::memory();
   if (word == "aof") return durability::aof();
+  if (word == "always") return durability::always();
   if (word == "replicated" && replicas > 0) return durability::replicated(replicas);
   if (word == "fsynced") return durability::fsynced(replicas);
   throw error(errc::invalid_argument,
-              "--safe is '" + text + "'; use memory, aof, replicated:1 or fsynced");
+              "--safe is '" + text + "'; use memory, aof, always, replicated:1 or fsynced");
 }
 
 void add_publish(command group) {
@@ -105,9 +106,9 @@ void add_publish(command group) {
       cmd.value("--delay", "TIME", "Delay before the first delivery: 90s, 15m, 1h, 7d");
   const option ttl =
       cmd.value("--ttl", "TIME", "Park the event if it is not delivered within this time");
-  const option safe = cmd.value(
-      "--safe", "LEVEL",
-      "Required durability: memory (default), aof, replicated:1, fsynced; see docs/outbox.md");
+  const option safe = cmd.value("--safe", "LEVEL",
+                                "Required durability: memory (default), aof, always, replicated:1, "
+                                "fsynced; see docs/outbox.md");
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     event published = content.read();
