@@ -178,7 +178,9 @@ void redis_backend::check_layout() const {
     refuse_to_open(name + "layout " + layout + ", but this version of Holdfast knows only layout " +
                    std::string(layout_version) + "; use the version that created it");
   }
-  check_outbox_schema(prefix_, detail::redis::schema_number(recorded.at(2)));
+  const auto& schema = recorded.at(2);
+  if (!schema.is_nil() && is_number(schema.text()))
+    check_outbox_schema(prefix_, detail::redis::schema_number(schema));
   if (const auto& lanes = recorded.at(1).text(); is_number(lanes) && lanes != lane_count) {
     refuse_to_open(name + lanes + " lanes, not " + lane_count +
                    "; the number of lanes is fixed when the outbox is created");
@@ -198,6 +200,9 @@ std::uint64_t redis_backend::check_layout_fields(bool repair) const {
   };
   check_field("layout", layout_version);
   check_field("lanes", std::to_string(lanes_.size()));
+  // An outbox without this field has version 1; a later version never lacks it.
+  const auto schema = client_->call(redis::command("HGET").key(meta).arg("schema").idempotent());
+  if (!schema.is_nil()) check_field("schema", std::to_string(current_outbox_schema));
   return damaged;
 }
 
