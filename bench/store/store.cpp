@@ -125,6 +125,8 @@ class dropped_tables {
       const auto drop = [this](sql::connection& connection) {
         connection.run("DROP TABLE " + prefix_ + "FAILOVER_STORE");
         connection.run("DROP TABLE " + prefix_ + "HOLDFAST_LEASE");
+        connection.run("DELETE FROM HOLDFAST_SCHEMA WHERE SET_NAME = '" + prefix_ +
+                       "FAILOVER_STORE'");
         return connection.dialect();
       };
       (void)open(url_, {.resolve_dialect = drop}).dialect();

@@ -17,9 +17,11 @@ void write_number(std::string& text, std::size_t end, std::size_t digits, std::u
     text[i] = static_cast<char>('0' + number % 10);
 }
 
+/// Drops a table and its row in the table of schema versions, which others share.
 bool drop_table(const std::string& table, raw_client& client) noexcept {
   try {
     client.run("DROP TABLE IF EXISTS " + table);
+    client.run("DELETE FROM HOLDFAST_SCHEMA WHERE SET_NAME = '" + table + "'");
     return true;
   } catch (...) {
     return false;

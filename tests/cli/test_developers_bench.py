@@ -78,8 +78,10 @@ class DevelopersBench(unittest.TestCase):
         rows = self.rows_of("store", "--store", "sqlite://" + self.file, "--rounds", "1")
         self.assertEqual([(row["name"], row["unit"]) for row in rows], [(name, "ns") for name in SQLITE_ROWS])
         tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        versions = database.execute("SELECT * FROM HOLDFAST_SCHEMA").fetchall()
         database.close()
-        self.assertEqual(tables, ["FAILOVER_STORE"])
+        self.assertEqual(tables, ["FAILOVER_STORE", "HOLDFAST_SCHEMA"])
+        self.assertEqual(versions, [])
 
     def test_policies(self):
         done = run("store", "--policies", "--json")
