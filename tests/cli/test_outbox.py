@@ -210,6 +210,19 @@ class Outbox(CommandTest):
         self.assertEqual((did["parked"], did["done"]), (1, 0))
         self.assertEqual(self.show(id)["last_error"], "ambiguous: ended by signal 15")
 
+    def test_verbose_says_when_deliveries_succeed_again(self):
+        self.publish(type="mail")
+        script = f"test -e {self.path('again')} && exit 0; touch {self.path('again')}; exit 1"
+        worker = subprocess.Popen([HOLDFAST, "outbox", "work", *self.at, "--verbose", "--exec", script], stderr=subprocess.PIPE)
+        lines = []
+        while not lines or b"again (" not in lines[-1]:
+            lines.append(worker.stderr.readline())
+            self.assertTrue(lines[-1], lines)
+        worker.terminate()
+        worker.communicate()
+        self.assertTrue(any(line.startswith(b"holdfast: warning: a delivery failed") for line in lines), lines)
+        self.assertEqual(lines[-1], b"holdfast: deliveries of a type succeed again (type mail, failures 1)\n")
+
     def test_a_failure_is_reported(self):
         self.publish(type="mail")
         done = run("outbox", "work", *self.at, "--until-empty", "--max-attempts", "3", "--exec", "echo no route >&2; exit 1")

@@ -156,9 +156,22 @@ struct target_options {
   }
 };
 
+/// A log record of the worker, as it is printed.
+struct work_message {
+  log_level level = log_level::warning;
+  std::string line{};
+};
+
+void print_message(console& io, const work_message& message) {
+  if (message.level >= log_level::warning) return io.warn(message.line);
+  io.out.flush();
+  io.err << "holdfast: " << printable(message.line) << "\n";
+  io.err.flush();
+}
+
 /// Records of the worker for the thread that prints them: warnings, and with --verbose all from
 /// info on. A reader that closes the output is not a failure to report.
-log_sink queue_records(message_queue<std::string>& queue, bool verbose,
+log_sink queue_records(message_queue<work_message>& queue, bool verbose,
                        std::shared_ptr<const std::atomic<bool>> reader_gone) {
   return [&queue, least = verbose ? log_level::info : log_level::warning,
           gone = std::move(reader_gone)](const log_record& record) {
@@ -171,7 +184,7 @@ log_sink queue_records(message_queue<std::string>& queue, bool verbose,
       else details.append(details.empty() ? "" : ", ").append(name).append(" ").append(value);
     }
     if (!details.empty()) line.append(" (").append(details).append(")");
-    queue.push(std::move(line));
+    queue.push({.level = record.level, .line = std::move(line)});
   };
 }
 
@@ -187,7 +200,7 @@ void warn_if_paused(console& io, const outbox& source) {
 
 /// Runs the worker on another thread. This thread prints warnings and progress, and waits for
 /// signals.
-worker_report run_worker(console& io, worker& events, message_queue<std::string>& warnings,
+worker_report run_worker(console& io, worker& events, message_queue<work_message>& warnings,
                          const std::atomic<bool>& reader_gone, bool until_empty) {
   const stop_signals stop;
   worker_report report;
@@ -205,14 +218,14 @@ worker_report run_worker(console& io, worker& events, message_queue<std::string>
     progress shown(io, "delivered", true);
     while (!finished) {
       if (stop.wait(20) || reader_gone) thread.request_stop();
-      const auto lines = warnings.drain();
-      if (!lines.empty()) shown.clear();
-      for (const auto& line : lines) io.warn(line);
+      const auto messages = warnings.drain();
+      if (!messages.empty()) shown.clear();
+      for (const auto& message : messages) print_message(io, message);
       shown.update(events.count().done);
     }
     shown.clear();
   }
-  for (const auto& line : warnings.drain()) io.warn(line);
+  for (const auto& message : warnings.drain()) print_message(io, message);
   if (failure) std::rethrow_exception(failure);
   return report;
 }
@@ -272,7 +285,7 @@ void add_work_command(command group) {
       cmd.flag("--verbose", "Also print when deliveries succeed again, and who holds the lanes");
   const option json = cmd.flag("--json", "Print the counters as one JSON object");
   cmd.run([=](console& io) {
-    message_queue<std::string> warnings;
+    message_queue<work_message> warnings;
     worker_options options;
     options.concurrency = static_cast<std::size_t>(concurrency.count(options.concurrency));
     options.lease = duration_of(lease, "30s");
