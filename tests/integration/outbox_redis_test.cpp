@@ -922,6 +922,18 @@ TEST(OutboxOnRedis, ForgetsOldEffects) {
   EXPECT_EQ(box.admin().stats().remembered, 4U);
 }
 
+/// A process of the version before acknowledges an event, and does not start the window of its
+/// mark.
+TEST(OutboxOnRedis, ARepairEndsMarksOfEventsThatAreGone) {
+  const written_by_others store;
+  const auto mark = "e:" + new_event_id();
+  (void)store.server.run({"ZADD", store.prefix + ":done", "9000000000000000", mark});
+  EXPECT_EQ(store.box.admin().check().bad_fields, 1U);
+  EXPECT_EQ(store.box.admin().check(true).bad_fields, 1U);
+  EXPECT_TRUE(store.box.admin().check().well());
+  EXPECT_LT(std::stod(store.server.run({"ZSCORE", store.prefix + ":done", mark})), 9e15);
+}
+
 TEST(OutboxOnRedis, SurvivesAForgottenScriptInTheMiddle) {
   // A server of its own: other tests count how often a script is sent in full.
   const redis_server server({.durable = false});

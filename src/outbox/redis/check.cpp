@@ -110,6 +110,9 @@ void redis_lane_checker::read_structures() {
                                       .arg("acked")
                                       .idempotent())
                             .elements();
+  const auto size =
+      client_.call(redis::command("HLEN").key(lane_[redis_lane::entries]).idempotent());
+  events_.reserve(static_cast<std::size_t>(size.integer()));
   if (!counters.at(0).is_nil()) seq_before_ = counters[0].text();
   if (!counters.at(1).is_nil()) acked_before_ = counters[1].text();
   const auto now_parts = client_.call(redis::command("TIME").idempotent()).elements();
@@ -159,7 +162,7 @@ void redis_lane_checker::read_entries() {
     if (std::exchange(view.has_entry, true)) return;  // the page came twice
     ++report_.events;
     bytes_ += text.size();
-    read_entry_of(id, text);
+    read_entry(id, view, text);
   });
   // Now: repairs of META and of tickets change what the bytes are compared with.
   std::uint64_t differences = 0;  // the reply has the difference itself
@@ -170,8 +173,8 @@ void redis_lane_checker::read_entries() {
   send_findings();
 }
 
-void redis_lane_checker::read_entry_of(const std::string& id, const std::string& text) {
-  auto& view = events_[id];
+void redis_lane_checker::read_entry(const std::string& id, event_view& view,
+                                    const std::string& text) {
   const auto content = read_or_explain(text, id, std::nullopt);
   const auto claim = parse_claim_record(view.claim_text);
   std::string key = content.event.key;
@@ -211,7 +214,7 @@ void redis_lane_checker::check_event(const std::string& id, event_view& view,
             .arguments = {id, key, sequence_text},
             .counter = &report_.bad_fields});
   }
-  auto* const key_state = key.empty() ? nullptr : &keys_.find(key)->second;
+  auto* const key_state = view.key != nullptr ? &view.key->second : nullptr;
   if (!view.due && !view.parked_at && !is_follower) {
     if (key_state != nullptr) key_state->has_stray = true;
     stray_events_.push_back({.key = key,

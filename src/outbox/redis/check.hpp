@@ -18,7 +18,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,7 +43,16 @@ class redis_lane_checker {
   [[nodiscard]] check_report run();
 
  private:
-  struct key_view;
+  /// What the structures of the lane say about an ordering key.
+  struct key_view {
+    std::string head{};
+    std::optional<std::int64_t> first_follower{};  // its sequence
+    /// An event of the key has no place, or is pending without being the head
+    bool has_stray = false;
+    /// The parked event that may have blocked the key: the last one before the first follower
+    std::string blocking{};
+    std::int64_t blocking_sequence = -1;
+  };
   using keys_by_name = std::unordered_map<std::string, key_view>;
   /// What the structures of the lane say about an id.
   struct event_view {
@@ -59,19 +67,9 @@ class redis_lane_checker {
     /// The entry could be read, and its key belongs to this lane
     bool is_readable = false;
     /// Node of the event's key; null: it has none
-    const keys_by_name::value_type* key = nullptr;
+    keys_by_name::value_type* key = nullptr;
     /// Node of a key whose head it is, according to HEADS
     const keys_by_name::value_type* head_of = nullptr;
-  };
-  /// What the structures of the lane say about an ordering key.
-  struct key_view {
-    std::string head{};
-    std::optional<std::int64_t> first_follower{};  // its sequence
-    /// An event of the key has no place, or is pending without being the head
-    bool has_stray = false;
-    /// The parked event that may have blocked the key: the last one before the first follower
-    std::string blocking{};
-    std::int64_t blocking_sequence = -1;
   };
   struct follower_view {
     std::string member{};
@@ -94,7 +92,7 @@ class redis_lane_checker {
   void check_types();
   void read_structures();
   void read_entries();
-  void read_entry_of(const std::string& id, const std::string& text);
+  void read_entry(const std::string& id, event_view& view, const std::string& text);
   void check_event(const std::string& id, event_view& view, std::int64_t sequence);
   void check_claim(const std::string& id, const event_view& view, const std::string& key);
   void check_followers_of(const std::string& id, const event_view& view, const std::string& key,
