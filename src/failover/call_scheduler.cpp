@@ -12,6 +12,12 @@ using namespace std::chrono_literals;
 
 /// Threads for late jobs, as a multiple of those for attended jobs.
 constexpr std::size_t late_factor = 3;
+
+/// The most threads that a scheduler can need: for late jobs; for attended jobs, twice their
+/// number; for surplus jobs; and beyond that one attended and one surplus job of each group.
+std::size_t most_threads(const call_scheduler::settings& configured) {
+  return (late_factor + 3) * configured.threads + 2 * configured.groups;
+}
 /// Pauses between jobs that find out whether a hung upstream answers again.
 constexpr steady::duration first_probe_pause = 100ms;
 constexpr steady::duration longest_probe_pause = 10s;
@@ -40,6 +46,7 @@ class call_scheduler::group {
   std::size_t late = 0;  // without those of earlier periods
   job_list waiting{};
   adaptive_limit limit;
+  bool hangs = false;            // the last job was late
   std::uint32_t period = 0;      // grows when late jobs are no longer counted
   steady::duration mean{};       // how long jobs take that are in time,
   steady::duration deviation{};  // and by how much they usually differ from that
@@ -73,14 +80,15 @@ class call_scheduler::job {
   phase state = phase::waiting;
   bool has_caller = true;
   bool is_probe = false;     // admitted beyond the limit
+  bool is_surplus = false;   // late, and counted in surplus_
   std::uint32_t period = 0;  // of the group, when the caller left
   job_list::iterator position{};
 };
 
 call_scheduler::call_scheduler(settings configured)
     : settings_(std::move(configured)),
-      pool_(make_thread_pool({.threads = (1 + late_factor) * settings_.threads,
-                              .queue = (1 + late_factor) * settings_.threads + settings_.queue,
+      pool_(make_thread_pool({.threads = most_threads(settings_),
+                              .queue = most_threads(settings_) + settings_.queue,
                               .timers = settings_.queue,
                               .name = settings_.name,
                               .linger = {},
@@ -97,9 +105,12 @@ std::shared_ptr<call_scheduler::group> call_scheduler::add_group() {
 
 bool call_scheduler::may_start(const group& candidate, moment now) const {
   if (!candidate.within_limit(now)) return false;
-  if (candidate.attended == 0) return true;
-  if (attended_ >= settings_.threads) return false;
-  return groups_.size() == 1 || candidate.attended < settings_.threads - attended_;
+  if (candidate.attended == 0) return !candidate.hangs || surplus_ < settings_.threads;
+  const auto used = attended_ + surplus_;
+  const auto assured = settings_.threads / 8;
+  if (!candidate.hangs && candidate.attended < assured && used < 2 * settings_.threads) return true;
+  if (used >= settings_.threads) return false;
+  return groups_.size() == 1 || candidate.attended < settings_.threads - used;
 }
 
 bool call_scheduler::may_wait(const group& candidate, moment now, moment deadline) const {
@@ -130,13 +141,14 @@ void call_scheduler::begin(job& started, moment now) {
 void call_scheduler::end(job& ended, moment now) {
   auto& owner = *ended.owner;
   if (ended.state == job::phase::late) {
-    --late_;
+    --(ended.is_surplus ? surplus_ : late_);
     if (ended.period == owner.period) --owner.late;
   } else {
     if (ended.has_caller) {
       const auto duration = now - ended.started;
       owner.limit.record_in_time(owner.running(), duration, ended.deadline - ended.posted);
       owner.record_duration(duration);
+      owner.hangs = false;
       if (ended.is_probe) {  // the upstream answers again: the late jobs will not end soon
         ++owner.period;
         owner.late = 0;
@@ -264,16 +276,16 @@ bool call_scheduler::leave(job& abandoned) {
     if (abandoned.state != job::phase::attended) return false;
     const auto now = steady::now();
     owner.limit.record_late(owner.running(), now, now - abandoned.posted);
-    if (late_ < late_factor * settings_.threads) {
-      abandoned.state = job::phase::late;
-      abandoned.period = owner.period;
-      ++owner.late;
-      ++late_;
-      --owner.attended;
-      --attended_;
-      if (owner.attended == 0)
-        owner.next_probe = now + std::max(owner.probe_pause, first_probe_pause);
-    }
+    owner.hangs = true;
+    abandoned.state = job::phase::late;
+    abandoned.period = owner.period;
+    abandoned.is_surplus = late_ == late_factor * settings_.threads;
+    ++owner.late;
+    ++(abandoned.is_surplus ? surplus_ : late_);
+    --owner.attended;
+    --attended_;
+    if (owner.attended == 0)
+      owner.next_probe = now + std::max(owner.probe_pause, first_probe_pause);
     take_ready(now, ready, refused);
   }
   continue_with(ready, refused);
@@ -302,7 +314,7 @@ void call_scheduler::close(moment deadline) {
 
 call_scheduler::counts call_scheduler::count() const {
   const std::scoped_lock lock(mutex_);
-  return {.attended = attended_, .late = late_, .waiting = waiting_};
+  return {.attended = attended_, .late = late_ + surplus_, .waiting = waiting_};
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::failover

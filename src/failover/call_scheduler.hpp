@@ -24,10 +24,12 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 ///
 /// Threads:
 /// - A job is attended while its caller waits. `threads` limits the attended jobs. If there are
-///   several groups, a group has at most as many of them as stay free for the others. A group
-///   without attended jobs gets a thread even if none is free.
+///   several groups, a group has at most as many of them as stay free for the others.
 /// - A job whose caller has left is late. Late jobs have threads of their own, up to three times
-///   `threads`. Beyond that they count as attended.
+///   `threads`. Beyond that they are surplus, and take threads from the attended jobs.
+/// - A group hangs if its last job was late. A group that does not hang gets an eighth of the
+///   threads even if others have taken all of them, until there are twice as many; and one thread
+///   in any case. A group that hangs gets one, unless there are as many surplus jobs as `threads`.
 /// - The attended and late jobs of a group are limited by an adaptive_limit. If only late jobs are
 ///   left, now and then one job is admitted to find out whether the upstream answers again. When a
 ///   job is in time, the late jobs of its group are no longer counted for the limit.
@@ -46,8 +48,9 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
 
   struct settings {
     std::size_t threads = 64;
-    std::size_t queue = 256;  ///< jobs that may wait
-    std::string name{};       ///< of the threads
+    std::size_t queue = 4096;   ///< jobs that may wait
+    std::size_t groups = 1000;  ///< at most so many groups are added
+    std::string name{};         ///< of the threads
     log_sink log{};
   };
   class group;
@@ -75,7 +78,7 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
 
   struct counts {
     std::size_t attended = 0;
-    std::size_t late = 0;
+    std::size_t late = 0;  ///< including surplus jobs
     std::size_t waiting = 0;
   };
   [[nodiscard]] counts count() const;
@@ -105,6 +108,7 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
   std::list<group*> turns_{};  // groups with waiting jobs; the first one is next
   std::size_t attended_ = 0;
   std::size_t late_ = 0;
+  std::size_t surplus_ = 0;  // late jobs that late_ has no room for
   std::size_t waiting_ = 0;
   bool closed_ = false;
 };

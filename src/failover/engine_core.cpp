@@ -165,12 +165,13 @@ call_scheduler& engine_core::start_scheduler(lazy_scheduler& lazy, std::size_t t
   if (auto* const ready = lazy.ready.load(std::memory_order_acquire)) return *ready;
   const std::scoped_lock lock(threads_mutex_);
   if (!lazy.owned) {
-    lazy.owned = std::make_shared<call_scheduler>(call_scheduler::settings{
-        .threads = threads, .queue = options.threads.queue, .name = name, .log = options.log});
-    if (&lazy == &reads_) {
-      read_group_ = lazy.owned->add_group();
-      upkeep_group_ = lazy.owned->add_group();
-    }
+    lazy.owned =
+        std::make_shared<call_scheduler>(call_scheduler::settings{.threads = threads,
+                                                                  .queue = options.threads.queue,
+                                                                  .groups = options.max_points + 1,
+                                                                  .name = name,
+                                                                  .log = options.log});
+    if (&lazy == &reads_) upkeep_group_ = lazy.owned->add_group();
     lazy.ready.store(lazy.owned.get(), std::memory_order_release);
   }
   return *lazy.owned;
@@ -260,6 +261,7 @@ void engine_core::refuse(store_work& state) {
 }
 
 void engine_core::run_here(store_work& state, const executor::task& work) {
+  state.started = true;
   std::exception_ptr error;
   try {
     work();
@@ -272,19 +274,25 @@ void engine_core::run_here(store_work& state, const executor::task& work) {
   state.changed.notify_all();
 }
 
-bool engine_core::start(const std::shared_ptr<store_work>& state, executor::task work,
-                        std::chrono::steady_clock::time_point deadline, work_kind kind) {
-  executor::task task = [state, work = std::move(work)] { run_here(*state, work); };
-  const auto refused = [state] { refuse(*state); };
-  if (kind == work_kind::call) return start_part(state, std::move(task), deadline, refused);
-  return reads().post(upkeep_group_, std::move(task), on_system_clock(deadline), refused) !=
-         nullptr;
+bool engine_core::start(const std::shared_ptr<store_work>& state, const thread_group& group,
+                        executor::task work, std::chrono::steady_clock::time_point deadline) {
+  return start_part(
+      state, group, [state, work = std::move(work)] { run_here(*state, work); }, deadline,
+      [state] { refuse(*state); });
 }
 
-bool engine_core::start_part(const std::shared_ptr<store_work>& state, executor::task part,
-                             std::chrono::steady_clock::time_point deadline,
+bool engine_core::start_upkeep(const std::shared_ptr<store_work>& state, executor::task work,
+                               std::chrono::steady_clock::time_point deadline) {
+  auto& scheduler = reads();  // makes the group
+  return scheduler.post(
+             upkeep_group_, [state, work = std::move(work)] { run_here(*state, work); },
+             on_system_clock(deadline), [state] { refuse(*state); }) != nullptr;
+}
+
+bool engine_core::start_part(const std::shared_ptr<store_work>& state, const thread_group& group,
+                             executor::task part, std::chrono::steady_clock::time_point deadline,
                              executor::task refused) {
-  auto job = reads().post(read_group_, in_this_context(std::move(part)), on_system_clock(deadline),
+  auto job = reads().post(group, in_this_context(std::move(part)), on_system_clock(deadline),
                           std::move(refused));
   if (!job) return false;
   const std::scoped_lock lock(state->mutex);
@@ -321,7 +329,8 @@ void engine_core::watch_read(const std::shared_ptr<store_work>& read,
     if (!core || core->closed.load(std::memory_order_acquire)) return;
     {
       const std::scoped_lock lock(read->mutex);
-      if (read->ended) return;
+      // One that never started says nothing about the store.
+      if (read->ended || !read->started) return;
     }
     core->record_read(false, {});
   };
@@ -345,7 +354,7 @@ void engine_core::schedule_probe(std::chrono::milliseconds pause) noexcept {
       core->log.write(log_level::info, "the store answers again");
     };
     // A store that hangs keeps this one thread until it answers, and no other probe is started.
-    if (!core->start(check, work, std::chrono::steady_clock::time_point::max(), work_kind::upkeep))
+    if (!core->start_upkeep(check, work, std::chrono::steady_clock::time_point::max()))
       core->schedule_probe(next);
   };
   try {

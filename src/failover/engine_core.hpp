@@ -70,20 +70,20 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// Wraps work for another thread, to run in the context of this thread.
   [[nodiscard]] executor::task in_this_context(executor::task work) const;
 
-  /// What a piece of work on the store is for.
-  enum class work_kind : std::uint8_t {
-    call,   ///< a caller waits; runs in the context of this thread
-    upkeep  ///< health checks, counts, erasing: with threads of their own and without a context
-  };
-  /// Starts work on the store. Returns false if no thread is free, nor will be by the deadline.
-  [[nodiscard]] bool start(const std::shared_ptr<store_work>& state, executor::task work,
-                           std::chrono::steady_clock::time_point deadline,
-                           work_kind kind = work_kind::call);
-  /// Starts one of several parts of the same work. The parts mark the work as ended. If this part
-  /// gets no thread in time, `refused` runs instead.
-  [[nodiscard]] bool start_part(const std::shared_ptr<store_work>& state, executor::task part,
-                                std::chrono::steady_clock::time_point deadline,
+  /// The threads that a piece of work on the store gets.
+  using thread_group = std::shared_ptr<call_scheduler::group>;
+  /// Starts work on the store that a caller waits for. It runs in the context of this thread.
+  /// Returns false if no thread is free, nor will be by the deadline.
+  [[nodiscard]] bool start(const std::shared_ptr<store_work>& state, const thread_group& group,
+                           executor::task work, std::chrono::steady_clock::time_point deadline);
+  /// Starts one of several parts of the same work. The parts mark the work as started and ended. If
+  /// this part gets no thread in time, `refused` runs instead.
+  [[nodiscard]] bool start_part(const std::shared_ptr<store_work>& state, const thread_group& group,
+                                executor::task part, std::chrono::steady_clock::time_point deadline,
                                 executor::task refused);
+  /// Starts a health check, a count or an erase, without a context. Returns as `start`.
+  [[nodiscard]] bool start_upkeep(const std::shared_ptr<store_work>& state, executor::task work,
+                                  std::chrono::steady_clock::time_point deadline);
   /// Ends work that gets no thread.
   static void refuse(store_work& state);
   /// Runs work on this thread, and marks it as ended.
@@ -105,8 +105,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   }
   /// Records how a read of the store ended. Starts probes if the store is given up.
   void record_read(bool answered, std::chrono::steady_clock::duration duration) noexcept;
-  /// Records a read that its callers have left as failed, if it does not end within the read
-  /// deadline.
+  /// Records a read that its callers have left as failed, if it has started and does not end within
+  /// the read deadline.
   void watch_read(const std::shared_ptr<store_work>& read,
                   std::chrono::steady_clock::time_point started) noexcept;
 
@@ -187,8 +187,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   lazy_scheduler calls_{};
   lazy_scheduler reads_{};
   lazy_scheduler refreshes_{};
-  std::shared_ptr<call_scheduler::group> read_group_{};
-  std::shared_ptr<call_scheduler::group> upkeep_group_{};
+  thread_group upkeep_group_{};
   std::shared_ptr<thread_pool> background_pool_{};
   std::atomic<executor*> background_{nullptr};
   mutable std::mutex pause_mutex_{};

@@ -183,9 +183,13 @@ void run_on_executor(const std::shared_ptr<point_core>& point,
   }
 
   const auto& soft_timeout = point->options.soft_timeout;
-  if (soft_timeout && !wait_for_result(*point, *call, call->started + *soft_timeout) &&
-      serve_instead())
-    return;
+  if (soft_timeout) {
+    const auto early = moment_after(call->started, *soft_timeout);
+    // The caller may have less time than that.
+    if (early < call->upstream_deadline && !wait_for_result(*point, *call, early) &&
+        serve_instead())
+      return;
+  }
   bool recovery_tried = false;
   if (!wait_for_result(*point, *call, call->upstream_deadline) &&
       call->upstream_deadline < call->deadline && caller_call.gather() == nullptr) {

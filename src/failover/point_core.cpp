@@ -160,6 +160,11 @@ const std::shared_ptr<call_scheduler::group>& point_core::call_group() const {
   return call_group_;
 }
 
+const std::shared_ptr<call_scheduler::group>& point_core::read_group() const {
+  std::call_once(read_group_made_, [&] { read_group_ = engine.reads().add_group(); });
+  return read_group_;
+}
+
 const std::shared_ptr<call_scheduler::group>& point_core::refresh_group() const {
   std::call_once(refresh_group_made_, [&] { refresh_group_ = engine.refreshes().add_group(); });
   return refresh_group_;

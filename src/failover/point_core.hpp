@@ -72,8 +72,10 @@ class point_core {
   [[nodiscard]] bool writes_to_queue() const noexcept {
     return engine.owns_queue && write_store == engine.front_store;
   }
-  /// The threads of the calls with a deadline, and of the refreshes, of this point.
+  /// The threads of the calls with a deadline, of the reads of a store that may block, and of the
+  /// refreshes, of this point.
   [[nodiscard]] const std::shared_ptr<call_scheduler::group>& call_group() const;
+  [[nodiscard]] const std::shared_ptr<call_scheduler::group>& read_group() const;
   [[nodiscard]] const std::shared_ptr<call_scheduler::group>& refresh_group() const;
 
   mutable counters counts{};
@@ -88,8 +90,10 @@ class point_core {
 
  private:
   mutable std::once_flag call_group_made_{};
+  mutable std::once_flag read_group_made_{};
   mutable std::once_flag refresh_group_made_{};
   mutable std::shared_ptr<call_scheduler::group> call_group_{};
+  mutable std::shared_ptr<call_scheduler::group> read_group_{};
   mutable std::shared_ptr<call_scheduler::group> refresh_group_{};
 };
 

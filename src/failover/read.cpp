@@ -25,7 +25,7 @@ bool start_read(const std::shared_ptr<point_core>& point, const call_base& call,
     const bool failed = read->result.status == read_status::failed;
     if (failed || took <= core->options.storage.read_deadline) core->record_read(!failed, took);
   };
-  return engine.start(read, work, deadline);
+  return engine.start(read, point->read_group(), work, deadline);
 }
 
 /// Asks a store that may block.
@@ -125,8 +125,7 @@ void erase_expired(const std::shared_ptr<point_core>& point, const entry& expire
         .name = expired.name, .key = expired.key, .as_of = expired.as_of, .realm = expired.realm});
     const auto work = [core, row, erase, guard] { erase(*core->front_store, *row); };
     const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
-    (void)engine.start(std::make_shared<store_work>(), work, deadline,
-                       engine_core::work_kind::upkeep);
+    (void)engine.start_upkeep(std::make_shared<store_work>(), work, deadline);
   } catch (...) {  // NOLINT(bugprone-empty-catch)
     // As above.
   }

@@ -20,7 +20,7 @@ store_health health_of_store(engine_core& engine) {
   const auto work = [check = check.get(), store = engine.front_store] {
     check->health = store->health();
   };
-  if (!engine.start(check, work, deadline, engine_core::work_kind::upkeep))
+  if (!engine.start_upkeep(check, work, deadline))
     unknown.problem = "no thread is free to ask the store";
   else if (engine.wait_for(*check, deadline) == engine_core::wait_result::ended)
     return std::move(check->health);
@@ -58,7 +58,7 @@ entry_counts count_entries(engine_core& engine) noexcept {
       engine_core::run_here(*count, work);
     } else {
       const auto deadline = engine.clock->steady() + engine.options.storage.read_deadline;
-      if (!engine.start(count, work, deadline, engine_core::work_kind::upkeep)) return {};
+      if (!engine.start_upkeep(count, work, deadline)) return {};
       (void)engine.wait_for(*count, deadline);
     }
     const std::scoped_lock lock(count->mutex);
@@ -108,7 +108,7 @@ engine_health health_of(engine_core& engine) noexcept {
     result.store_answers = engine.guard.answers();
     if (!result.store_answers) result.problem = "the store does not answer, and is not asked";
     result.store = health_of_store(engine);
-    if (!result.store.available && result.problem.empty()) result.problem = result.store.problem;
+    if (result.problem.empty()) result.problem = result.store.problem;
     result.healthy = result.store.available && result.problem.empty();
   } catch (const std::exception& e) {
     result.healthy = false;

@@ -19,7 +19,8 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 struct store_work {
   std::mutex mutex{};
   std::condition_variable changed{};
-  std::exception_ptr error{};  ///< thrown by the work
+  std::exception_ptr error{};        ///< thrown by the work
+  std::atomic<bool> started{false};  ///< on a thread
   bool ended = false;
   std::atomic<bool> refused{false};    ///< ended because no thread was free in time
   std::size_t callers = 1;             ///< that wait

@@ -26,8 +26,9 @@ void start_without_upstream(const point_core& point, call_base& call) {
 enum class erase_result : std::uint8_t { erased, no_row, late };
 
 /// Erases the row that the store has. Throws what the store throws.
-erase_result erase_row(engine_core& engine, place location, const std::string& key,
+erase_result erase_row(const point_core& point, place location, const std::string& key,
                        std::chrono::steady_clock::time_point deadline) {
+  auto& engine = point.engine;
   struct erase_work : store_work {
     bool found_row = false;
   };
@@ -40,7 +41,7 @@ erase_result erase_row(engine_core& engine, place location, const std::string& k
   };
   if (!engine.reads_block) {
     engine_core::run_here(*state, work);
-  } else if (!engine.start(state, work, deadline) ||
+  } else if (!engine.start(state, point.read_group(), work, deadline) ||
              engine.wait_for(*state, deadline) != engine_core::wait_result::ended) {
     return erase_result::late;
   }
@@ -93,7 +94,7 @@ void erase_stored(const std::shared_ptr<point_core>& point, call_base& call,
   for (;;) {
     // Writes that wait in the queue must not come after the erase.
     const bool flushed = engine.flush(deadline);
-    const auto erased = erase_row(engine, location, call.key, deadline);
+    const auto erased = erase_row(*point, location, call.key, deadline);
     if (erased == erase_result::no_row && flushed) return;
     if (erased == erase_result::late || engine.clock->steady() >= deadline)
       throw error(errc::timeout, "an answer of '" + point->name + "' could not be erased in time",

@@ -132,12 +132,13 @@ struct engine_threads {
   /// Runs refreshes and reports. Default: threads of the engine.
   std::shared_ptr<holdfast::executor> executor{};
   /// Calls with a deadline whose callers wait, and separately reads whose callers wait. A point has
-  /// at most as many of them as stay free for the other points. Calls that miss their deadline and
-  /// go on running do not count, up to three times this number.
+  /// at most as many of them as stay free for the other points. While other points hang there may
+  /// be up to twice as many, and one for each point. Calls that miss their deadline and go on
+  /// running do not count, up to three times this number.
   std::size_t count = 64;
   /// Calls, and separately reads, that may wait for a thread. A call that cannot be expected to end
   /// in time does not wait. Further calls are answered from the store.
-  std::size_t queue = 256;
+  std::size_t queue = 4096;
   /// Context propagators; the first is the outermost.
   std::vector<context_propagator> propagate{};
 };

@@ -77,7 +77,7 @@ struct point_status {
 
 /// Health of an engine.
 struct engine_health {
-  /// The store answers, and queued writes get through.
+  /// The store answers and has no problem, and queued writes get through.
   bool healthy = false;
   std::string problem{};  ///< one line; empty if healthy
   store_health store{};   ///< reported by the store just now

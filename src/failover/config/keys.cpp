@@ -38,7 +38,7 @@ constexpr std::array table{
                "maximum size of an answer in bytes; larger answers are not stored"),
     at_least_1("failover.threads", "64",
                "for calls with a deadline, and as many for reads; started when needed"),
-    at_least_1("failover.queue", "256",
+    at_least_1("failover.queue", "4096",
                "calls that may wait for a thread; further calls are answered from the store"),
     known_key{"failover.linger", duration, "1s",
               "how long the engine's destructor waits for calls and writes"},

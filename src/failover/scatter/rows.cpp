@@ -68,6 +68,7 @@ struct chunked_read : store_work {
 
   /// Reads chunks until all are read or the caller no longer waits.
   void run() {
+    started = true;
     std::unique_lock lock(mutex);
     while (!abandoned && next < keys.size()) {
       const auto first = next;
@@ -75,10 +76,10 @@ struct chunked_read : store_work {
           std::span(keys).subspan(first, std::min(rows_per_read, keys.size() - first));
       next += chunk.size();
       lock.unlock();
-      const auto started = engine->clock->steady();
+      const auto read_started = engine->clock->steady();
       std::exception_ptr read_error;
       auto rows = read_chunk(chunk, read_error);
-      record(rows, engine->clock->steady() - started);
+      record(rows, engine->clock->steady() - read_started);
       lock.lock();
       if (abandoned) break;
       std::ranges::move(rows, results.begin() + static_cast<std::ptrdiff_t>(first));
@@ -134,7 +135,8 @@ std::vector<read_result> read_elsewhere(const point_core& point, place location,
   read->threads = std::min(point.scatter.parallel, chunks);
   for (auto remaining = read->threads; remaining != 0; --remaining) {
     if (!engine.start_part(
-            read, [read] { read->run(); }, deadline, [read] { read->refuse_thread(); }))
+            read, point.read_group(), [read] { read->run(); }, deadline,
+            [read] { read->refuse_thread(); }))
       read->refuse_thread();
   }
   std::unique_lock lock(read->mutex);
@@ -214,7 +216,7 @@ std::optional<std::vector<entry>> read_all_rows(const point_core& point, const s
   };
   if (!engine.reads_block) {
     engine_core::run_here(*state, work);
-  } else if (!engine.start(state, work, deadline)) {
+  } else if (!engine.start(state, point.read_group(), work, deadline)) {
     point.warn("read", "no thread is free to read the store; there is nothing to serve");
     point.count(counter::read_failed);
     return std::nullopt;
@@ -280,7 +282,8 @@ std::vector<bool> put_rows(const point_core& point, std::vector<entry> rows, ste
     put->run([&] { return engine.clock->steady() < deadline; });
   } else {
     if (!engine.start(
-            put, [put = put.get()] { put->run([put] { return !put->abandoned; }); }, deadline)) {
+            put, point.read_group(),
+            [put = put.get()] { put->run([put] { return !put->abandoned; }); }, deadline)) {
       point.warn("store", "no thread is free to write to the store; an answer was not stored");
       return std::vector<bool>(put->rows.size(), true);
     }

@@ -62,7 +62,7 @@ struct put_combiner::request {
   state current = state::waiting;
 };
 
-void put_combiner::put(put_entries entries, const limits& limits) {
+void put_combiner::put(put_entries entries, const put_limits& limits) {
   request own(entries);
   own.deadline = std::chrono::steady_clock::now() + limits.longest_wait;
   bool was_invited = false;
@@ -138,7 +138,8 @@ sql::pooled_connection put_combiner::acquire(writer kind) {
 
 /// Writes a put, and those that wait, on a connection of this kind.
 void put_combiner::write(request& own, writer kind,
-                         std::optional<sql::pooled_connection> connection, const limits& limits) {
+                         std::optional<sql::pooled_connection> connection,
+                         const put_limits& limits) {
   batch written;
   try {
     written.push_back(&own);
@@ -166,7 +167,7 @@ void put_combiner::write(request& own, writer kind,
 /// connection, so that they do not wait for it in a queue of their own.
 void put_combiner::write_first(batch& written, writer kind,
                                std::optional<sql::pooled_connection> connection,
-                               const limits& limits) {
+                               const put_limits& limits) {
   bool has_taken = false;
   bool refused = false;  // the statement, not the connection
   try {
@@ -215,7 +216,7 @@ void put_combiner::write_to(sql::connection& connection, std::span<request* cons
 }
 
 /// Moves puts that wait to `taken`, as many as fit into the statement of its first.
-void put_combiner::take_waiting(batch& taken, const limits& limits) {
+void put_combiner::take_waiting(batch& taken, const put_limits& limits) {
   const request& first = *taken.front();
   if (!first.can_share()) return;
   const std::scoped_lock lock(mutex_);

@@ -54,7 +54,7 @@ class put_combiner {
     /// Runs an attempt, and repeats it after transient failures.
     std::function<void(const std::function<void()>& attempt)> retry;
   };
-  struct limits {
+  struct put_limits {
     /// Connections that may write at the same time as the one that the pool reserves for writing.
     std::size_t extra_writers = 0;
     /// Combines 2, 4, 8, ... puts and no other number, so that there are few different statements.
@@ -68,7 +68,7 @@ class put_combiner {
       : pool_(pool), operations_(std::move(operations)) {}
 
   /// Throws what `write` throws, and errc::timeout (transient) after the longest wait.
-  void put(put_entries entries, const limits& limits);
+  void put(put_entries entries, const put_limits& limits);
 
   /// The number of puts that wait.
   [[nodiscard]] std::size_t waiting() const;
@@ -82,12 +82,12 @@ class put_combiner {
   [[nodiscard]] bool wait_until_written(request& own);
   [[nodiscard]] std::optional<sql::pooled_connection> spare_connection() noexcept;
   void write(request& own, writer kind, std::optional<sql::pooled_connection> connection,
-             const limits& limits);
+             const put_limits& limits);
   void write_first(batch& written, writer kind, std::optional<sql::pooled_connection> connection,
-                   const limits& limits);
+                   const put_limits& limits);
   void write_part(std::span<request* const> part, writer kind) noexcept;
   void write_to(sql::connection& connection, std::span<request* const> part) const;
-  void take_waiting(batch& taken, const limits& limits);
+  void take_waiting(batch& taken, const put_limits& limits);
   [[nodiscard]] sql::pooled_connection acquire(writer kind);
 
   sql::pool& pool_;

@@ -68,7 +68,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
     }
     if (entries.empty()) return;
     try {
-      puts_.put(entries, put_limits());
+      puts_.put(entries, combining_limits());
     } catch (const error& e) {
       const auto unfilled =
           std::ranges::find_if(entries, [this](const entry* each) { return leaves_null(*each); });
@@ -473,7 +473,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
 
   /// On other databases, one connection writes: SQLite has a single writer, and what the others
   /// gain was not measured.
-  [[nodiscard]] put_combiner::limits put_limits() const {
+  [[nodiscard]] put_combiner::put_limits combining_limits() const {
     const bool parallel =
         dialect_ == sql::dialect_id::postgresql || detail::sql::is_mysql(dialect_);
     return {.extra_writers = parallel ? extra_writers : 0,

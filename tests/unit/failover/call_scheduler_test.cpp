@@ -65,6 +65,45 @@ TEST_F(CallScheduler, HungGroupsLeaveThreadsForTheOthers) {
   }
 }
 
+/// More hung jobs than there are threads for late ones.
+TEST_F(CallScheduler, HungGroupsWhoseCallersHaveLeftLeaveThreadsForTheOthers) {
+  std::vector<group> hung;
+  for (int i = 0; i < 20; ++i) {
+    hung.push_back(scheduler->add_group());
+    ASSERT_TRUE(quick(hung.back()));
+    ASSERT_TRUE(eventually([&] { return scheduler->count().attended == 0; }));
+  }
+  const auto healthy = scheduler->add_group();
+  held.close();
+  std::vector<job> jobs;
+  for (std::size_t before = 1; before != 0; before = jobs.size()) {
+    jobs.clear();
+    for (const auto& each : hung) hang(each, 4, jobs);
+    for (const auto& each : jobs) (void)scheduler->leave(*each);
+  }
+  EXPECT_GE(scheduler->count().late, 32U);
+  ran = 0;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(quick(healthy));
+    ASSERT_TRUE(eventually([&] { return ran == i + 1; }));
+  }
+}
+
+TEST_F(CallScheduler, AGroupThatDoesNotHangGetsSomeThreadsInAnyCase) {
+  scheduler->close(steady::now());
+  scheduler = std::make_shared<call_scheduler>(
+      call_scheduler::settings{.threads = 16, .queue = 16, .name = "test"});
+  held.close();
+  std::vector<job> jobs;
+  for (int i = 0; i < 8; ++i) hang(scheduler->add_group(), 16, jobs);
+  const auto other = scheduler->add_group();
+  const auto running = scheduler->count().attended;
+  EXPECT_GE(running, 16U);
+  std::vector<job> others;
+  hang(other, 2, others);
+  EXPECT_EQ(scheduler->count().attended, running + 2);
+}
+
 TEST_F(CallScheduler, AJobWhoseCallerHasLeftIsNotStarted) {
   const auto only = scheduler->add_group();
   held.close();

@@ -399,6 +399,109 @@ TEST_F(FailoverHang, ASoftTimeoutServesWhatIsStoredAndWaitsIfThereIsNothing) {
   EXPECT_TRUE(eventually([&] { return *point(1) == "11"; })) << "the late answer was stored";
 }
 
+TEST_F(FailoverHang, ACallerWithLessTimeDoesNotWaitForTheSoftTimeout) {
+  shaky->waiting = false;
+  auto& e = make();
+  const auto point =
+      e.protect("p", {.expiry = 24h, .deadline = 60s, .soft_timeout = 30s}, [&](int n) {
+        if (hangs) held.wait();
+        return std::to_string(n);
+      });
+  (void)point(1);
+  hangs = true;
+  held.close();
+  const auto started = steady::now();
+  EXPECT_EQ(*point.within(50ms)(1), "1");
+  EXPECT_THROW((void)point.within(50ms)(2), error);
+  EXPECT_LT(steady::now() - started, 20s);
+}
+
+TEST_F(FailoverHang, OfManyUpstreamsLeavesTheOtherPointsAlone) {
+  shaky->waiting = false;
+  auto& e = make({.threads = {.count = 2}});
+  std::vector<point<std::string(int)>> hung;
+  for (int i = 0; i < 10; ++i) {
+    hung.push_back(e.protect("hung" + std::to_string(i), {.deadline = 100ms}, [&](int n) {
+      if (hangs) held.wait();
+      return std::to_string(n);
+    }));
+    (void)hung.back().try_call(0);
+  }
+  const auto healthy =
+      e.protect("healthy", {.deadline = 20s}, [](int n) { return std::to_string(n); });
+  hangs = true;
+  held.close();
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 20; ++i)
+    callers.emplace_back([&, i] {
+      for (int n = 1; !stop; ++n) {
+        if (!hung[static_cast<std::size_t>(i) / 2].try_call(n).has_value())
+          std::this_thread::sleep_for(1ms);
+      }
+    });
+  // Twice the threads of all calls, late ones included, would be taken.
+  EXPECT_TRUE(eventually([&] { return held.waiting() >= 8; }));
+  std::this_thread::sleep_for(300ms);
+  for (int n = 0; n < 50; ++n) EXPECT_TRUE(healthy.try_call(n).has_value()) << n;
+  stop = true;
+}
+
+/// Each caller waits on its own thread, so there is no reason to refuse it.
+TEST_F(FailoverHang, ABurstOfRecoveriesIsServed) {
+  auto& e = make({.storage = {.read_deadline = 20s}});
+  const auto point = e.protect("p", {.expiry = 24h}, [&](int n) {
+    if (down) throw std::runtime_error("down");
+    return std::to_string(n);
+  });
+  constexpr int callers = 300;
+  for (int n = 0; n < callers; ++n) (void)point(n);
+  ASSERT_TRUE(e.flush(steady::now() + 20s));
+  down = true;
+  shaky->before = [](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find) std::this_thread::sleep_for(2ms);
+  };
+  std::atomic<int> served{0};
+  std::latch ready(callers);
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(callers);
+    for (int n = 0; n < callers; ++n)
+      threads.emplace_back([&, n] {
+        ready.arrive_and_wait();
+        if (point.try_call(n).has_value()) ++served;
+      });
+  }
+  EXPECT_EQ(served, callers);
+}
+
+/// Reads that are late for their own short deadline say nothing about the store.
+TEST_F(FailoverHang, ShortDeadlinesOfAPointLeaveTheReadsOfTheOthers) {
+  auto& e = make({.storage = {.read_deadline = 20s}});
+  const auto failing = [&](int n) {
+    if (down) throw std::runtime_error("down");
+    return std::to_string(n);
+  };
+  const auto hasty = e.protect("hasty", {.expiry = 24h}, failing);
+  const auto patient = e.protect("patient", {.expiry = 24h}, failing);
+  for (int n = 0; n < 20; ++n) (void)patient(n);
+  ASSERT_TRUE(e.flush(steady::now() + 20s));
+  down = true;
+  shaky->before = [](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find) std::this_thread::sleep_for(20ms);
+  };
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([&, i] {
+      for (int n = 0; !stop; ++n) (void)hasty.within(5ms).try_call(i * 1'000'000 + n);
+    });
+  EXPECT_TRUE(eventually([&] { return count(e, "hasty", &point_numbers::read_late) > 20; }));
+  for (int n = 0; n < 20; ++n) EXPECT_TRUE(patient.try_call(n).has_value()) << n;
+  EXPECT_TRUE(e.health().store_answers);
+  stop = true;
+}
+
 TEST_F(FailoverHang, AnAnswerThatTheStoreRefusesLaterLeavesTheOlderOne) {
   auto& e = make();
   std::string text = "first";
@@ -417,6 +520,8 @@ TEST_F(FailoverHang, AnAnswerThatTheStoreRefusesLaterLeavesTheOlderOne) {
   (void)e.flush(steady::now() + 20s);
   down = true;
   EXPECT_EQ(*point(1), "first");
+  EXPECT_FALSE(e.health().healthy);
+  EXPECT_NE(e.health().problem, "");
 }
 
 TEST_F(FailoverHang, JitterShortensTheExpiryAndNeverLengthensIt) {

@@ -111,7 +111,7 @@ class PutCombiner : public ::testing::Test {
   std::atomic<int> attempts{0};
   std::atomic<bool> server_is_up{true};
   gate held{};
-  put_combiner::limits limits{.longest_wait = 1min};
+  put_combiner::put_limits limits{.longest_wait = 1min};
   detail::sql::pool pool{[this]() -> std::unique_ptr<sql::connection> {
                            if (!server_is_up)
                              throw error(errc::unavailable, "refused", {.transient = true});
