@@ -81,6 +81,8 @@ std::string_view to_string(event_state state) noexcept {
       return "parked";
     case blocking:
       return "blocking";
+    case stuck:
+      return "stuck";
   }
   return "unknown";
 }

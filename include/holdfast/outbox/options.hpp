@@ -54,7 +54,7 @@ struct outbox_options {
   std::shared_ptr<payload_store> claim_check{};
   /// How long the ids of delivered events are remembered. 0: not at all.
   std::chrono::milliseconds dedup_window = std::chrono::minutes(5);
-  /// How many of them are remembered in each lane. The oldest is forgotten first.
+  /// How many of them are remembered in each lane. The oldest is forgotten first. 0: no limit.
   std::size_t dedup_limit = 100'000;
   /// An event that was claimed this often without being settled is parked: it probably kills its
   /// handlers.
@@ -66,6 +66,9 @@ struct outbox_options {
   /// Logs a warning when a lane has more events: moving such a lane stalls a Redis Cluster. 0:
   /// never.
   std::uint64_t lane_alarm = 100'000;
+  /// MariaDB and MySQL: accept a Galera cluster with more than one node. Its nodes do not share row
+  /// locks, so keys can get stuck. For an application that uses one node at a time.
+  bool allow_unsafe = false;
   /// SQL: create the tables if they do not exist.
   bool create_schema = false;
 };

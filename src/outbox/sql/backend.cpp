@@ -60,7 +60,10 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
       count_lanes(count_lanes_statement(builder)) {}
 
 sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup setup)
-    : context_(std::move(context)), setup_(std::move(setup)), create_schema_(setup_.create_schema) {
+    : context_(std::move(context)),
+      setup_(std::move(setup)),
+      create_schema_(setup_.create_schema),
+      allow_unsafe_(setup_.allow_unsafe) {
   auto tables = table_names_of(setup_.prefix);  // checks the prefix
   if (const auto dialect = context_->options.expected_dialect)
     (void)statement_builder(*dialect, std::move(tables));  // checks the dialect
@@ -71,6 +74,7 @@ sql_backend::dialect_parts& sql_backend::opened() {
     const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
     auto setup = setup_;
     setup.create_schema = create_schema_;
+    setup.allow_unsafe = allow_unsafe_;
     prepare_tables(context_, builder, setup);
     parts_.emplace(context_, builder, setup);
   });

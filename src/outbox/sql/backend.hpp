@@ -42,6 +42,8 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   void open_file();
   /// From now on, the first operation creates the tables if they do not exist.
   void allow_create() noexcept { create_schema_ = true; }
+  /// From now on, the first operation accepts a server that outbox_options::allow_unsafe accepts.
+  void allow_unsafe() noexcept { allow_unsafe_ = true; }
 
   std::size_t lanes() const noexcept override { return setup_.lanes; }
   std::string key_prefix(std::size_t) const override { return {}; }
@@ -113,6 +115,7 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   const std::shared_ptr<sql::context> context_;
   const sql_outbox_setup setup_;
   std::atomic<bool> create_schema_;
+  std::atomic<bool> allow_unsafe_;
   first_use first_use_{};
   std::optional<dialect_parts> parts_{};  // after the first use
 };
