@@ -15,6 +15,7 @@
 #include "bench/store/write_behind.hpp"
 #if HOLDFAST_HAS_REDIS
 #include "bench/outbox/outbox.hpp"
+#include "bench/outbox/sql_outbox.hpp"
 #include "bench/redis.hpp"
 #endif
 
@@ -190,10 +191,14 @@ void add_redis(CLI::App& program, actions& registered) {
 
 void add_outbox(CLI::App& program, actions& registered) {
   const bench_command command(program, "outbox",
-                              "The outbox on Redis compared with its scripts, sent by hiredis", 9);
+                              "The outbox compared with its scripts, sent by hiredis, or with raw "
+                              "SQL statements",
+                              9);
   const auto arguments = std::make_shared<bench::outbox_bench_options>();
   command.options()
-      .add_option("--outbox", arguments->url, "redis://host:6379 or redis+unix:///path")
+      .add_option("--outbox", arguments->url,
+                  "redis://host:6379, redis+unix:///path, postgresql://host/name, "
+                  "mysql://user@host/name or sqlite:file.db")
       ->required();
   command.options()
       .add_option("--events", arguments->events, "Events in each round")
@@ -207,6 +212,7 @@ void add_outbox(CLI::App& program, actions& registered) {
     options.rounds = command.rounds();
     options.events = options.events / 100 * 100;
     options.progress = make_progress();
+    if (!options.url.starts_with("redis")) return command.print(bench::measure_sql_outbox(options));
     return command.print(bench::measure_outbox(options));
   });
 }

@@ -13,7 +13,7 @@
 namespace holdfast::bench {
 
 struct outbox_bench_options {
-  /// redis:// or redis+unix://
+  /// redis:// or redis+unix://; measure_sql_outbox: an SQL database
   std::string url;
   /// Of each row.
   std::size_t rounds = 9;

@@ -24,14 +24,16 @@ std::shared_ptr<outbox_backend> shared_sql_outbox(database::state& state,
     const auto backend = state.sql_outboxes[options.prefix].lock();
     if (backend && backend->lanes() == options.lanes) {
       if (options.create_schema) backend->allow_create();
+      if (options.allow_unsafe) backend->allow_unsafe();
       return backend;
     }
   }
   // Opened without the lock, because it may read a file. With another number of lanes than an open
   // outbox, the first operation of one of them fails.
-  auto opened = detail::outbox::open_sql_outbox(
-      state.sql,
-      {.prefix = options.prefix, .lanes = options.lanes, .create_schema = options.create_schema});
+  auto opened = detail::outbox::open_sql_outbox(state.sql, {.prefix = options.prefix,
+                                                            .lanes = options.lanes,
+                                                            .create_schema = options.create_schema,
+                                                            .allow_unsafe = options.allow_unsafe});
   const std::scoped_lock lock(state.mutex);
   auto& shared = state.sql_outboxes[options.prefix];
   if (const auto other = shared.lock(); other && other->lanes() == options.lanes) return other;

@@ -54,6 +54,9 @@ std::string explain_state(const outbox_record& record, bool paused) {
     case event_state::blocking:
       return "it is parked, and its key '" + details.event.key +
              "' waits for it: replay or discard it";
+    case event_state::stuck:
+      return "it is the first of its key '" + details.event.key +
+             "', but no claim finds it: repair the outbox with holdfast outbox fsck --repair";
   }
   return "its state is unknown";
 }

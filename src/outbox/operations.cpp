@@ -9,6 +9,7 @@ outbox_stats& outbox_stats::operator+=(const outbox_stats& other) noexcept {
   pending += other.pending;
   following += other.following;
   parked += other.parked;
+  stuck += other.stuck;
   tickets += other.tickets;
   remembered += other.remembered;
   bytes += other.bytes;

@@ -83,6 +83,8 @@ std::string_view to_string(event_state state) noexcept {
       return "parked";
     case blocking:
       return "blocking";
+    case stuck:
+      return "stuck";
   }
   return "unknown";
 }

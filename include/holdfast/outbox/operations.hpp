@@ -232,7 +232,8 @@ enum class event_state : std::uint8_t {
   claimed,    ///< reserved by a worker until its lease ends
   following,  ///< waits behind an earlier event of its key
   parked,     ///< set aside; its key continues
-  blocking    ///< set aside; its key waits for it
+  blocking,   ///< set aside; its key waits for it
+  stuck       ///< the first of its key, but no claim finds it: repair the outbox (`check(true)`)
 };
 [[nodiscard]] HOLDFAST_API std::string_view to_string(event_state state) noexcept;
 
@@ -270,6 +271,9 @@ struct outbox_stats {
   std::uint64_t following = 0;
   /// Of those: parked or blocking.
   std::uint64_t parked = 0;
+  /// SQL: keys whose first event no claim finds (event_state::stuck). Counts at most 10,000 events
+  /// of a lane.
+  std::uint64_t stuck = 0;
   /// Tickets that have not expired.
   std::uint64_t tickets = 0;
   /// Ids in the dedup window. SQL counts at most 100,000 per lane.

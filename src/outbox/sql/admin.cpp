@@ -31,9 +31,9 @@ sql_admin::sql_admin(const statement_builder& builder, const outbox_tables& tabl
       wake_(wake),
       insert_replayed_(builder.statement(
           "INSERT INTO {events} "
-          "(LANE, ID, EVENT_KEY, QUEUE, DUE, AT, CREATED, BYTES, REPLAYS, NUMBER) "
-          "VALUES (:lane, :id/text, :key/text, :key/text, :now, :now, :created, :bytes, :replays, "
-          ":original_seq)")) {}
+          "(LANE, ID, EVENT_KEY, QUEUE, DUE, AT, TOKEN, CREATED, BYTES, REPLAYS, NUMBER) "
+          "VALUES (:lane, :id/text, :key/text, :key/text, :now, :now, :token, :created, :bytes, "
+          ":replays, :original_seq)")) {}
 
 // ---- parked events ----
 
@@ -76,6 +76,7 @@ void sql_admin::append_to_queue(const lane_session& session, const event_row& ro
   insert_replayed_.execute(session, {{"id", row.id},
                                      {"key", row.key},
                                      {"now", now_ms},
+                                     {"token", -row.last_token},
                                      {"created", row.created},
                                      {"bytes", row.bytes},
                                      {"replays", row.replays + 1},
@@ -95,7 +96,8 @@ std::vector<bool> sql_admin::discard(const lane_session& session,
     discarded.push_back(position != rows.end() && is_parked_row(position->second));
     if (!discarded.back()) continue;
     const auto& row = position->second;
-    if (row.state == row_state::blocking) freed_keys.emplace(row.key, promotion{});
+    if (row.state == row_state::blocking)
+      freed_keys.emplace(row.key, promotion{.token = row.last_token});
     erased_seqs.push_back(row.seq);
     erased_ids.push_back(row.id);
     --changes.events;
@@ -105,7 +107,9 @@ std::vector<bool> sql_admin::discard(const lane_session& session,
   if (erased_seqs.empty()) return discarded;
   tables_.events.erase(session, erased_seqs);
   tables_.events.erase_entries(session, erased_ids);
-  tables_.events.promote(session, freed_keys);
+  const auto now_ms = tables_.lanes.now_ms(session);
+  tables_.remembered.start_effect_windows(session, erased_ids, now_ms);
+  tables_.events.promote(session, freed_keys, now_ms);
   tables_.counters.add(session, changes);
   return discarded;
 }
@@ -208,7 +212,7 @@ drained sql_admin::drain(const lane_session& session, std::size_t limit,
 
   drained answer{.tickets = tickets.size(), .held_up = tickets.size() < expired_count};
   if (const auto expiry = first_integer(tables_.tickets.first_expiry.query(session)))
-    answer.next = std::chrono::milliseconds(std::max<std::int64_t>(*expiry - now_ms, 0));
+    answer.next = std::chrono::milliseconds(*expiry <= now_ms ? 0 : *expiry - now_ms);
   // If all expired tickets wait for locks, the caller must not drain again and again.
   if (answer.held_up && tickets.empty())
     answer.next = std::max(answer.next.value_or(locked_ticket_delay), locked_ticket_delay);

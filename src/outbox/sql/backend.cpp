@@ -58,10 +58,15 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
       admin(builder, tables, publisher, wake),
       inspector(builder, tables, setup.lanes),
       count_lanes(count_lanes_statement(builder)),
-      workers(builder, tables.lanes) {}
+      workers(builder, tables.lanes) {
+  if (builder.postgres()) keyless.emplace(builder, tables, setup.lanes);
+}
 
 sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup setup)
-    : context_(std::move(context)), setup_(std::move(setup)), create_schema_(setup_.create_schema) {
+    : context_(std::move(context)),
+      setup_(std::move(setup)),
+      create_schema_(setup_.create_schema),
+      allow_unsafe_(setup_.allow_unsafe) {
   auto tables = table_names_of(setup_.prefix);  // checks the prefix
   if (const auto dialect = context_->options.expected_dialect)
     (void)statement_builder(*dialect, std::move(tables));  // checks the dialect
@@ -72,6 +77,7 @@ sql_backend::dialect_parts& sql_backend::opened() {
     const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
     auto setup = setup_;
     setup.create_schema = create_schema_;
+    setup.allow_unsafe = allow_unsafe_;
     (void)prepare_tables(context_, builder, setup);
     parts_.emplace(context_, builder, setup);
   });
@@ -127,11 +133,40 @@ committed sql_backend::commit(std::size_t, const commit_request&, const publish_
 
 // ---- deliver ----
 
+void sql_backend::run_later_work(std::size_t lane,
+                                 const std::function<void(const lane_session&)>& work) {
+  try {
+    opened().transactions.run(lane, work);
+  } catch (const error&) {  // NOLINT(bugprone-empty-catch)
+    // The operation itself is done. A later one does this work.
+  }
+}
+
 claimed sql_backend::claim(const claim_request& request) {
   auto& outbox = opened();
+  const auto& keyless = outbox.keyless;
+  if (keyless && keyless->may_claim(request.lane)) {
+    auto answer = outbox.transactions.run_statement(
+        request.lane, [&](const auto& session) { return keyless->claim(session, request); },
+        when_in_doubt::give_up);
+    const auto now_ms =
+        answer
+            ? std::chrono::floor<std::chrono::milliseconds>(answer->now).time_since_epoch().count()
+            : 0;
+    if (answer && outbox.tables.lanes.clock_was_ahead(request.lane, now_ms)) {
+      run_later_work(request.lane, [&](auto& session) {
+        outbox.tables.events.correct_future_events(session, now_ms);
+      });
+    }
+    if (answer) {
+      if (answer->status == claim_status::some) outbox.wake.events_found(request.lane);
+      return std::move(*answer);
+    }
+  }
   auto answer = outbox.transactions.run(
       request.lane, [&](auto& session) { return outbox.deliverer.claim(session, request); },
       when_in_doubt::give_up);
+  if (keyless) keyless->observe(answer);
   if (answer.status == claim_status::some) outbox.wake.events_found(request.lane);
   return answer;
 }
@@ -147,6 +182,16 @@ std::vector<bool> sql_backend::extend(std::size_t lane, fence token,
 settled sql_backend::settle(std::size_t lane, fence token, std::span<const settlement> settlements,
                             const std::optional<run_request>& next, const publish_terms& terms) {
   auto& outbox = opened();
+  const auto& keyless = outbox.keyless;
+  if (keyless && keyless_delivery::may_settle(token, settlements, terms)) {
+    auto answer = outbox.transactions.run_statement(
+        lane,
+        [&](const auto& session) { return keyless->settle(session, token, settlements, next); },
+        when_in_doubt::retry);
+    if (keyless->needs_maintenance(lane, settlements.size()))
+      run_later_work(lane, [&](auto& session) { keyless->maintain(session, terms); });
+    return answer;
+  }
   auto result = outbox.transactions.run(lane, [&](auto& session) {
     return outbox.deliverer.settle(session, token, settlements, next, terms);
   });

@@ -5,7 +5,8 @@
 ///
 ///     sql_backend      transactions, retries, waking of workers
 ///       publish        adds events
-///       deliver        claims, leases, settlements (run_claimer, settle_batch)
+///       deliver        claims, leases, settlements (run_claimer, settle_batch; keyless_delivery
+///                      for events without a key on PostgreSQL)
 ///       admin          parked events, lanes, tickets
 ///       inspect        statistics, records, check
 ///     outbox_tables    lanes, events, remembered ids, tickets, counters, locks of keys
@@ -20,6 +21,7 @@
 #include "outbox/sql/admin.hpp"
 #include "outbox/sql/deliver.hpp"
 #include "outbox/sql/inspect.hpp"
+#include "outbox/sql/keyless_delivery.hpp"
 #include "outbox/sql/open.hpp"
 #include "outbox/sql/publish.hpp"
 #include "outbox/sql/tables.hpp"
@@ -29,6 +31,7 @@
 #include "sql/context.hpp"
 
 #include <atomic>
+#include <functional>
 #include <optional>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -43,6 +46,8 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   void open_file();
   /// From now on, the first operation creates the tables if they do not exist.
   void allow_create() noexcept { create_schema_ = true; }
+  /// From now on, the first operation accepts a server that outbox_options::allow_unsafe accepts.
+  void allow_unsafe() noexcept { allow_unsafe_ = true; }
 
   std::size_t lanes() const noexcept override { return setup_.lanes; }
   std::string key_prefix(std::size_t) const override { return {}; }
@@ -107,16 +112,20 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
     sql_deliverer deliverer;
     sql_admin admin;
     sql_inspector inspector;
+    std::optional<keyless_delivery> keyless{};  ///< PostgreSQL
     named_statement count_lanes;
     sql_workers workers;
   };
   /// Connects, and creates or checks the tables, at the first use. Throws as prepare_tables, and
   /// errc::unsupported_type for a dialect without outboxes.
   [[nodiscard]] dialect_parts& opened();
+  /// Runs work that may fail without harm, after an operation that is done.
+  void run_later_work(std::size_t lane, const std::function<void(const lane_session&)>& work);
 
   const std::shared_ptr<sql::context> context_;
   const sql_outbox_setup setup_;
   std::atomic<bool> create_schema_;
+  std::atomic<bool> allow_unsafe_;
   first_use first_use_{};
   std::optional<dialect_parts> parts_{};  // after the first use
 };

@@ -80,6 +80,18 @@ void counter_table::compact(const lane_session& session) const {
   }
 }
 
+void counter_table::rewrite(const lane_session& session) const {
+  while (true) {
+    const auto rows = integers(select_oldest_.query(session, {{"limit", compaction_size}}));
+    if (rows.empty()) return;
+    const auto list = json_column(rows);
+    const auto sums = read_sums(sum_rows_.query(session, {{"rows", list}}));
+    erase_rows_.execute(session, {{"rows", list}});
+    add(session, sums);
+    if (rows.size() < compaction_size) return;
+  }
+}
+
 void counter_table::compact_sometimes(const lane_session& session, std::uint32_t interval) const {
   if (++operations_ % interval == 0) compact(session);
 }

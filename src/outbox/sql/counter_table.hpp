@@ -42,7 +42,9 @@ class counter_table {
   lane_counters sum(const lane_session& session) const;
   /// Replaces the changes of the lane by their sum.
   void compact(const lane_session& session) const;
-  /// The same in every `interval`th operation of this process.
+  /// Replaces all rows of the lane by one, which leaves damaged numbers out.
+  void rewrite(const lane_session& session) const;
+  /// Compacts in every `interval`th operation of this process.
   void compact_sometimes(const lane_session& session, std::uint32_t interval) const;
 
  private:

@@ -2,6 +2,9 @@
 
 #include <holdfast/error.hpp>
 
+#include "outbox/entry.hpp"
+#include "outbox/sql/row_repair.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -87,6 +90,8 @@ claimed sql_deliverer::claim(const lane_session& session, const claim_request& r
     answer.status = *refusal;
     return answer;
   }
+  if (tables_.lanes.clock_was_ahead(session.lane, lane.now_ms))
+    tables_.events.correct_future_events(session, lane.now_ms);
   lane_counters changes;
   claim_progress progress{.session = session,
                           .lane = lane,
@@ -114,6 +119,7 @@ bool sql_deliverer::claim_round(claim_progress& progress, round_limits& limits) 
   auto due = read_event_rows(
       statements_.due_events.query(session, {{"now", now_ms}, {"limit", limits.heads}}));
   const bool read_all = due.size() < limits.heads;
+  const bool repaired_some = repair_misplaced(due, progress);
   const bool still_parking = continue_parking(due, limits.parking, progress);
   event_rows heads;
   head_by_follower followers;
@@ -134,7 +140,43 @@ bool sql_deliverer::claim_round(claim_progress& progress, round_limits& limits) 
   const bool claimed_none =
       head_count > 0 && orphan_count == 0 && progress.answer.events.size() == events_before;
   limits.heads -= std::min(limits.heads, head_count - orphan_count);
-  return !still_parking && !claimed_none && !read_all;
+  return !still_parking && !claimed_none && (!read_all || repaired_some);
+}
+
+/// Repairs rows that another program damaged, and removes them from `due`: a further round reads
+/// them again if they are still due. Returns whether there were any.
+bool sql_deliverer::repair_misplaced(event_rows& due, claim_progress& progress) const {
+  const auto is_misplaced = [](const event_row& row) {
+    const bool may_be_due =
+        row.state == row_state::queued || (row.state == row_state::blocking && row.parked_by != 0);
+    return !may_be_due || is_misplaced_row(row, true);
+  };
+  if (std::ranges::none_of(due, is_misplaced)) return false;
+  std::vector<std::string> ids;
+  for (const auto& row : due) {
+    if (is_misplaced(row)) ids.push_back(row.id);
+  }
+  const auto texts = tables_.events.entries(progress.session, ids);
+  std::vector<std::pair<event_row, std::size_t>> repaired;
+  std::set<std::string, std::less<>> queues;
+  for (auto& row : due) {
+    if (!is_misplaced(row)) continue;
+    const auto text = texts.by_id.find(row.id);
+    const bool has_entry = text != texts.by_id.end();
+    std::optional<std::string> key;
+    if (has_entry) {
+      auto content = read_or_explain(text->second, row.id, std::nullopt);
+      if (content.problem.empty()) key = std::move(content.event.key);
+    }
+    if (row.queue) queues.insert(*row.queue);
+    repaired.emplace_back(repaired_row(row, has_entry, key), progress.session.lane);
+    if (repaired.back().first.queue) queues.insert(*repaired.back().first.queue);
+  }
+  std::erase_if(due, is_misplaced);
+  tables_.events.rewrite(progress.session, repaired);
+  tables_.events.wake_heads(progress.session,
+                            std::vector<std::string_view>(queues.begin(), queues.end()));
+  return true;
 }
 
 /// Continues to park the followers of heads that were parked with park_policy::park. Removes these
@@ -212,7 +254,7 @@ std::optional<std::chrono::milliseconds> sql_deliverer::time_to_next_due(
     const lane_session& session, std::int64_t now_ms) const {
   const auto due = first_integer(statements_.first_due.query(session));
   if (!due) return std::nullopt;
-  return std::chrono::milliseconds(std::max<std::int64_t>(*due - now_ms, 0));
+  return std::chrono::milliseconds(*due <= now_ms ? 0 : *due - now_ms);
 }
 
 // ---- extend ----
@@ -287,12 +329,12 @@ std::vector<bool> sql_deliverer::extend(const lane_session& session, fence token
 sql_deliverer::settle_result sql_deliverer::settle(
     const lane_session& session, fence token, std::span<const settlement> settlements,
     const std::optional<run_request>& next_run_request, const publish_terms& terms) const {
-  auto lane = tables_.lanes.read(session);
+  auto lane = tables_.lanes.read(session, lane_access::settling);
   json_rows ids;
   for (const auto& settlement : settlements) ids.add(settlement.id);
   settle_batch batch(tables_.events.lock_by_id(session, ids.text()), token, lane.now_ms);
   for (const auto& settlement : settlements) batch.apply(settlement);
-  write_changes(session, batch, lane.now_ms, terms);
+  write_changes(session, batch, lane, terms);
 
   settle_result result;
   auto& next_claim = result.answer.next;
@@ -338,7 +380,9 @@ claimed sql_deliverer::claim_next(const lane_session& session, const run_request
 }
 
 void sql_deliverer::write_changes(const lane_session& session, const settle_batch& batch,
-                                  std::int64_t now_ms, const publish_terms& terms) const {
+                                  const lane_row& lane, const publish_terms& terms) const {
+  const auto now_ms = lane.now_ms;
+  const bool has_effect_marks = lane.has_effect_marks;
   const auto& delivered = batch.delivered_seqs;
   if (!delivered.empty()) {
     if (terms.dedup_window.count() > 0) {
@@ -349,9 +393,11 @@ void sql_deliverer::write_changes(const lane_session& session, const settle_batc
       tables_.events.erase(session, delivered);
     }
     tables_.events.erase_entries(session, batch.delivered_ids);
+    if (has_effect_marks)
+      tables_.remembered.start_effect_windows(session, batch.delivered_ids, now_ms);
   }
   tables_.events.update(session, batch.changed);
-  tables_.events.promote(session, batch.promotions);
+  tables_.events.promote(session, batch.promotions, now_ms);
   if (!delivered.empty()) tables_.remembered.trim(session, now_ms, terms, delivered.size());
 }
 
@@ -439,8 +485,10 @@ commit_status sql_deliverer::apply_once(const lane_session& session, fence token
     if (!seqs.empty()) rows = tables_.events.by_seq(session, seqs, row_lock::wait);
   }
   const auto mark = effect_mark(id);
-  const auto applied_at = tables_.remembered.find(session, mark);
+  const auto [applied_at, event_exists] = tables_.remembered.find_effect(session, id);
   const auto expired_at = now_ms - terms.dedup_window.count();
+  // The event may be delivered again as long as it exists. Its settlement starts the window.
+  const auto since = event_exists ? with_event : now_ms;
   // Before the lease: an event that is delivered again, because it was not settled in time, may
   // have lost its lease after its effect was applied. The caller must not repeat the effect.
   if (applied_at && *applied_at > expired_at) return commit_status::applied;
@@ -450,10 +498,10 @@ commit_status sql_deliverer::apply_once(const lane_session& session, fence token
   if (token != 0 && !held) return commit_status::stale;
   // Of two transactions that get here with the same id, one waits for the other, and then finds its
   // mark. The mark may also have been trimmed meanwhile; then it is inserted again.
-  if (applied_at && tables_.remembered.renew(session, mark, now_ms, expired_at))
+  if (applied_at && tables_.remembered.renew(session, mark, since, expired_at))
     return commit_status::done;
-  return tables_.remembered.remember_new(session, mark, now_ms) ? commit_status::done
-                                                                : commit_status::applied;
+  return tables_.remembered.remember_new(session, mark, since) ? commit_status::done
+                                                               : commit_status::applied;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -92,6 +92,7 @@ class sql_deliverer {
 
   // Steps of claim
   [[nodiscard]] bool claim_round(claim_progress& progress, round_limits& limits) const;
+  [[nodiscard]] bool repair_misplaced(event_rows& due, claim_progress& progress) const;
   [[nodiscard]] bool continue_parking(event_rows& due, std::size_t& limit,
                                       claim_progress& progress) const;
   void demote_or_postpone(const lane_session& session, const head_by_follower& followers,
@@ -109,7 +110,7 @@ class sql_deliverer {
                                      std::span<const settlement> events) const;
 
   // Steps of settle
-  void write_changes(const lane_session& session, const settle_batch& batch, std::int64_t now_ms,
+  void write_changes(const lane_session& session, const settle_batch& batch, const lane_row& lane,
                      const publish_terms& terms) const;
   [[nodiscard]] claimed claim_next(const lane_session& session, const run_request& request,
                                    lane_row& lane, settle_batch& batch) const;

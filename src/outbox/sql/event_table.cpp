@@ -1,6 +1,9 @@
 #include "outbox/sql/event_table.hpp"
 
+#include "outbox/checks.hpp"
+
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -59,20 +62,85 @@ named_statement update_event_rows(const statement_builder& builder) {
 
 named_statement promote_events(const statement_builder& builder) {
   const row_list rows{"rows", {{"seq"}, {"token"}, {"run"}, {"more_deliveries"}, {"due"}}};
-  return builder.statement(
-      builder.update_events(rows,
-                            {{"TOKEN", "g.token"},
-                             {"RUN", "g.run"},
-                             {"DELIVERIES", "o.DELIVERIES + g.more_deliveries"},
-                             {"DUE", "COALESCE(g.due, o.AT)"}},
-                            "o.PLACE = {queued}"));
+  return builder.statement(builder.update_events(
+      rows,
+      {{"TOKEN", "CASE WHEN g.token = 0 THEN o.TOKEN ELSE g.token END"},
+       {"RUN", "g.run"},
+       {"DELIVERIES",
+        "CASE WHEN o.DELIVERIES BETWEEN 0 AND 1000000000 THEN o.DELIVERIES "
+        "ELSE 0 END + g.more_deliveries"},
+       {"DUE",
+        "COALESCE(g.due, CASE WHEN o.AT > :now AND o.AT = o.CREATED THEN :now "
+        "ELSE o.AT END)"}},
+      "o.PLACE = {queued}"));
 }
 
-/// Other programs can write to the table. A negative size or count is read as 0, because it would
-/// be added to the counters.
-std::int64_t read_count(row_reader& reader) {
-  return std::clamp<std::int64_t>(reader.integer(), 0, std::numeric_limits<std::int32_t>::max());
+named_statement rewrite_event_rows(const statement_builder& builder) {
+  const row_list rows{"rows",
+                      {{"seq"},
+                       {"lane"},
+                       {"id", name_column},
+                       {"k", name_column},
+                       {"state"},
+                       {"queue", name_column},
+                       {"due"},
+                       {"state_time"},
+                       {"token"},
+                       {"run"},
+                       {"deliveries"},
+                       {"attempts"},
+                       {"replays"},
+                       {"bytes"},
+                       {"created"},
+                       {"original_seq"},
+                       {"last_error", row_list::type::long_text}}};
+  return builder.statement(builder.update_events(rows, {{"LANE", "g.lane"},
+                                                        {"ID", "g.id"},
+                                                        {"EVENT_KEY", "g.k"},
+                                                        {"PLACE", "g.state"},
+                                                        {"QUEUE", "g.queue"},
+                                                        {"DUE", "g.due"},
+                                                        {"AT", "g.state_time"},
+                                                        {"TOKEN", "g.token"},
+                                                        {"RUN", "g.run"},
+                                                        {"DELIVERIES", "g.deliveries"},
+                                                        {"ATTEMPTS", "g.attempts"},
+                                                        {"REPLAYS", "g.replays"},
+                                                        {"BYTES", "g.bytes"},
+                                                        {"CREATED", "g.created"},
+                                                        {"NUMBER", "g.original_seq"},
+                                                        {"LAST_ERROR", "g.last_error"}}));
 }
+
+std::int64_t stored_token(const event_row& row) {
+  return row.token != 0 ? row.token : -row.last_token;
+}
+
+std::int64_t stored_run(const event_row& row) {
+  return row.state == row_state::queued ? row.run_length : row.parked_by;
+}
+
+/// Reads numbers that other programs may have damaged. What is not in its range is read as the
+/// fallback, so that no arithmetic overflows and no single row stops a lane.
+class checked_reader {
+ public:
+  explicit checked_reader(row_reader& reader) : reader_(reader) {}
+
+  std::int64_t number(std::int64_t least, std::int64_t most, std::int64_t fallback = 0) {
+    const auto value = reader_.optional_integer();
+    if (value && *value >= least && *value <= most) return *value;
+    has_bad_number_ = true;
+    return fallback;
+  }
+  /// A size or a count, which is added to others.
+  std::int64_t count() { return number(0, std::numeric_limits<std::int32_t>::max()); }
+  std::int64_t time() { return number(0, max_time_ms, -1); }
+  [[nodiscard]] bool has_bad_number() const noexcept { return has_bad_number_; }
+
+ private:
+  row_reader& reader_;
+  bool has_bad_number_ = false;
+};
 
 }  // namespace
 
@@ -97,24 +165,42 @@ std::vector<sql::type> event_types() {
 
 event_row read_event_row(row_reader& reader) {
   event_row row;
+  checked_reader checked(reader);
   row.seq = reader.integer();
   row.id = reader.text();
   row.key = reader.text();
   row.queue = reader.optional_text();
   row.due = reader.optional_integer();
-  row.state = static_cast<row_state>(reader.integer());
-  row.state_time = reader.integer();
-  row.token = reader.integer();
-  (row.state == row_state::queued ? row.run_length : row.parked_by) = reader.integer();
-  row.deliveries = read_count(reader);
-  row.attempts = read_count(reader);
-  row.replays = read_count(reader);
-  row.bytes = read_count(reader);
-  row.created = reader.integer();
-  row.original_seq = reader.integer();
+  row.state = static_cast<row_state>(checked.number(0, std::numeric_limits<std::int32_t>::max(),
+                                                    std::numeric_limits<std::int32_t>::max()));
+  const bool is_remembered = row.state == row_state::remembered;
+  row.state_time = checked.number(0, is_remembered ? with_event : max_time_ms, -1);
+  const auto token = checked.number(-max_token, max_token);
+  row.token = std::max<fence>(token, 0);
+  row.last_token = std::abs(token);
+  const bool is_queued = row.state == row_state::queued;
+  (is_queued ? row.run_length : row.parked_by) =
+      checked.number(0, is_queued ? std::int64_t{max_events_per_call} : max_token);
+  // A token is a time. A smaller number is the length of a run: PLACE was damaged.
+  if (row.state == row_state::blocking && row.parked_by <= std::int64_t{max_events_per_call})
+    row.parked_by = 0;
+  row.deliveries = checked.count();
+  row.attempts = checked.count();
+  row.replays = checked.count();
+  row.bytes = checked.count();
+  row.created = checked.time();
+  row.original_seq = checked.number(0, std::numeric_limits<std::int64_t>::max());
   row.last_error = reader.text();
   row.head = reader.integer();
   row.next = reader.integer();
+  row.has_bad_number = checked.has_bad_number();
+  // The time of publishing and the time when it is due are the same without a delay.
+  if (row.created < 0) row.created = std::max<std::int64_t>(row.state_time, 0);
+  if (row.state_time < 0) row.state_time = row.created;
+  if (row.due && (*row.due < 0 || *row.due > max_time_ms)) {
+    row.due = row.state_time;
+    row.has_bad_number = true;
+  }
   return row;
 }
 
@@ -146,13 +232,24 @@ event_statements make_event_statements(const statement_builder& builder) {
           "SELECT o.DUE FROM {events} o WHERE o.LANE = :lane AND o.DUE < :now AND (o.QUEUE IS NULL "
           "OR o.SEQ = {head}) ORDER BY o.DUE LIMIT 1",
           {integer}),
-      .entries = builder.statement("SELECT o.ID, o.ENTRY " + builder.join("{entries}", "ID", ids),
-                                   {text, text}),
+      .entries = builder.statement(
+          "SELECT o.ID, o.ENTRY, {now_us} " + builder.join("{entries}", "ID", ids),
+          {text, text, integer}),
       .insert = insert_events(builder),
       .update = update_event_rows(builder),
       .promote = promote_events(builder),
       .erase = builder.statement(builder.erase("{events}", "SEQ", seqs)),
       .erase_entries = builder.statement(builder.erase("{entries}", "ID", ids)),
+      .future_events = builder.statement(
+          "SELECT o.SEQ FROM {events} o {due_index} WHERE o.LANE = :lane AND o.DUE > :now AND "
+          "o.CREATED > :now AND o.AT = o.CREATED AND o.PLACE = {queued} AND o.TOKEN <= 0 "
+          "ORDER BY o.DUE LIMIT :limit {skip_locked}",
+          {integer}),
+      .set_published = builder.statement(
+          builder.update_events(seqs, {{"DUE", ":now"}, {"AT", ":now"}, {"CREATED", ":now"}})),
+      .rewrite = rewrite_event_rows(builder),
+      .wake_heads = builder.statement(
+          builder.update_events(seqs, {{"DUE", "o.AT"}}, "{no_due} AND o.PLACE = {queued}")),
   };
 }
 
@@ -200,18 +297,19 @@ std::vector<std::int64_t> event_table::heads(const lane_session& session,
 
 std::int64_t event_table::overdue_ms(const lane_session& session, std::int64_t now_ms) const {
   const auto due = first_integer(statements_.overdue.query(session, {{"now", now_ms}}));
-  return now_ms - due.value_or(now_ms);
+  return now_ms - std::max<std::int64_t>(due.value_or(now_ms), 0);
 }
 
-std::map<std::string, std::string, std::less<>> event_table::entries(
-    const lane_session& session, std::span<const std::string> ids) const {
-  std::map<std::string, std::string, std::less<>> entries;
+entry_texts event_table::entries(const lane_session& session,
+                                 std::span<const std::string> ids) const {
+  entry_texts entries;
   if (ids.empty()) return entries;
   const auto rows = statements_.entries.query(session, {{"ids", json_column(ids)}});
   for (std::size_t i = 0; i < rows.size(); ++i) {
     row_reader reader(rows, i);
     auto id = reader.text();
-    entries.emplace(std::move(id), reader.text());
+    entries.by_id.emplace(std::move(id), reader.text());
+    entries.now_us = reader.integer();
   }
   return entries;
 }
@@ -225,12 +323,13 @@ void event_table::update(const lane_session& session, std::span<const event_row>
   json_rows list;
   for (const auto& row : rows)
     list.add(row.seq, static_cast<std::int64_t>(row.state), row.queue, row.due, row.state_time,
-             row.token, row.state == row_state::queued ? row.run_length : row.parked_by,
-             row.deliveries, row.attempts, row.replays, row.last_error);
+             stored_token(row), stored_run(row), row.deliveries, row.attempts, row.replays,
+             row.last_error);
   statements_.update.execute(session, {{"rows", list.text()}});
 }
 
-void event_table::promote(const lane_session& session, const promotions_by_key& keys) const {
+void event_table::promote(const lane_session& session, const promotions_by_key& keys,
+                          std::int64_t now_ms) const {
   if (keys.empty()) return;
   std::vector<std::string_view> names;
   for (const auto& [key, promotion] : keys) names.push_back(key);
@@ -242,15 +341,44 @@ void event_table::promote(const lane_session& session, const promotions_by_key& 
     if (inherited == keys.end()) continue;
     const auto& [token, run_length, due] = inherited->second;
     if (run_length > 0) rows.add(seq, token, run_length, 1, due);
-    else rows.add(seq, 0, 0, 0, std::optional<std::int64_t>());
+    else rows.add(seq, -token, 0, 0, std::optional<std::int64_t>());
   }
-  if (!rows.empty()) statements_.promote.execute(session, {{"rows", rows.text()}});
+  if (!rows.empty()) statements_.promote.execute(session, {{"rows", rows.text()}, {"now", now_ms}});
 }
 
-void event_table::promote(const lane_session& session, std::span<const std::int64_t> seqs) const {
+void event_table::promote(const lane_session& session, std::span<const std::int64_t> seqs,
+                          std::int64_t now_ms) const {
   json_rows rows;
   for (const auto seq : seqs) rows.add(seq, 0, 0, 0, std::optional<std::int64_t>());
-  statements_.promote.execute(session, {{"rows", rows.text()}});
+  statements_.promote.execute(session, {{"rows", rows.text()}, {"now", now_ms}});
+}
+
+void event_table::rewrite(const lane_session& session,
+                          std::span<const std::pair<event_row, std::size_t>> rows_and_lanes) const {
+  if (rows_and_lanes.empty()) return;
+  json_rows list;
+  for (const auto& [row, lane] : rows_and_lanes)
+    list.add(row.seq, lane, row.id, row.key, static_cast<std::int64_t>(row.state), row.queue,
+             row.due, row.state_time, stored_token(row), stored_run(row), row.deliveries,
+             row.attempts, row.replays, row.bytes, row.created, row.original_seq, row.last_error);
+  statements_.rewrite.execute(session, {{"rows", list.text()}});
+}
+
+void event_table::wake_heads(const lane_session& session,
+                             std::span<const std::string_view> keys) const {
+  if (keys.empty()) return;
+  const auto seqs = heads(session, keys);
+  if (!seqs.empty()) statements_.wake_heads.execute(session, {{"seqs", json_column(seqs)}});
+}
+
+void event_table::correct_future_events(const lane_session& session, std::int64_t now_ms) const {
+  while (true) {
+    const auto seqs = integers(statements_.future_events.query(
+        session, {{"now", now_ms}, {"limit", max_events_per_call}}));
+    if (!seqs.empty())
+      statements_.set_published.execute(session, {{"seqs", json_column(seqs)}, {"now", now_ms}});
+    if (seqs.size() < max_events_per_call) return;
+  }
 }
 
 std::uint64_t event_table::erase(const lane_session& session,

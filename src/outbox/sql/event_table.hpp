@@ -37,6 +37,9 @@ struct event_row {
   /// state.
   std::int64_t state_time = 0;
   fence token = 0;  ///< of the last claim; 0 after a failure
+  /// The largest token that the key, or the event without a key, had so far. The next claim gets a
+  /// larger one. TOKEN holds it as a negative number while the event has no claim.
+  fence last_token = 0;
   /// RUN of a queued row: the number of events, from this one, that the claim covers.
   std::int64_t run_length = 0;
   /// RUN of a blocking row: the token of the claim that parked it, if its followers are still to be
@@ -50,16 +53,37 @@ struct event_row {
   std::int64_t created = 0;
   std::int64_t original_seq = 0;  ///< NUMBER: the SEQ before a replay; 0: it was not replayed
   std::string last_error{};
+  /// A column had a value that the outbox does not write. Another one was read instead.
+  bool has_bad_number = false;
   std::int64_t head = 0;  ///< SEQ of the head of its queue; 0: the row is in no queue
   std::int64_t next = 0;  ///< SEQ of the row after it in the queue; 0: it is the last
 
   [[nodiscard]] bool is_head() const noexcept { return !queue || head == seq; }
+  /// The event waits for its own time. An event without a delay does not, even if the clock of the
+  /// database was ahead when it was published.
+  [[nodiscard]] bool is_delayed(std::int64_t now_ms) const noexcept {
+    return state_time > now_ms && state_time != created;
+  }
   [[nodiscard]] std::int64_t sequence() const noexcept {
     return original_seq != 0 ? original_seq : seq;
   }
 };
+/// Larger tokens are damage: the next one could not grow.
+inline constexpr fence max_token = fence{1} << 61U;
+/// The last millisecond of the year 9999. Later times are damage.
+inline constexpr std::int64_t max_time_ms = 253'402'300'799'999;
+/// AT of the mark of an effect whose event exists. Later than any time, so that no version of the
+/// outbox forgets it. Below 2^53: it travels as JSON.
+inline constexpr std::int64_t with_event = 9'000'000'000'000'000;
+
 /// What the row says of an event. Its entry says the rest.
 [[nodiscard]] claimed_event claimed_event_of(const event_row& row, std::size_t lane);
+
+struct entry_texts {
+  std::map<std::string, std::string, std::less<>> by_id{};
+  /// The time in microseconds at which they were read; 0 on SQLite, or if no entry exists.
+  std::int64_t now_us = 0;
+};
 
 using event_rows = std::vector<event_row>;
 using event_rows_by_id = std::map<std::string, event_row, std::less<>>;
@@ -85,7 +109,7 @@ struct locking_statement {
 
 /// What the next head of a key inherits from the head that left.
 struct promotion {
-  fence token = 0;
+  fence token = 0;              ///< the last token of the key
   std::int64_t run_length = 0;  ///< 0: nothing; the row may be claimed when it is due
   std::optional<std::int64_t> due{};
 };
@@ -95,6 +119,8 @@ struct event_statements {
   locking_statement by_id, by_seq;
   named_statement heads, overdue, entries;
   named_statement insert, update, promote, erase, erase_entries;
+  named_statement future_events, set_published;
+  named_statement rewrite, wake_heads;
 };
 [[nodiscard]] event_statements make_event_statements(const statement_builder& builder);
 
@@ -115,19 +141,28 @@ class event_table {
                                   std::span<const std::string_view> keys) const;
   /// For how many milliseconds a head has been due at most; 0: no head is due.
   std::int64_t overdue_ms(const lane_session& session, std::int64_t now_ms) const;
-  /// The JSON texts of events, by id.
-  std::map<std::string, std::string, std::less<>> entries(const lane_session& session,
-                                                          std::span<const std::string> ids) const;
+  /// The JSON texts of events.
+  entry_texts entries(const lane_session& session, std::span<const std::string> ids) const;
 
   /// Inserts [lane, id, key, delay, created, bytes]; `created` 0 is now. Skips ids that exist.
   /// Returns the number of new rows.
   std::uint64_t insert(const lane_session& session, const json_rows& rows) const;
   /// Writes the columns that a settlement, a parking or a replay changes.
   void update(const lane_session& session, std::span<const event_row> rows) const;
+  /// Writes all columns but SEQ, and moves the rows to the lanes.
+  void rewrite(const lane_session& session,
+               std::span<const std::pair<event_row, std::size_t>> rows_and_lanes) const;
+  /// Makes the heads of these keys due that no claim would find.
+  void wake_heads(const lane_session& session, std::span<const std::string_view> keys) const;
   /// Makes the next event of each key its head.
-  void promote(const lane_session& session, const promotions_by_key& keys) const;
+  void promote(const lane_session& session, const promotions_by_key& keys,
+               std::int64_t now_ms) const;
   /// Makes these events due at their own times.
-  void promote(const lane_session& session, std::span<const std::int64_t> seqs) const;
+  void promote(const lane_session& session, std::span<const std::int64_t> seqs,
+               std::int64_t now_ms) const;
+  /// Makes events without a delay due that were published while the clock of the database was
+  /// ahead. Skips rows that another transaction has locked.
+  void correct_future_events(const lane_session& session, std::int64_t now_ms) const;
   std::uint64_t erase(const lane_session& session, std::span<const std::int64_t> seqs) const;
   void erase_entries(const lane_session& session, std::span<const std::string> ids) const;
 

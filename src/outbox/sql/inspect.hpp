@@ -7,11 +7,20 @@
 
 #include "outbox/sql/tables.hpp"
 
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 struct inspect_statements {
-  named_statement count_states, find, scan, scan_parked;
-  named_statement events_without_entry, entries_without_event, queues_without_head, recount;
+  named_statement count_states, count_stuck, find, scan, scan_parked;
+  named_statement check_page, blocking_behind, events_without_entry, entries_without_event,
+      rename_entry, foreign_tickets, erase_ticket, erase_foreign_tickets, insert_ticket,
+      marks_without_event, bad_counters, erase_foreign_counters, queues_without_head, recount;
 };
 [[nodiscard]] inspect_statements make_inspect_statements(const statement_builder& builder);
 
@@ -41,8 +50,35 @@ class sql_inspector {
   /// Adds what the entries say.
   std::vector<outbox_record> make_records(const lane_session& session,
                                           std::span<const inspected_row> rows) const;
-  void insert_missing_events(const lane_session& session, const sql::rows& entry_ids,
-                             std::int64_t now_ms) const;
+
+  // Steps of check
+  struct check_run {
+    const lane_session& session;
+    bool repair = false;
+    std::int64_t now_ms = 0;
+    check_report report{};
+  };
+  /// A row of the statements check_page and events_without_entry.
+  struct checked_row {
+    event_row event{};
+    std::int64_t lane = 0;
+    std::optional<std::int64_t> entry_bytes{};  ///< empty if it has no entry
+  };
+  std::vector<checked_row> read_checked_rows(const sql::rows& rows) const;
+  /// The lane in which the event must be.
+  [[nodiscard]] std::size_t lane_for(const checked_row& row) const;
+  void check_entries(check_run& run) const;
+  void restore_event(check_run& run, const std::string& id, const std::string& text,
+                     std::vector<checked_row>& without_entry) const;
+  void insert_missing_event(check_run& run, const std::string& id, const std::string& key,
+                            std::size_t bytes) const;
+  void check_rows(check_run& run) const;
+  /// Adds the queues that a repaired row has left or joined.
+  void repair_page(check_run& run, std::span<const checked_row> page,
+                   std::map<std::size_t, std::set<std::string, std::less<>>>& queues) const;
+  void check_tickets(check_run& run) const;
+  void check_marks(check_run& run) const;
+  void check_counters(check_run& run) const;
 
   const outbox_tables& tables_;
   std::size_t lane_count_;

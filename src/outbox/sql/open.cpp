@@ -12,6 +12,9 @@
 #include "sql/read_only_server.hpp"
 #include "sql/schema_version.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <optional>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -52,6 +55,7 @@ class table_setup {
 
   /// Returns the schema version of the tables.
   [[nodiscard]] int run() const {
+    if (builder_.mysql() && !setup_.allow_unsafe) refuse_cluster();
     const auto set = outbox_tables_schema(setup_.prefix);
     const int version = setup_.create_schema
                             ? sql::create_schema(connection_, builder_.dialect(), set)
@@ -59,32 +63,92 @@ class table_setup {
     // Tables of another version are found now, not by the first event.
     for (const auto& check : column_checks(builder_)) (void)check.query(connection_);
     const bool has_prefix = check_prefix();
-    auto lanes = count_lanes();
-    if (lanes == 0) {
+    auto lanes = read_lanes();
+    if (lanes.empty() || is_damaged(lanes)) {
       insert_lanes();
-      lanes = count_lanes();
+      lanes = read_lanes();
+    } else if (builder_.mysql() && count_stripes() < stripe_count) {
+      insert_lanes();
     }
-    if (lanes != setup_.lanes)
+    if (lanes.size() != setup_.lanes)
       throw error(errc::invalid_argument,
-                  "the outbox " + builder_.tables().events + " has " + std::to_string(lanes) +
-                      " lanes, not " + std::to_string(setup_.lanes) +
+                  "the outbox " + builder_.tables().events + " has " +
+                      std::to_string(lanes.size()) + " lanes, not " + std::to_string(setup_.lanes) +
                       ": the number of lanes is fixed when the outbox is created");
     if (!has_prefix) store_prefix();
     return version;
   }
 
  private:
-  [[nodiscard]] std::size_t count_lanes() const {
-    const auto count = first_integer(count_lanes_statement(builder_).query(connection_));
-    return static_cast<std::size_t>(count.value_or(0));
+  /// The value of a SHOW statement; empty if the server does not have it.
+  [[nodiscard]] std::string shown_value(const std::string& text) const {
+    const auto rows =
+        connection_.execute({.text = text, .results = {sql::type::text, sql::type::text}}, {}).rows;
+    row_reader reader(rows);
+    if (rows.empty()) return {};
+    (void)reader.text();  // the name
+    return reader.text();
   }
 
+  /// Nodes of a Galera cluster do not see the row locks of each other, and the outbox relies on
+  /// them: a node would not promote an event that another node published meanwhile.
+  void refuse_cluster() const {
+    if (shown_value("SHOW VARIABLES LIKE 'wsrep_on'") != "ON") return;
+    const auto nodes = shown_value("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
+    if (nodes.empty() || nodes == "0" || nodes == "1") return;
+    throw error(
+        errc::unsupported_type,
+        "the server is a node of a Galera cluster of " + nodes +
+            ", whose nodes do not share row locks: keys of the outbox can get stuck; use a "
+            "server that is not part of a cluster, or allow it if all programs use the same "
+            "node (.allow_unsafe, --allow-unsafe)");
+  }
+
+  /// The numbers of the lanes, in ascending order.
+  [[nodiscard]] std::vector<std::int64_t> read_lanes() const {
+    return integers(builder_
+                        .statement("SELECT o.LANE FROM {lanes} o WHERE o.LANE >= 0 ORDER BY o.LANE",
+                                   {sql::type::integer})
+                        .query(connection_));
+  }
+  [[nodiscard]] std::int64_t count_stripes() const {
+    return first_integer(builder_.statement("SELECT COUNT(*) FROM {stripes}", {sql::type::integer})
+                             .query(connection_))
+        .value_or(0);
+  }
+
+  /// The last lane in which something was counted.
+  [[nodiscard]] std::optional<std::int64_t> last_counted_lane() const {
+    return first_integer(
+        builder_.statement("SELECT MAX(o.LANE) FROM {counters} o", {sql::type::integer})
+            .query(connection_));
+  }
+
+  /// An outbox has the lanes 0, 1, ... up to a power of two. Otherwise a row was deleted or its
+  /// number damaged, and the setup tells how many there are, if most of those exist.
+  [[nodiscard]] bool is_damaged(const std::vector<std::int64_t>& lanes) const {
+    const bool is_complete = std::has_single_bit(lanes.size()) &&
+                             lanes.back() == static_cast<std::int64_t>(lanes.size()) - 1;
+    const auto expected = static_cast<std::int64_t>(setup_.lanes);
+    if (is_complete) {
+      // The last lane of two may be missing. Then it has counters.
+      const auto used = last_counted_lane();
+      return lanes.size() < setup_.lanes && used && *used > lanes.back() && *used < expected;
+    }
+    const auto existing =
+        std::ranges::count_if(lanes, [&](std::int64_t lane) { return lane < expected; });
+    return 2 * existing >= expected - 1;
+  }
+
+  /// Inserts the lanes, the stripes of MariaDB and MySQL, and removes lanes that cannot exist.
   void insert_lanes() const {
     const auto insert_lane = builder_.statement(
         "INSERT INTO {lanes} (LANE, OWNER) VALUES (:lane, '')" + builder_.keep_existing("LANE"));
+    const auto erase_lanes = builder_.statement("DELETE FROM {lanes} WHERE LANE >= :lanes");
     own_transaction transaction(connection_);
     for (std::size_t lane = 0; lane < setup_.lanes; ++lane)
       insert_lane.execute({transaction, lane});
+    erase_lanes.execute({transaction, 0}, {{"lanes", setup_.lanes}});
     if (builder_.mysql()) {
       const auto insert_stripe = builder_.statement("INSERT INTO {stripes} (N) VALUES (:stripe)" +
                                                     builder_.keep_existing("N"));
@@ -105,11 +169,29 @@ class table_setup {
     if (rows.empty()) return false;
     const auto stored = row_reader(rows).text();
     if (stored == setup_.prefix) return true;
+    if (!is_prefix_of_tables(stored)) {
+      // The text was damaged: a prefix of another outbox would have the same table names.
+      connection_.run(expand_prefix_deletion());
+      return false;
+    }
     throw error(errc::invalid_argument,
                 "the table " + builder_.tables().events + " belongs to the outbox '" + stored +
                     "', and '" + setup_.prefix + "' would share it; open it as '" + stored +
                     "', or choose a prefix that differs in more than case and punctuation",
                 {.path = "prefix"});
+  }
+
+  [[nodiscard]] bool is_prefix_of_tables(const std::string& prefix) const {
+    try {
+      return table_names_of(prefix).events == builder_.tables().events;
+    } catch (const error&) {
+      return false;
+    }
+  }
+  [[nodiscard]] std::string expand_prefix_deletion() const {
+    return builder_.statement("DELETE FROM {lanes} WHERE LANE = " + std::to_string(prefix_lane))
+        .positional()
+        .text;
   }
 
   void store_prefix() const {

@@ -26,6 +26,7 @@ struct sql_outbox_setup {
   std::string prefix = "{identity:outbox}";
   std::size_t lanes = 1;
   bool create_schema = false;
+  bool allow_unsafe = false;  ///< see outbox_options
   key_order order = key_order::locked;
 };
 

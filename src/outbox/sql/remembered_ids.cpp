@@ -14,6 +14,10 @@ remembered_statements make_remembered_statements(const statement_builder& builde
       .find = builder.statement(
           "SELECT o.AT FROM {events} o WHERE o.ID = :id/text AND o.PLACE = {remembered}",
           {integer}),
+      .find_effect = builder.statement(
+          "SELECT o.PLACE, o.AT, CASE WHEN o.ID = :id/text THEN 1 ELSE 0 END FROM {events} o "
+          "WHERE o.ID IN (:id/text, :mark/text)",
+          {integer, integer, integer}),
       .upsert =
           builder.statement("INSERT INTO {events} (LANE, ID, EVENT_KEY, PLACE, AT) "
                             "SELECT g.lane, g.id, '', {remembered}, g.since FROM " +
@@ -25,12 +29,21 @@ remembered_statements make_remembered_statements(const statement_builder& builde
                             "VALUES (:lane, :id/text, '', {remembered}, :now) {ignore_conflict}"),
       .renew = builder.statement("UPDATE {events} SET AT = :now WHERE ID = :id/text AND "
                                  "PLACE = {remembered} AND AT <= :until"),
+      .start_windows = builder.statement(
+          builder.mysql()
+              ? "UPDATE " + builder.rows(ids) +
+                    " STRAIGHT_JOIN {events} o FORCE INDEX (ID) ON o.ID = g.id SET o.AT = :now "
+                    "WHERE o.PLACE = {remembered} AND o.AT = " +
+                    std::to_string(with_event)
+              : "UPDATE {events} SET AT = :now WHERE ID IN (SELECT g.id FROM " + builder.rows(ids) +
+                    ") AND PLACE = {remembered} AND AT = " + std::to_string(with_event)),
       .forget = builder.statement(builder.erase("{events}", "ID", ids) +
                                   " AND PLACE = {remembered} AND AT <= :until"),
       // SQLite uses a partial index only if the text repeats its condition, PLACE <> {queued}.
       .surplus = builder.statement(
           "SELECT o.AT FROM {events} o WHERE o.LANE = :lane AND o.PLACE = {remembered} AND "
-          "o.PLACE <> {queued} ORDER BY o.AT DESC LIMIT 1 OFFSET :kept",
+          "o.PLACE <> {queued} AND o.AT < " +
+              std::to_string(with_event) + " ORDER BY o.AT DESC LIMIT 1 OFFSET :kept",
           {integer}),
       .erase_oldest = {},
       .select_oldest = {}};
@@ -61,6 +74,31 @@ std::optional<std::int64_t> remembered_ids::find(const lane_session& session,
   return first_integer(statements_.find.query(session, {{"id", id}}));
 }
 
+effect_state remembered_ids::find_effect(const lane_session& session,
+                                         std::string_view event_id) const {
+  const auto mark = effect_mark(event_id);
+  const auto rows = statements_.find_effect.query(session, {{"id", event_id}, {"mark", mark}});
+  effect_state state;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    row_reader reader(rows, i);
+    const bool is_remembered = reader.integer() == static_cast<std::int64_t>(row_state::remembered);
+    const auto since = reader.integer();
+    const bool is_event = reader.integer() != 0;
+    if (is_event) state.event_exists = !is_remembered;
+    else if (is_remembered) state.applied_at = since;
+  }
+  return state;
+}
+
+void remembered_ids::start_effect_windows(const lane_session& session,
+                                          std::span<const std::string> event_ids,
+                                          std::int64_t now_ms) const {
+  std::vector<std::string> marks;
+  marks.reserve(event_ids.size());
+  for (const auto& id : event_ids) marks.push_back(effect_mark(id));
+  statements_.start_windows.execute(session, {{"ids", json_column(marks)}, {"now", now_ms}});
+}
+
 void remembered_ids::remember(const lane_session& session, std::span<const std::string> ids,
                               std::int64_t now_ms) const {
   json_rows rows;
@@ -69,13 +107,13 @@ void remembered_ids::remember(const lane_session& session, std::span<const std::
 }
 
 bool remembered_ids::remember_new(const lane_session& session, std::string_view id,
-                                  std::int64_t now_ms) const {
-  return statements_.insert.execute(session, {{"id", id}, {"now", now_ms}}) == 1;
+                                  std::int64_t since) const {
+  return statements_.insert.execute(session, {{"id", id}, {"now", since}}) == 1;
 }
 
-bool remembered_ids::renew(const lane_session& session, std::string_view id, std::int64_t now_ms,
+bool remembered_ids::renew(const lane_session& session, std::string_view id, std::int64_t since,
                            std::int64_t until) const {
-  return statements_.renew.execute(session, {{"id", id}, {"now", now_ms}, {"until", until}}) == 1;
+  return statements_.renew.execute(session, {{"id", id}, {"now", since}, {"until", until}}) == 1;
 }
 
 void remembered_ids::forget(const lane_session& session, std::span<const std::string> ids,
@@ -96,6 +134,7 @@ std::uint64_t remembered_ids::forget_oldest(const lane_session& session, std::in
 void remembered_ids::trim(const lane_session& session, std::int64_t now_ms,
                           const publish_terms& terms, std::size_t added) const {
   (void)forget_oldest(session, now_ms - terms.dedup_window.count());
+  if (terms.dedup_limit == 0) return;  // no limit
   // Counting takes time. It waits until a sixteenth of the limit may have been added, but not for
   // more than a few steps can forget.
   auto& added_since_count = added_since_count_.at(session.lane);

@@ -8,7 +8,7 @@
 /// | --- | --- |
 /// | an event id | the event was delivered |
 /// | `t:` and a ticket | the ticket fired |
-/// | `e:` and an event id | the effect of the event was applied |
+/// | `e:` and an event id | the effect of the event was applied. AT is `with_event` as long as the event exists; then its window starts |
 
 #include <holdfast/outbox/operations.hpp>
 
@@ -23,8 +23,14 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 }
 [[nodiscard]] inline std::string effect_mark(std::string_view id) { return "e:" + std::string(id); }
 
+/// What is known of the effect of an event.
+struct effect_state {
+  std::optional<std::int64_t> applied_at{};  ///< AT of its mark
+  bool event_exists = false;
+};
+
 struct remembered_statements {
-  named_statement find, upsert, insert, renew, forget, surplus;
+  named_statement find, find_effect, upsert, insert, renew, start_windows, forget, surplus;
   /// Deletes the oldest rows. MariaDB and MySQL need two steps: select_oldest, then a deletion.
   std::optional<named_statement> erase_oldest, select_oldest;
 };
@@ -37,23 +43,27 @@ class remembered_ids {
 
   /// Since when the id is remembered.
   std::optional<std::int64_t> find(const lane_session& session, std::string_view id) const;
+  effect_state find_effect(const lane_session& session, std::string_view event_id) const;
+  /// The events do not exist any more: starts the windows of the marks of their effects.
+  void start_effect_windows(const lane_session& session, std::span<const std::string> event_ids,
+                            std::int64_t now_ms) const;
   /// Remembers ids from now on, also those that were remembered before.
   void remember(const lane_session& session, std::span<const std::string> ids,
                 std::int64_t now_ms) const;
   /// Returns false if the id is remembered already. Of two transactions that try at the same time,
-  /// one waits until the other ends.
+  /// one waits until the other ends. `since` is a time, or with_event.
   [[nodiscard]] bool remember_new(const lane_session& session, std::string_view id,
-                                  std::int64_t now_ms) const;
-  /// Remembers an id from now on that has been remembered since `until` or longer. Returns false if
+                                  std::int64_t since) const;
+  /// Changes the time of an id that has been remembered since `until` or longer. Returns false if
   /// there is no such id. Waits as remember_new.
-  [[nodiscard]] bool renew(const lane_session& session, std::string_view id, std::int64_t now_ms,
+  [[nodiscard]] bool renew(const lane_session& session, std::string_view id, std::int64_t since,
                            std::int64_t until) const;
   /// Forgets those of these ids that have been remembered since `until` or longer. An id that
   /// was published again meanwhile stays.
   void forget(const lane_session& session, std::span<const std::string> ids,
               std::int64_t until) const;
-  /// Forgets ids that are older than the dedup window or exceed the dedup limit. `added` is the
-  /// number of ids that the caller has just added.
+  /// Forgets ids that are older than the dedup window or exceed the dedup limit, but no mark of an
+  /// event that exists. `added` is the number of ids that the caller has just added.
   void trim(const lane_session& session, std::int64_t now_ms, const publish_terms& terms,
             std::size_t added) const;
 

@@ -9,44 +9,54 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 run_claimer::statements run_claimer::make_statements(const statement_builder& builder) {
   using enum sql::type;
-  return {
-      .followers = builder.statement(
-          "SELECT {event} FROM {events} o WHERE o.LANE = :lane AND o.QUEUE = :key/text AND "
-          "o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
-          event_types()),
-      .write_leases = builder.statement(builder.update_events(
-          {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}}}, {{"TOKEN", "g.token"},
-                                                             {"RUN", "g.run"},
-                                                             {"DUE", "g.due"},
-                                                             {"DELIVERIES", "o.DELIVERIES + 1"}}))};
+  return {.followers = builder.statement(
+              "SELECT {event} FROM {events} o WHERE o.LANE = :lane AND o.QUEUE = :key/text AND "
+              "o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
+              event_types()),
+          .write_leases = builder.statement(builder.update_events(
+              {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}, {"deliveries"}}},
+              {{"TOKEN", "g.token"},
+               {"RUN", "g.run"},
+               {"DUE", "g.due"},
+               {"DELIVERIES", "g.deliveries"}}))};
 }
 
 run_claimer::run_claimer(const statement_builder& builder, const outbox_tables& tables)
-    : tables_(tables), statements_(make_statements(builder)) {}
+    : tables_(tables), has_one_writer_(builder.sqlite()), statements_(make_statements(builder)) {}
 
 void run_claimer::claim(event_rows heads, claim_progress& progress) const {
   auto& answer = progress.answer;
-  // All events of a claim share one token. Rows with a larger one, because the clock of the
-  // database was set back, wait for the next claim.
-  if (answer.fence != 0)
-    std::erase_if(heads, [&](const event_row& row) { return row.token >= answer.fence; });
+  // All events of a claim share one token. Keys with a larger one, because another claim came
+  // between two rounds or the clock of the database was set back, wait for the next claim. So do
+  // events that were published since: the last token of their key may be gone with its events.
+  if (answer.fence != 0) {
+    std::erase_if(heads, [&](const event_row& row) {
+      const bool is_newer = !has_one_writer_ && row.created >= answer.fence / 1000;
+      return row.last_token >= answer.fence || is_newer;
+    });
+  }
   const auto runs = collect_runs(std::move(heads), progress);
   if (runs.empty()) return;
 
   std::vector<std::string> ids;
   fence last_token = 0;
   for (const auto& run : runs) {
-    last_token = std::max(last_token, run.head.token);
+    last_token = std::max(last_token, run.head.last_token);
     ids.push_back(run.head.id);
     for (const auto& follower : run.followers) ids.push_back(follower.id);
   }
-  const auto entries = tables_.events.entries(progress.session, ids);
+  const auto texts = tables_.events.entries(progress.session, ids);
+  const auto& entries = texts.by_id;
+  // A time that was read after the heads were locked. Another claim may have settled the events
+  // before them after the lane was read.
+  progress.lane.now_us = std::max(progress.lane.now_us, texts.now_us);
   if (answer.fence <= last_token)
     answer.fence = tables_.lanes.new_token(progress.session, progress.lane,
                                            std::max(last_token, answer.fence));
 
   json_rows claimed_rows;
   std::vector<std::int64_t> orphans;
+  std::vector<std::string> orphan_ids;
   promotions_by_key orphaned_keys;
   for (const auto& [head, followers] : runs) {
     if (!hand_out(head, true, entries, progress)) {
@@ -55,7 +65,8 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
       --progress.changes.events;
       progress.changes.bytes -= head.bytes;
       orphans.push_back(head.seq);
-      if (head.queue) orphaned_keys.emplace(*head.queue, promotion{});
+      orphan_ids.push_back(head.id);
+      if (head.queue) orphaned_keys.emplace(*head.queue, promotion{.token = head.last_token});
       continue;
     }
     std::int64_t run_length = 1;
@@ -64,13 +75,14 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
       ++run_length;
     }
     claimed_rows.add(head.seq, answer.fence, run_length,
-                     progress.lane.now_ms + progress.lease.count());
+                     progress.lane.now_ms + progress.lease.count(), head.deliveries + 1);
   }
   if (!claimed_rows.empty())
     statements_.write_leases.execute(progress.session, {{"rows", claimed_rows.text()}});
   if (orphans.empty()) return;
   tables_.events.erase(progress.session, orphans);
-  tables_.events.promote(progress.session, orphaned_keys);
+  tables_.remembered.start_effect_windows(progress.session, orphan_ids, progress.lane.now_ms);
+  tables_.events.promote(progress.session, orphaned_keys, progress.lane.now_ms);
 }
 
 std::vector<run_claimer::event_run> run_claimer::collect_runs(event_rows heads,
@@ -99,7 +111,7 @@ void run_claimer::collect_followers(event_run& run, claim_progress& progress) co
        {"limit", std::min(progress.max_run_length - 1, progress.remaining_events)}});
   for (auto& follower : read_event_rows(rows)) {
     const auto bytes = static_cast<std::size_t>(follower.bytes);
-    if (progress.remaining_events == 0 || follower.state_time > progress.lane.now_ms ||
+    if (progress.remaining_events == 0 || follower.is_delayed(progress.lane.now_ms) ||
         bytes > progress.remaining_bytes)
       return;
     progress.remaining_bytes -= bytes;

@@ -59,6 +59,7 @@ class run_claimer {
                                      claim_progress& progress);
 
   const outbox_tables& tables_;
+  const bool has_one_writer_;  ///< SQLite
   statements statements_;
 };
 

@@ -43,6 +43,7 @@ void settle_batch::apply(const settlement& settlement) {
   }
   auto row = std::move(position->second);
   rows_.erase(position);
+  row.last_token = std::max(row.last_token, token_);
   // A follower of the run counts as delivered when it becomes the head.
   if (!row.key.empty() && promotions.contains(row.key)) ++row.deliveries;
   switch (settlement.action) {

@@ -109,7 +109,9 @@ fragment_map dialect_fragments(sql::dialect_id dialect) {
                         {"now_ms", "CAST(0 AS INTEGER)"},
                         {"insert_ignore", "INSERT INTO"},
                         {"ignore_conflict", "ON CONFLICT DO NOTHING"},
-                        {"where_true", "WHERE true"}});
+                        {"where_true", "WHERE true"},
+                        // SQLite stores values of any type in any column.
+                        {"no_due", "(o.DUE IS NULL OR typeof(o.DUE) <> 'integer')"}});
       break;
     default:  // MySQL and MariaDB
       // UTC_TIMESTAMP does not depend on the time zone of the session.
@@ -124,6 +126,7 @@ fragment_map dialect_fragments(sql::dialect_id dialect) {
                         {"insert_ignore", "INSERT IGNORE INTO"}});
       break;
   }
+  fragments.try_emplace("no_due", "o.DUE IS NULL");
   for (const char* name : {"for_update", "skip_locked", "for_share", "due_index", "key_index",
                            "time_index", "ignore_conflict", "where_true"})
     fragments.try_emplace(name);
@@ -264,7 +267,10 @@ std::string statement_builder::keep_existing(const std::string& column) const {
 }
 
 std::string statement_builder::sum(const std::string& expression) const {
-  const std::string sum = "COALESCE(SUM(" + expression + "), 0)";
+  // Damaged numbers count as 0: a sum that overflows would be an error.
+  const std::string sum = "COALESCE(SUM(CASE WHEN " + expression +
+                          " BETWEEN -1000000000000000 AND 1000000000000000 THEN " + expression +
+                          " END), 0)";
   if (postgres()) return sum + "::bigint";
   return mysql() ? "CAST(" + sum + " AS SIGNED)" : sum;
 }

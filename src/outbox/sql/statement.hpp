@@ -107,6 +107,7 @@ struct row_list {
 /// | for_update, skip_locked, for_share | locks the rows of `o`; empty on SQLite |
 /// | due_index, key_index, time_index | forces an index; only on MySQL and MariaDB |
 /// | insert_ignore, ignore_conflict | an INSERT that skips rows that exist; see keep_existing |
+/// | no_due | the row `o` has no DUE |
 /// | where_true | SQLite needs a WHERE between a SELECT and ON CONFLICT |
 class statement_builder {
  public:

@@ -15,7 +15,7 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 struct outbox_tables {
   outbox_tables(const statement_builder& builder, const sql_outbox_setup& setup,
                 std::shared_ptr<const clock> clock)
-      : lanes(builder, std::move(clock)),
+      : lanes(builder, setup.lanes, std::move(clock)),
         events(builder),
         remembered(builder, events, setup.lanes),
         tickets(make_ticket_statements(builder)),

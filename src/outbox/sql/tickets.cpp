@@ -1,5 +1,9 @@
 #include "outbox/sql/tickets.hpp"
 
+#include "outbox/sql/event_table.hpp"
+
+#include <algorithm>
+
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 ticket_statements make_ticket_statements(const statement_builder& builder) {
@@ -44,7 +48,8 @@ std::vector<ticket_row> read_ticket_rows(const sql::rows& rows) {
     row_reader reader(rows, i);
     auto& ticket = tickets.emplace_back();
     ticket.name = reader.text();
-    ticket.expires = reader.integer();
+    // A damaged time must not overflow.
+    ticket.expires = std::clamp<std::int64_t>(reader.integer(), 0, max_time_ms + 1);
     ticket.key = reader.text();
     ticket.body = reader.text();
   }

@@ -41,6 +41,20 @@ class own_transaction final : public join::transaction {
   bool ended_ = false;
 };
 
+/// A connection without a transaction: each statement is one of its own.
+class single_statements final : public join::transaction {
+ public:
+  explicit single_statements(sql::connection& connection) : connection_(connection) {}
+  [[nodiscard]] sql::dialect_id dialect() const override { return connection_.dialect(); }
+  sql::outcome execute(const sql::statement& statement,
+                       std::span<const sql::parameter> parameters) override {
+    return connection_.execute(statement, parameters);
+  }
+
+ private:
+  sql::connection& connection_;
+};
+
 using sql::when_in_doubt;
 
 /// Runs work in transactions and retries it after transient failures, until the statement timeout.
@@ -62,6 +76,20 @@ class transaction_runner {
       // NOLINTNEXTLINE(bugprone-unchecked-optional-access): run_and_commit did it, or threw
       return std::move(result).value();
     }
+  }
+  /// The same for `work` that runs one statement: without BEGIN and COMMIT.
+  template <class Work>
+  auto run_statement(std::size_t lane, Work work, when_in_doubt policy) const {
+    std::optional<decltype(work(std::declval<const lane_session&>()))> result;
+    retry(
+        [&] {
+          const auto connection = context_->pool.acquire_reader("outbox.statement");
+          single_statements transaction(*connection);
+          result = work(lane_session{transaction, lane});
+        },
+        policy);
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): retry did it, or threw
+    return std::move(result).value();
   }
   /// Runs `work`, which handles transactions itself.
   void retry(const std::function<void()>& work, when_in_doubt policy) const;

@@ -107,7 +107,7 @@ class postgres_connection final : public connection {
     const call_deadline deadline(limit_);
     raise_server_limit(deadline);
     server_limit_at_begin_ = server_limit_;
-    session_.query("BEGIN", loss::harmless, deadline);
+    begin_until(deadline);
   }
 
   void commit() override {
@@ -138,6 +138,28 @@ class postgres_connection final : public connection {
   static constexpr std::string_view unknown_statement = "26000";
   static constexpr std::string_view duplicate_statement = "42P05";
   static constexpr std::string_view changed_table = "0A000";
+  static constexpr std::string_view unknown_setting = "42704";
+
+  /// Begins at READ COMMITTED, whatever the default of the database is: a statement sees what other
+  /// transactions committed while it waited for their locks. A transaction plans each statement for
+  /// the tables as they are now: a plan that was kept from the time when a table was empty would
+  /// read it from end to end.
+  void begin_until(const call_deadline& deadline) {
+    const std::string begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    if (plans_each_time_) {
+      try {
+        session_.query(begin + "; SET LOCAL plan_cache_mode = force_custom_plan", loss::harmless,
+                       deadline);
+        return;
+      } catch (const error& failure) {
+        // PostgreSQL 11 and servers that only speak its protocol do not have the setting.
+        if (failure.backend_code() != unknown_setting || session_.broken()) throw;
+        plans_each_time_ = false;
+        rollback();
+      }
+    }
+    session_.query(begin, loss::harmless, deadline);
+  }
 
   /// Runs a statement, prepared if possible. All round trips share one deadline.
   outcome run_prepared(const std::string& text, const wire_parameters& parameters,
@@ -288,6 +310,7 @@ class postgres_connection final : public connection {
   std::vector<std::string> to_deallocate_{};  // stale statements of a failed transaction
   // A pooler uses another session for each transaction, so statements are not prepared.
   bool pooled_ = false;
+  bool plans_each_time_ = true;  // the server has plan_cache_mode
   bindings bindings_{};
 };
 

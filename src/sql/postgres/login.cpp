@@ -142,17 +142,20 @@ bool is_ambiguous(std::string_view uri) {
          rest.substr(slash).find('@') != std::string_view::npos;
 }
 
-/// The value of the startup parameter `options`. Later settings win: the caller may replace the
-/// time limit of the server, but not the time zone, which decides how a column without a zone is
-/// read.
+/// The value of the startup parameter `options`. Later settings win: the caller may replace all of
+/// them but the time zone, which decides how a column without a zone is read.
+///
+/// A prepared statement that looks up rows by their key keeps its plan. If it was made for an empty
+/// table, it would read the whole table even when that has grown, so sequential scans are avoided
+/// where an index exists. The planner expresses that with costs that would start the JIT compiler.
 std::string server_settings(const postgres_options& options, const option_list& parsed) {
   auto callers = value_of(parsed, "options");
   const option_list defaults(callers.empty() ? PQconndefaults() : nullptr);
   if (callers.empty()) callers = value_of(defaults, "options");
   const auto limit = std::min<std::int64_t>((options.statement_timeout + server_margin).count(),
                                             std::numeric_limits<int>::max());
-  return "-c statement_timeout=" + std::to_string(limit) + " " + std::string(callers) +
-         " -c TimeZone=UTC";
+  return "-c statement_timeout=" + std::to_string(limit) + " -c enable_seqscan=off -c jit=off " +
+         std::string(callers) + " -c TimeZone=UTC";
 }
 
 /// Adds the settings with which the system notices that an idle connection is dead, unless the

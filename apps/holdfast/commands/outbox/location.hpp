@@ -47,7 +47,8 @@ struct outbox_location {
                   .number(1, 256)),
         create(cmd.flag("--create-schema", "On SQL: create the tables if they do not exist")),
         unsafe(cmd.flag("--allow-unsafe",
-                        "Continue if a Redis may evict events when its memory is full")),
+                        "Continue if a Redis may evict events when its memory is full, or on a "
+                        "Galera cluster with more than one node")),
         password(cmd) {}
 
   [[nodiscard]] outbox open(console& io, outbox_options options = {}, log_sink log = {}) const {
@@ -55,6 +56,7 @@ struct outbox_location {
     options.lanes = static_cast<std::size_t>(lanes.count(1));
     options.create_schema = create.is_set();
     options.allow_eviction = unsafe.is_set();
+    options.allow_unsafe = unsafe.is_set();
     // A problem while the outbox is opened is the error of the command. Do not log it as well.
     const auto opened = std::make_shared<std::atomic<bool>>(false);
     database_options settings;

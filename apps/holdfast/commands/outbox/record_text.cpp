@@ -63,15 +63,15 @@ std::string numbers_text(const named_numbers& numbers) {
 std::int64_t number(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 named_numbers numbers_of_stats(const outbox_stats& stats) {
-  return {{"events", number(stats.events)},       {"pending", number(stats.pending)},
-          {"following", number(stats.following)}, {"parked", number(stats.parked)},
-          {"tickets", number(stats.tickets)},     {"remembered", number(stats.remembered)},
-          {"bytes", number(stats.bytes)},         {"overdue_ms", stats.overdue.count()},
-          {"published", number(stats.published)}, {"duplicates", number(stats.duplicates)},
-          {"claims", number(stats.claims)},       {"acked", number(stats.acked)},
-          {"retried", number(stats.retried)},     {"parkings", number(stats.parkings)},
-          {"stale", number(stats.stale)},         {"fired", number(stats.fired)},
-          {"orphans", number(stats.orphans)}};
+  return {{"events", number(stats.events)},         {"pending", number(stats.pending)},
+          {"following", number(stats.following)},   {"parked", number(stats.parked)},
+          {"stuck", number(stats.stuck)},           {"tickets", number(stats.tickets)},
+          {"remembered", number(stats.remembered)}, {"bytes", number(stats.bytes)},
+          {"overdue_ms", stats.overdue.count()},    {"published", number(stats.published)},
+          {"duplicates", number(stats.duplicates)}, {"claims", number(stats.claims)},
+          {"acked", number(stats.acked)},           {"retried", number(stats.retried)},
+          {"parkings", number(stats.parkings)},     {"stale", number(stats.stale)},
+          {"fired", number(stats.fired)},           {"orphans", number(stats.orphans)}};
 }
 
 named_numbers numbers_of_worker(const worker_report& report) {
@@ -185,6 +185,8 @@ std::string stats_json(const outbox_stats& stats) {
 std::string stats_text(const outbox_stats& stats) {
   return numbers_text(numbers_of_stats(stats)) + column("paused", 15) +
          (stats.paused ? "yes" : "no") + "\n" +
+         (stats.stuck != 0 ? "keys are stuck; repair them with: holdfast outbox fsck --repair\n"
+                           : "") +
          (stats.at_least ? "not all events were counted: parked and pending are lower bounds, "
                            "following is an upper bound\n"
                          : "");
