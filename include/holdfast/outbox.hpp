@@ -107,7 +107,8 @@ class HOLDFAST_API outbox {
   /// Schedules a ticket: when it expires, it becomes the event, once. Scheduling it again replaces
   /// its time and its event. The key of the event must stay the same, because it determines the
   /// lane: with another key there may be two tickets, and both fire. The id of the event must be
-  /// empty; it will be expiry_event_id.
+  /// empty; it will be expiry_event_id. Without a key the event is in the lane of the ticket, not
+  /// of this id: do not publish the id yourself.
   scheduled schedule(std::string_view ticket, timestamp expires_at, const event& becomes) const;
   scheduled schedule(std::string_view ticket, std::chrono::milliseconds after,
                      const event& becomes) const;

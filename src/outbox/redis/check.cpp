@@ -270,7 +270,7 @@ void redis_lane_checker::check_followers_of(const std::string& id, const event_v
 }
 
 void redis_lane_checker::report_stray_events() {
-  std::ranges::stable_sort(stray_events_, [](const auto& a, const auto& b) {
+  std::ranges::sort(stray_events_, [](const auto& a, const auto& b) {
     return std::tie(a.key, a.sequence) < std::tie(b.key, b.sequence);
   });
   for (auto& stray : stray_events_) report(std::move(stray.problem));
