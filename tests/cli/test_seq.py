@@ -113,6 +113,24 @@ class Sequence(CommandTest):
         self.assertIn("synchronous", report["reasons"][0])
         self.assertIn("synchronous", self.refused(*self.seq("next")))
 
+    def test_doctor_reports_a_missing_table(self):
+        self.draw(sequence="first")
+        done = run(*self.seq("doctor", "--prefix", "OTHER_", sequence=None))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no table OTHER_SEQUENCES", done.stdout)
+        self.assertIn("holdfast seq schema --dialect sqlite", done.stdout)
+        self.assertIn("holdfast seq schema", self.refused(*self.seq("next", "--prefix", "OTHER_")))
+
+    def test_definition(self):
+        self.assertEqual(self.draw("--start", "5", "--increment", "10", "--block", "2"), [5])
+        self.assertEqual(self.draw("--block", "2"), [25], "what is not said is taken from the definition")
+        self.assertIn("start=5 increment=10", self.refused(*self.seq("next", "--increment", "3")))
+        self.assertIn("start=5 increment=10 ", self.fine(*self.seq("define")))
+        self.assertIn("increment=3 ", self.fine(*self.seq("define", "--start", "5", "--increment", "3", "--replace")))
+        later = self.draw("--block", "1")
+        self.assertGreater(later[0], 35)
+        self.assertEqual(run(*self.seq("define", sequence="unknown")).returncode, 1)
+
     def test_mistakes(self):
         self.refused("seq")
         self.refused("seq", "next", "--name", "n")

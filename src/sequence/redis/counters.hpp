@@ -29,10 +29,15 @@ class redis_counters {
   [[nodiscard]] holdfast::redis::command command(const holdfast::redis::script& script,
                                                  std::string_view name) const;
 
+  /// The node of a counter, as far as the client knows it without asking; empty outside a Cluster.
+  [[nodiscard]] std::string node_of(std::string_view name) const;
+
   /// The names of all counters, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
+  [[nodiscard]] std::string key_of(std::string_view name) const;
+
   std::shared_ptr<const holdfast::redis::client> client_;
   std::string key_begin_;
 };
@@ -40,8 +45,10 @@ class redis_counters {
 /// The state in a reply that begins with {last, epoch}.
 [[nodiscard]] counter_state counter_state_of(const holdfast::redis::reply& reply);
 
-/// The grant in the reply of an allocate script. Throws errc::unavailable (transient) for 'wait'.
-[[nodiscard]] block_grant block_grant_of(const holdfast::redis::reply& reply);
+/// The grant in the reply of an allocate script. Throws errc::unavailable (transient) for 'wait',
+/// and errc::invalid_argument for 'differs'; `definition`: that of the request.
+[[nodiscard]] block_grant block_grant_of(const holdfast::redis::reply& reply, std::string_view name,
+                                         std::string_view definition);
 
 /// Runs an action that returns a grant; an error becomes the problem of the grant. A node of a
 /// Cluster that is down affects only the counters on it.

@@ -20,17 +20,25 @@ std::string table_name(const sequence_store_options& options) {
 /// - LAST_SEQ, the last ordinal granted, is always a 64-bit integer.
 /// - GRANTED is the size of the last block, so that one statement can return both ends of it.
 /// - INCARNATION says which server granted it (failover_skip).
+/// - DEFINITION says which ids the ordinals are, and which fence protects them. All users of a
+///   counter must have the same. Empty until the first use, and missing in tables that earlier versions created.
 std::vector<std::string> sequence_schema(sql::dialect_id dialect,
                                          const sequence_store_options& options) {
   using sql::dialect_id;
   const std::string table = detail::sequence::table_name(options);
+  // `text_type`: VARCHAR, for example, or TEXT for a text of any length.
   const auto columns = [](const std::string& name_type, const std::string& number_type,
-                          const std::string& text_type) {
+                          const std::string& text_type,
+                          const std::string& text_default = " DEFAULT '' NOT NULL",
+                          const std::string& constraint = "") {
+    const auto text = [&](const std::string& length) {
+      return (text_type == "TEXT" ? text_type : text_type + "(" + length + ")") + text_default;
+    };
     return " (\n  NAME " + name_type + " NOT NULL,\n  LAST_SEQ " + number_type +
            " NOT NULL,\n  GRANTED " + number_type + " DEFAULT 0 NOT NULL,\n  LIMIT_SEQ " +
            number_type + " NOT NULL,\n  EPOCH " + number_type +
-           " DEFAULT 1 NOT NULL,\n  INCARNATION " + text_type +
-           " DEFAULT '' NOT NULL,\n  PRIMARY KEY (NAME)\n)";
+           " DEFAULT 1 NOT NULL,\n  INCARNATION " + text("64") + ",\n  DEFINITION " + text("255") +
+           constraint + ",\n  PRIMARY KEY (NAME)\n)";
   };
   const std::string create = "CREATE TABLE IF NOT EXISTS " + table;
   switch (dialect) {
@@ -39,26 +47,24 @@ std::vector<std::string> sequence_schema(sql::dialect_id dialect,
       return {create + columns("TEXT", "INTEGER", "TEXT") + " STRICT, WITHOUT ROWID"};
     case dialect_id::postgresql:
       // Free space on each page lets PostgreSQL update a row in place (HOT).
-      return {create + columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR(64)") +
+      return {create + columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR") +
               " WITH (fillfactor = 50)"};
     case dialect_id::mysql:
     case dialect_id::mariadb: {
       const std::string exact =
           std::string(" CHARACTER SET utf8mb4 COLLATE ") +
           (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
-      return {create + columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR(64)") + " ENGINE=InnoDB"};
+      return {create + columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR") + " ENGINE=InnoDB"};
     }
     case dialect_id::h2:
-      return {create + columns("VARCHAR(128)", "BIGINT", "VARCHAR(64)")};
+      return {create + columns("VARCHAR(128)", "BIGINT", "VARCHAR")};
     case dialect_id::sqlserver:
       return {"IF OBJECT_ID(N'" + table + "', N'U') IS NULL CREATE TABLE " + table +
-              columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR(64)")};
+              columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR")};
     case dialect_id::oracle: {
       // Oracle stores an empty text as NULL, and NUMBER has no 64-bit limit.
-      std::string body = columns("VARCHAR2(128)", "NUMBER(19)", "VARCHAR2(64)");
-      const std::string not_null = " DEFAULT '' NOT NULL,\n  PRIMARY KEY";
-      body.replace(body.find(not_null), not_null.size(),
-                   ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807),\n  PRIMARY KEY");
+      const std::string body = columns("VARCHAR2(128)", "NUMBER(19)", "VARCHAR2", "",
+                                       ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807)");
       return {"BEGIN EXECUTE IMMEDIATE q'[CREATE TABLE " + table + body +
               "]'; EXCEPTION WHEN OTHERS THEN IF SQLCODE != -955 THEN RAISE; END IF; END;"};
     }
