@@ -23,6 +23,7 @@
 #include <holdfast/payload.hpp>
 #include <holdfast/redis.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/schema.hpp>
 #include <holdfast/sequence.hpp>
 #include <holdfast/sql.hpp>
 #include <holdfast/store.hpp>

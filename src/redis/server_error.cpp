@@ -47,6 +47,8 @@ constexpr std::array error_classes{
     error_class{"NOPERM", errc::permission, false, "grant the user this command (ACL SETUSER)"},
     error_class{"DENIED", errc::permission, false,
                 "set a password on the server, or connect from its own machine"},
+    // From the scripts of Holdfast.
+    error_class{"NEWSCHEMA", errc::unsupported_type, false, "update the program"},
     error_class{"NOSCRIPT", errc::not_found, false, ""},
     error_class{"BUSYKEY", errc::duplicate, false, ""},
     error_class{"BUSYGROUP", errc::duplicate, false, ""},

@@ -39,6 +39,8 @@ class Sequence(CommandTest):
         self.assertEqual(self.draw(*shape, "--count", "3"), [-10, -5, 0])
         self.assertIn("exhausted", self.refused(*self.seq("next", *shape)))
         self.assertEqual(self.fine(*self.seq("peek", *shape[:-2])), "0\n")
+        self.assertIn("cycle=no", self.refused(*self.seq("next", *shape, "--cycle")))
+        self.fine(*self.seq("define", *shape[:-2], "--cycle", "--replace"))
         self.assertEqual(self.draw(*shape, "--cycle"), [-10])
         self.assertEqual(self.draw("--max", "3", "--count", "3", sequence="few"), [1, 2, 3])
         self.assertEqual(self.draw("--min", "-1", "--increment", "-1", "--count", "3", sequence="fewer"), [1, 0, -1])
@@ -117,9 +119,9 @@ class Sequence(CommandTest):
         self.draw(sequence="first")
         done = run(*self.seq("doctor", "--prefix", "OTHER_", sequence=None))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no table OTHER_SEQUENCES", done.stdout)
-        self.assertIn("holdfast seq schema --dialect sqlite", done.stdout)
-        self.assertIn("holdfast seq schema", self.refused(*self.seq("next", "--prefix", "OTHER_")))
+        self.assertIn("there is no table OTHER_SEQUENCES", done.stdout.decode())
+        self.assertIn("holdfast seq schema --dialect sqlite", done.stdout.decode())
+        self.assertIn("holdfast seq schema", self.refused(*self.seq("next", "--prefix", "OTHER_"), code=3))
 
     def test_definition(self):
         self.assertEqual(self.draw("--start", "5", "--increment", "10", "--block", "2"), [5])

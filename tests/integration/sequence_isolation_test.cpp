@@ -2,8 +2,10 @@
 // deadlock. Sequences on a table of an earlier version. A copy of a counter in another cluster.
 
 #include <holdfast/database.hpp>
+#include <holdfast/schema.hpp>
 #include <holdfast/sequence.hpp>
 
+#include "sequence/sql/schema.hpp"
 #include "support/failure_of.hpp"
 #include "support/h2_server.hpp"
 #include "support/mariadb_server.hpp"
@@ -149,6 +151,13 @@ TYPED_TEST(SequenceLocked, AnotherFailoverSkipIsRefused) {
   EXPECT_EQ(careless.next(), 21);
   for (int i = 2; i <= 20; ++i) EXPECT_EQ(careful.next(), i);
   EXPECT_EQ(failure_of([&] { (void)careful.next(); }).code(), errc::invalid_argument);
+  careful.redefine(careful.definition().value_or(""));
+  EXPECT_EQ(careful.next(), 41);
+  // A counter that was never used with failover_skip
+  EXPECT_EQ(other_process.sequence("plain").next(), 1);
+  auto fenced = this->db.sequence("plain", {.store = {.failover_skip = 1000}});
+  fenced.redefine(fenced.definition().value_or(""));
+  EXPECT_EQ(fenced.next(), 1021) << "its server is not known, so it skips once";
 }
 
 // ---- A table that an earlier version created.
@@ -173,21 +182,26 @@ class recorded_warnings {
 
 TYPED_TEST(SequenceLocked, ATableOfAnEarlierVersionWorksAsBeforeWithAWarning) {
   typename TypeParam::handle own(this->server.url);
-  own.run("ALTER TABLE SEQUENCES DROP COLUMN DEFINITION");
+  const sequence_store_options old_table{.prefix = "OLD_"};
+  for (const auto& statement :
+       detail::sequence::counter_schema(old_table).create(TypeParam::handle::dialect, 1))
+    own.run(statement);
   recorded_warnings warnings;
   auto old = open(this->server.url, {.log = warnings.sink()});
-  auto ids = old.sequence("legacy");
+  auto ids = old.sequence("legacy", {.store = old_table});
   for (int i = 1; i <= 50; ++i) EXPECT_EQ(ids.next(), i);
   EXPECT_EQ(ids.definition(), std::nullopt);
   EXPECT_EQ(ids.ensure_at_least(1000), 1000);
-  EXPECT_EQ(old.sequence("legacy", {.increment = 2}).next(), 2001) << "not checked";
+  EXPECT_EQ(old.sequence("legacy", {.increment = 2, .store = old_table}).next(), 2001)
+      << "not checked";
   EXPECT_EQ(failure_of([&] { ids.redefine("start=1 increment=1 end=5 cycle=no"); }).code(),
             errc::duplicate);
-  EXPECT_NE(warnings.text().find("DEFINITION"), std::string::npos) << warnings.text();
-  own.run("ALTER TABLE SEQUENCES ADD COLUMN DEFINITION VARCHAR(255) DEFAULT '' NOT NULL");
-  auto now = open(this->server.url).sequence("legacy");
+  EXPECT_NE(warnings.text().find("holdfast schema upgrade"), std::string::npos) << warnings.text();
+  (void)upgrade_schema(this->db, {.prefix = "OLD_"}, upgrade_mode::run);
+  auto now = open(this->server.url).sequence("legacy", {.store = old_table});
   EXPECT_GT(now.next(), 1000);
   EXPECT_NE(now.definition(), std::nullopt);
+  EXPECT_GT(ids.next(), 0) << "a process that started before the upgrade";
 }
 
 // ---- A counter that was copied to another cluster.

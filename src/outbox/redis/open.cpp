@@ -5,6 +5,8 @@
 
 #include "outbox/opening.hpp"
 #include "outbox/redis/backend.hpp"
+#include "outbox/redis/schema.hpp"
+#include "redis/schema_number.hpp"
 
 #include <algorithm>
 
@@ -46,10 +48,10 @@ void check_server(const redis::server_report& server, const durability& required
   }
 }
 
-/// Throws if the key holds something that an outbox does not write.
-void check_type(const redis::client& client, const std::string& key, std::string_view expected) {
+/// Throws if the key holds something that an outbox does not write. Returns whether it exists.
+bool check_type(const redis::client& client, const std::string& key, std::string_view expected) {
   const auto type = client.call(redis::command("TYPE").key(key).idempotent()).text();
-  if (type == expected || type == "none") return;
+  if (type == expected || type == "none") return type != "none";
   refuse_to_open("the key '" + key + "' holds a " + type +
                  ", which an outbox does not write; choose another prefix, or delete the key");
 }
@@ -121,26 +123,31 @@ void redis_backend::check_slots() const {
 }
 
 void redis_backend::check_layout() const {
-  const std::string meta = prefix_ + ":meta";
+  const std::string meta = meta_key(prefix_);
   const auto lane_count = std::to_string(lanes_.size());
   const auto read_meta = [&] {
-    return client_->call(redis::command("HMGET").key(meta).arg("layout").arg("lanes").idempotent())
+    return client_
+        ->call(
+            redis::command("HMGET").key(meta).arg("layout").arg("lanes").arg("schema").idempotent())
         .elements();
   };
-  check_type(*client_, meta, "hash");
+  (void)check_type(*client_, meta, "hash");
   auto recorded = read_meta();
   // Written only if it is missing: a server whose memory is full refuses writes, and its outbox
   // must still be opened and drained.
   if (recorded.at(0).is_nil() || recorded.at(1).is_nil()) {
+    bool has_events = false;
     for (const auto& lane : lanes_) {
-      check_type(*client_, lane[redis_lane::entries], "hash");
-      check_type(*client_, lane[redis_lane::pending], "zset");
+      has_events |= check_type(*client_, lane[redis_lane::entries], "hash");
+      has_events |= check_type(*client_, lane[redis_lane::pending], "zset");
     }
     const auto record = [&](std::string_view field, std::string_view value) {
       (void)client_->call(redis::command("HSETNX").key(meta).arg(field).arg(value).idempotent());
     };
     record("layout", layout_version);
     record("lanes", lane_count);
+    // Events without this hash have lost it, and with it their version: 1 works with all of them.
+    if (!has_events) record("schema", std::to_string(current_outbox_schema));
     recorded = read_meta();
   }
   const std::string name = "the outbox '" + prefix_ + "' has ";
@@ -148,6 +155,7 @@ void redis_backend::check_layout() const {
     refuse_to_open(name + "layout " + layout + ", but this version of Holdfast knows only layout " +
                    std::string(layout_version) + "; use the version that created it");
   }
+  check_outbox_schema(prefix_, detail::redis::schema_number(recorded.at(2)));
   if (const auto& lanes = recorded.at(1).text(); lanes != lane_count) {
     refuse_to_open(name + lanes + " lanes, not " + lane_count +
                    "; the number of lanes is fixed when the outbox is created");

@@ -71,7 +71,7 @@ sql_backend::dialect_parts& sql_backend::opened() {
     const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
     auto setup = setup_;
     setup.create_schema = create_schema_;
-    prepare_tables(context_, builder, setup);
+    (void)prepare_tables(context_, builder, setup);
     parts_.emplace(context_, builder, setup);
   });
   return *parts_;  // NOLINT(bugprone-unchecked-optional-access): it was made, or an error thrown

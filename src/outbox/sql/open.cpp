@@ -10,6 +10,7 @@
 #include "outbox/sql/lane_table.hpp"
 #include "outbox/sql/transaction.hpp"
 #include "sql/read_only_server.hpp"
+#include "sql/schema_version.hpp"
 
 #include <utility>
 
@@ -49,11 +50,12 @@ class table_setup {
               sql::connection& connection)
       : builder_(builder), setup_(setup), connection_(connection) {}
 
-  void run() const {
-    if (setup_.create_schema) {
-      for (const auto& text : create_statements(builder_.dialect(), builder_.tables()))
-        connection_.run(text);
-    }
+  /// Returns the schema version of the tables.
+  [[nodiscard]] int run() const {
+    const auto set = outbox_tables_schema(setup_.prefix);
+    const int version = setup_.create_schema
+                            ? sql::create_schema(connection_, builder_.dialect(), set)
+                            : sql::read_schema_version(connection_, builder_.dialect(), set);
     // Tables of another version are found now, not by the first event.
     for (const auto& check : column_checks(builder_)) (void)check.query(connection_);
     const bool has_prefix = check_prefix();
@@ -68,6 +70,7 @@ class table_setup {
                       " lanes, not " + std::to_string(setup_.lanes) +
                       ": the number of lanes is fixed when the outbox is created");
     if (!has_prefix) store_prefix();
+    return version;
   }
 
  private:
@@ -132,14 +135,17 @@ class table_setup {
 
 }  // namespace
 
-void prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
-                    const sql_outbox_setup& setup) {
+int prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
+                   const sql_outbox_setup& setup) {
   const transaction_runner transactions(context, builder, setup.prefix);
+  int version = 1;
   transactions.retry(
       [&] {
-        table_setup(builder, setup, *context->pool.acquire_writer("outbox.create_schema")).run();
+        const auto connection = context->pool.acquire_writer("outbox.create_schema");
+        version = table_setup(builder, setup, *connection).run();
       },
       when_in_doubt::retry);
+  return version;
 }
 
 std::shared_ptr<sql_backend> open_sql_outbox(std::shared_ptr<sql::context> context,

@@ -37,10 +37,11 @@ class statement_builder;
 [[nodiscard]] HOLDFAST_API std::shared_ptr<sql_backend> open_sql_outbox(
     std::shared_ptr<sql::context> context, const sql_outbox_setup& setup);
 
-/// Creates the tables if the setup says so, and checks them. Throws errc::invalid_argument if the
-/// outbox has another number of lanes or its tables belong to another prefix,
-/// errc::missing_object if a table is missing, and errors of the database.
-void prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
-                    const sql_outbox_setup& setup);
+/// Creates the tables if the setup says so, and checks them. Returns their schema version. Throws
+/// errc::invalid_argument if the outbox has another number of lanes or its tables belong to another
+/// prefix, errc::missing_object if a table is missing, errc::unsupported_type if this code does not
+/// work with the version of the tables, and errors of the database.
+int prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
+                   const sql_outbox_setup& setup);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

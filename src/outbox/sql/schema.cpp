@@ -2,9 +2,11 @@
 
 #include <holdfast/error.hpp>
 #include <holdfast/key/redis.hpp>
+#include <holdfast/outbox/options.hpp>
 #include <holdfast/outbox/sql.hpp>
 
 #include "outbox/sql/counter_table.hpp"
+#include "sql/schema_version.hpp"
 
 #include <algorithm>
 
@@ -207,12 +209,29 @@ std::vector<std::string> create_statements(sql::dialect_id dialect, const table_
   return statements;
 }
 
+bool supports(sql::dialect_id dialect) noexcept {
+  return dialect == sql::dialect_id::sqlite || dialect == sql::dialect_id::postgresql ||
+         is_mysql_dialect(dialect);
+}
+
+sql::schema_set outbox_tables_schema(std::string_view prefix) {
+  const auto tables = table_names_of(prefix);
+  return {.name = "outbox",
+          .tables = {tables.events, tables.entries, tables.tickets, tables.lanes, tables.counters},
+          .create = [tables](sql::dialect_id dialect,
+                             int) { return create_statements(dialect, tables); },
+          .command_options = prefix == outbox_options{}.prefix
+                                 ? ""
+                                 : "--outbox-prefix '" + std::string(prefix) + "'"};
+}
+
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox
 
 namespace HOLDFAST_NAMESPACE {
 
 std::vector<std::string> outbox_schema(sql::dialect_id dialect, std::string_view prefix) {
-  return detail::outbox::create_statements(dialect, detail::outbox::table_names_of(prefix));
+  const auto set = detail::outbox::outbox_tables_schema(prefix);
+  return detail::sql::create_script(dialect, {&set, 1});
 }
 
 }  // namespace HOLDFAST_NAMESPACE

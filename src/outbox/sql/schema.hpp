@@ -17,6 +17,8 @@
 #include <holdfast/sql.hpp>
 #include <holdfast/version.hpp>
 
+#include "sql/schema_set.hpp"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -59,5 +61,12 @@ using fragment_map = std::map<std::string, std::string, std::less<>>;
 /// errc::unsupported_type.
 [[nodiscard]] std::vector<std::string> create_statements(sql::dialect_id dialect,
                                                          const table_names& tables);
+
+/// Whether a database of this dialect can hold an outbox.
+[[nodiscard]] HOLDFAST_API bool supports(sql::dialect_id dialect) noexcept;
+
+/// The set of tables of the outbox with this prefix. Throws errc::invalid_argument for an invalid
+/// prefix.
+[[nodiscard]] HOLDFAST_API sql::schema_set outbox_tables_schema(std::string_view prefix);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -6,10 +6,12 @@
 --   server  the replication id of the server that wrote the counter (super_blocks, clock_fence)
 --   top     the last ordinal of the current super-block (super_blocks)
 --   definition  what all users of the counter must agree on; missing until its first use
+--   schema  the schema version of the counter; 1 if it is missing (schema.hpp)
 --
 -- Ordinals have up to 19 digits, and Lua's numbers are doubles. An ordinal is therefore a table:
 -- `low` is its last nine digits and `high` the digits before them. Both are exact.
 -- luacheck: ignore 211 (the scripts that follow use what is defined here)
+-- luacheck: read globals newest_schema
 
 local ordinal = {half = 1000000000, zero = {high = 0, low = 0}, one = {high = 0, low = 1}}
 
@@ -61,7 +63,13 @@ end
 -- id was written by this server since it started.
 local server = string.match(replication, 'master_replid:(%x+)')
 
-local fields = redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top', 'definition')
+local fields =
+  redis.call('HMGET', KEYS[1], 'last', 'epoch', 'server', 'top', 'definition', 'schema')
+if fields[6] and (tonumber(fields[6]) or math.huge) > newest_schema then
+  return redis.error_reply(
+    'NEWSCHEMA the counter has schema version ' .. fields[6] ..
+      ', but this program knows versions up to ' .. newest_schema)
+end
 local counter = {
   exists = fields[1] ~= false,
   last = ordinal.parse(fields[1]),

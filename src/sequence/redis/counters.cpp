@@ -43,14 +43,14 @@ redis_counters::redis_counters(std::shared_ptr<const holdfast::redis::client> cl
 
 holdfast::redis::command redis_counters::command(const holdfast::redis::script& script,
                                                  std::string_view name) const {
-  return holdfast::redis::command(script).key(key_of(name));
+  return holdfast::redis::command(script).key(key(name));
 }
 
 std::string redis_counters::node_of(std::string_view name) const {
-  return client_->node_of(key_of(name));
+  return client_->node_of(key(name));
 }
 
-std::string redis_counters::key_of(std::string_view name) const {
+std::string redis_counters::key(std::string_view name) const {
   return std::string(key_begin_).append(name).append("}");
 }
 

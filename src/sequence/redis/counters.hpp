@@ -18,7 +18,7 @@ namespace HOLDFAST_NAMESPACE::detail::sequence {
 /// name the hash tag, so that a Cluster spreads the counters over its nodes.
 ///
 /// Thread-safety: every function may be called from any thread.
-class redis_counters {
+class HOLDFAST_API redis_counters {
  public:
   /// Throws errc::invalid_argument for an invalid prefix.
   redis_counters(std::shared_ptr<const holdfast::redis::client> client, const std::string& prefix);
@@ -31,13 +31,13 @@ class redis_counters {
 
   /// The node of a counter, as far as the client knows it without asking; empty outside a Cluster.
   [[nodiscard]] std::string node_of(std::string_view name) const;
+  /// The key of a counter.
+  [[nodiscard]] std::string key(std::string_view name) const;
 
   /// The names of all counters, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
-  [[nodiscard]] std::string key_of(std::string_view name) const;
-
   std::shared_ptr<const holdfast::redis::client> client_;
   std::string key_begin_;
 };

@@ -11,6 +11,7 @@
 #include "sequence/redis/raise_super_block_lua.hpp"
 #include "sequence/redis/redefine_lua.hpp"
 #include "sequence/redis/replace_lua.hpp"
+#include "sequence/redis/schema.hpp"
 
 #include <string>
 #include <string_view>
@@ -20,7 +21,8 @@ namespace HOLDFAST_NAMESPACE::detail::sequence::redis {
 namespace {
 
 holdfast::redis::script counter_script(std::string_view body) {
-  return holdfast::redis::script(std::string(counter_lua).append(body));
+  return holdfast::redis::script("local newest_schema = " + std::to_string(current_counter_schema) +
+                                 "\n" + std::string(counter_lua).append(body));
 }
 
 }  // namespace

@@ -10,15 +10,14 @@
 #include "sequence/sql/schema.hpp"
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
+#include "sql/schema_version.hpp"
 #if HOLDFAST_HAS_SQLITE
 #include "sql/sqlite/connection.hpp"
 #endif
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <map>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -77,25 +76,6 @@ void in_transaction(sql::connection& connection, Work work) {
   }
 }
 
-/// Two processes that start together may both find no table. One of them fails to create it, and
-/// finds it at its next attempt.
-void create_table(sql::connection& connection, const std::string& statement) {
-  constexpr int max_attempts = 5;
-  for (int attempt = 1;; ++attempt) {
-    try {
-      connection.run(statement);
-      return;
-    } catch (const error& e) {
-      // 42P07 and 42710 are PostgreSQL's codes for a table, or its type, that exists already.
-      const bool exists =
-          e.code() == errc::duplicate || e.backend_code() == "42P07" || e.backend_code() == "42710";
-      const bool retry = exists || (e.transient() && e.code() != errc::timeout);
-      if (attempt == max_attempts || !retry) throw;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10) * attempt);
-    }
-  }
-}
-
 void check_ordinal(std::int64_t ordinal) {
   if (ordinal < 0) throw error(errc::invalid_argument, "a counter cannot be below 0");
 }
@@ -116,36 +96,18 @@ class sql_block_store final : public block_store {
     first_use_.run([this] {
       dialect_ = context_->dialect();
       (void)make_statements(dialect_, options_);  // refuses what the dialect cannot do
-      if (options_.create_schema) create_schema();
-      const bool defined = has_definitions();
+      const bool defined = open_schema() >= definitions_since;
       statements_ = make_statements(dialect_, options_, defined);
       undefined_statements_ = make_statements(dialect_, options_, false);
       if (defined) return;
       context_->options.log->write(
           log_level::warning,
           "the table " + table_name(options_) +
-              " was created by an earlier version: it cannot keep what all users "
-              "of a sequence must agree on (start, increment, limits, fence), so "
-              "nothing checks it; add the column DEFINITION, see: holdfast seq "
-              "schema");
+              " was created by an earlier version: it cannot keep what all users of a sequence "
+              "must "
+              "agree on (start, increment, limits, fence), so nothing checks it; run: holdfast "
+              "schema upgrade");
     });
-  }
-  /// Whether the table has the column DEFINITION. A table that does not exist will have it.
-  [[nodiscard]] bool has_definitions() const {
-    const auto connection = context_->pool.acquire_reader("sequence.schema");
-    const auto has_column = [&](const std::string& column) {
-      try {
-        connection->execute(
-            {.text = "SELECT " + column + " FROM " + table_name(options_) + " WHERE 1 = 0",
-             .results = {sql::type::text}},
-            {});
-        return true;
-      } catch (const error& e) {
-        if (e.transient()) throw;
-        return false;
-      }
-    };
-    return has_column("DEFINITION") || !has_column("NAME");
   }
   [[nodiscard]] auto reader() {
     open();
@@ -314,13 +276,14 @@ class sql_block_store final : public block_store {
     const auto connection = writer();
     if (!statements_.defined)
       throw error(errc::unsupported_type,
-                  "the table of sequences has no column DEFINITION; add it, see: holdfast seq "
-                  "schema");
+                  "the table of sequences has no column DEFINITION; run: holdfast schema upgrade");
     const auto complete = complete_definition(definition);
     const sql::parameter parameters[]{
         std::string_view(complete), ordinal, name, expected.last, expected.epoch,
         expected_definition};
-    return connection->execute(statements_.redefine, parameters).affected > 0;
+    const bool fenced = definition_field(expected_definition, "failover_skip").has_value();
+    const auto& change = fenced ? statements_.redefine_fenced : statements_.redefine;
+    return connection->execute(change, parameters).affected > 0;
   }
 
   std::vector<std::string> missing_objects() override {
@@ -424,10 +387,14 @@ class sql_block_store final : public block_store {
     }
   }
 
-  void create_schema() const {
-    const auto connection = context_->pool.acquire_writer("sequence.create_schema");
-    for (const auto& statement : sequence_schema(dialect_, options_))
-      create_table(*connection, statement);
+  /// Creates the table if the options say so. Returns its version.
+  [[nodiscard]] int open_schema() const {
+    const auto set = counter_schema(options_);
+    if (options_.create_schema)
+      return sql::create_schema(*context_->pool.acquire_writer("sequence.create_schema"), dialect_,
+                                set);
+    return sql::read_schema_version(*context_->pool.acquire_reader("sequence.schema_version"),
+                                    dialect_, set);
   }
 
   [[nodiscard]] std::optional<counter_state> read_counter(sql::connection& connection,

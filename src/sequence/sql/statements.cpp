@@ -154,12 +154,12 @@ class upsert_writer {
         incarnation_value() + ")";
     if (assigns_in_order())
       return {.text = "INSERT INTO " + table_ + names + values +
-                      " ON DUPLICATE KEY UPDATE LAST_SEQ = GREATEST(" + last_to_report() +
+                      " ON DUPLICATE KEY UPDATE LAST_SEQ = GREATEST(" + last_to_raise() +
                       ", VALUES(LAST_SEQ))" +
                       (fenced_ ? ", INCARNATION = VALUES(INCARNATION)" : ""),
               .parameters = {type::text, type::integer}};
     const std::string update =
-        fenced_ ? "LAST_SEQ = GREATEST(" + last_to_report() +
+        fenced_ ? "LAST_SEQ = GREATEST(" + last_to_raise() +
                       ", excluded.LAST_SEQ), INCARNATION = excluded.INCARNATION"
                 : "LAST_SEQ = excluded.LAST_SEQ WHERE s.LAST_SEQ < excluded.LAST_SEQ";
     return {.text = "INSERT INTO " + table_ + " AS s" + names + values +
@@ -167,18 +167,28 @@ class upsert_writer {
             .parameters = {type::text, type::integer}};
   }
 
-  /// The last ordinal that any server may have granted, of an existing row `alias`.
-  [[nodiscard]] std::string last_to_report(const std::string& alias) const {
-    if (!fenced_) return alias + "LAST_SEQ";
-    return "(" + alias + "LAST_SEQ + CASE WHEN " + alias + "INCARNATION = " + syntax_.incarnation +
-           " THEN 0 ELSE GREATEST(0, LEAST(" + skip_ + ", " + alias + "LIMIT_SEQ - " + alias +
-           "LAST_SEQ)) END)";
+  /// The last ordinal that any server may have granted. A counter that was never used with
+  /// failover_skip says nothing about its server.
+  [[nodiscard]] std::string last_to_report() const {
+    return fenced_ ? last_or_skipped("", "INCARNATION IN ('', " + syntax_.incarnation + ")")
+                   : "LAST_SEQ";
   }
 
   [[nodiscard]] const std::string& incarnation() const { return syntax_.incarnation; }
 
  private:
-  [[nodiscard]] std::string last_to_report() const { return last_to_report(syntax_.existing); }
+  /// LAST_SEQ of a row, with the ordinals that are skipped unless `same_server` holds.
+  [[nodiscard]] std::string last_or_skipped(const std::string& alias,
+                                            const std::string& same_server) const {
+    return "(" + alias + "LAST_SEQ + CASE WHEN " + same_server + " THEN 0 ELSE GREATEST(0, LEAST(" +
+           skip_ + ", " + alias + "LIMIT_SEQ - " + alias + "LAST_SEQ)) END)";
+  }
+  /// LAST_SEQ of the existing row, for ensure_at_least.
+  [[nodiscard]] std::string last_to_raise() const {
+    return fenced_ ? last_or_skipped(syntax_.existing,
+                                     existing("INCARNATION") + " = " + syntax_.incarnation)
+                   : existing("LAST_SEQ");
+  }
 
   [[nodiscard]] std::string columns() const {
     return std::string(" (NAME, GRANTED, LIMIT_SEQ, LAST_SEQ") + (defined_ ? ", DEFINITION" : "") +
@@ -466,10 +476,11 @@ void add_common_statements(statements& result, dialect_id dialect, const std::st
   result.redefine = {.text = "UPDATE " + table + " SET DEFINITION = " + parameter(1) +
                              ", LAST_SEQ = " + parameter(2) + ", GRANTED = 0 WHERE NAME = " +
                              parameter(3) + " AND LAST_SEQ = " + parameter(4) +
-                             " AND EPOCH = " + parameter(5) + " AND DEFINITION = " + parameter(6) +
-                             (server.empty() ? "" : " AND INCARNATION IN ('', " + server + ")"),
+                             " AND EPOCH = " + parameter(5) + " AND DEFINITION = " + parameter(6),
                      .parameters = {type::text, type::integer, type::text, type::integer,
                                     type::integer, type::text}};
+  result.redefine_fenced = result.redefine;
+  if (!server.empty()) result.redefine_fenced.text += " AND INCARNATION IN ('', " + server + ")";
 }
 
 statements upsert_statements(dialect_id dialect, const std::string& table,
@@ -484,7 +495,7 @@ statements upsert_statements(dialect_id dialect, const std::string& table,
   if (dialect == dialect_id::mysql || dialect == dialect_id::mariadb) add_row_locks(result, table);
   if (dialect == dialect_id::mysql)
     add_mysql_statements(result, table, !upsert.incarnation().empty());
-  add_common_statements(result, dialect, table, upsert.incarnation(), upsert.last_to_report(""));
+  add_common_statements(result, dialect, table, upsert.incarnation(), upsert.last_to_report());
   return result;
 }
 

@@ -56,8 +56,11 @@ struct statements {
   sql::statement give_back{};        ///< ordinal, name, last, epoch
   sql::statement list{};             ///< name, limit -> name, last, epoch
   sql::statement definition{};       ///< name -> definition. Only if `defined`
-  /// Definition, ordinal, name, last, epoch, definition before. Only if `defined`
+  /// Definition, ordinal, name, last, epoch, definition before. Only if `defined`.
   sql::statement redefine{};
+  /// The same for a counter whose definition has a failover_skip: only on the server that granted
+  /// last.
+  sql::statement redefine_fenced{};
 };
 
 /// Throws errc::invalid_argument for an invalid prefix, an unknown dialect, and a failover_skip

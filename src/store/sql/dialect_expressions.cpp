@@ -24,9 +24,4 @@ std::string row_limit(dialect_id dialect, std::string_view count) {
   return " LIMIT " + number;
 }
 
-std::string oracle_create_if_missing(const std::string& statement) {
-  return "BEGIN EXECUTE IMMEDIATE '" + statement +
-         "'; EXCEPTION WHEN OTHERS THEN IF SQLCODE NOT IN (-955, -1408) THEN RAISE; END IF; END;";
-}
-
 }  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -32,8 +32,4 @@ struct time_expressions {
 /// an unknown dialect, where the driver limits the rows.
 [[nodiscard]] std::string row_limit(sql::dialect_id dialect, std::string_view count);
 
-/// Wraps a CREATE statement for Oracle, which has no IF NOT EXISTS before version 23. Ignores
-/// ORA-00955 (the name is used) and ORA-01408 (the columns are indexed).
-[[nodiscard]] std::string oracle_create_if_missing(const std::string& statement);
-
 }  // namespace HOLDFAST_NAMESPACE::detail::store

@@ -1,11 +1,10 @@
 #include "store/sql/schema.hpp"
 
-#include "store/sql/dialect_expressions.hpp"
+#include "sql/schema_version.hpp"
 #include "store/sql/statements.hpp"
 #include "store/sql/table_lease.hpp"
 
-#include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -14,10 +13,6 @@ namespace detail::store {
 namespace {
 
 using sql::dialect_id;
-
-std::string without_qualifiers(const std::string& table) {
-  return table.substr(table.rfind('.') + 1);
-}
 
 /// The types of the columns in one dialect.
 struct column_types {
@@ -68,7 +63,7 @@ std::vector<std::string> entries_schema(dialect_id dialect, const std::string& p
                                         payload_column payload) {
   const auto types = types_of(dialect, payload == payload_column::bytes);
   const std::string table = prefix + "FAILOVER_STORE";
-  const std::string index = "IDX_" + without_qualifiers(table) + "_EXPIRE_ON";
+  const std::string index = "IDX_" + sql::unqualified(table) + "_EXPIRE_ON";
   const std::string columns = " (\n  FAILOVER_NAME " + types.name + " NOT NULL,\n  FAILOVER_KEY " +
                               types.key + " NOT NULL,\n  AS_OF " + types.time +
                               " NOT NULL,\n  EXPIRE_ON " + types.time + " NOT NULL,\n  PAYLOAD " +
@@ -82,14 +77,14 @@ std::vector<std::string> entries_schema(dialect_id dialect, const std::string& p
     case dialect_id::sqlserver:
       return {"IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table + columns_and_index};
     case dialect_id::oracle:
-      return {oracle_create_if_missing("CREATE TABLE " + table + columns + "\n)"),
-              oracle_create_if_missing("CREATE INDEX " + index + " ON " + table + " (EXPIRE_ON)")};
+      return {
+          sql::oracle_create_if_missing("CREATE TABLE " + table + columns + "\n)"),
+          sql::oracle_create_if_missing("CREATE INDEX " + index + " ON " + table + " (EXPIRE_ON)")};
     case dialect_id::sqlite: {
       // SQLite qualifies the index, not the table in ON.
-      const std::string qualifier = table.substr(0, table.rfind('.') + 1);
       return {"CREATE TABLE IF NOT EXISTS " + table + columns + "\n)",
-              "CREATE INDEX IF NOT EXISTS " + qualifier + index + " ON " +
-                  without_qualifiers(table) + " (EXPIRE_ON)"};
+              "CREATE INDEX IF NOT EXISTS " + sql::qualifier_of(table) + index + " ON " +
+                  sql::unqualified(table) + " (EXPIRE_ON)"};
     }
     default:
       return {"CREATE TABLE IF NOT EXISTS " + table + columns + "\n)",
@@ -97,16 +92,31 @@ std::vector<std::string> entries_schema(dialect_id dialect, const std::string& p
   }
 }
 
+std::vector<sql::schema_set> schema_sets(const store_options& options) {
+  std::vector<sql::schema_set> sets;
+  for (const auto& [realm, prefix] : prefixes_of_realms(options)) {
+    const std::string lease_prefix = options.prefix;
+    // The table of leases is shared by all realms.
+    const bool has_lease = sets.empty();
+    sql::schema_set set{.name = "store",
+                        .tables = {prefix + "FAILOVER_STORE"},
+                        .create = [prefix, payload = options.payload, has_lease, lease_prefix](
+                                      dialect_id dialect, int) {
+                          auto statements = entries_schema(dialect, prefix, payload);
+                          if (has_lease) statements.push_back(lease_schema(dialect, lease_prefix));
+                          return statements;
+                        }};
+    if (has_lease) set.tables.push_back(lease_prefix + "HOLDFAST_LEASE");
+    if (!prefix.empty()) set.command_options = "--prefix " + prefix;
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
 }  // namespace detail::store
 
 std::vector<std::string> store_schema(sql::dialect_id dialect, const store_options& options) {
-  std::vector<std::string> all;
-  for (const auto& [realm, prefix] : detail::store::prefixes_of_realms(options)) {
-    std::ranges::move(detail::store::entries_schema(dialect, prefix, options.payload),
-                      std::back_inserter(all));
-  }
-  all.push_back(detail::store::lease_schema(dialect, options.prefix));
-  return all;
+  return detail::sql::create_script(dialect, detail::store::schema_sets(options));
 }
 
 }  // namespace HOLDFAST_NAMESPACE

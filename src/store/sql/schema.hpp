@@ -4,6 +4,8 @@
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
+#include "sql/schema_set.hpp"
+
 #include <string>
 #include <vector>
 
@@ -16,5 +18,10 @@ namespace HOLDFAST_NAMESPACE::detail::store {
 [[nodiscard]] std::vector<std::string> entries_schema(sql::dialect_id dialect,
                                                       const std::string& prefix,
                                                       payload_column payload);
+
+/// The tables of a store: one set for each realm. Its version is 1, and the published columns of
+/// FAILOVER_STORE never change, because a Java library may share the table. Throws
+/// errc::invalid_argument for an invalid prefix.
+[[nodiscard]] HOLDFAST_API std::vector<sql::schema_set> schema_sets(const store_options& options);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::store

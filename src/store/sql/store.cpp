@@ -5,12 +5,14 @@
 #include "base/duration_limit.hpp"
 #include "sql/dialect.hpp"
 #include "sql/retry.hpp"
+#include "sql/schema_version.hpp"
 #include "store/checks.hpp"
 #include "store/doctor/probe.hpp"
 #include "store/java_peer.hpp"
 #include "store/sql/first_contact.hpp"
 #include "store/sql/put_combiner.hpp"
 #include "store/sql/realm_statements.hpp"
+#include "store/sql/schema.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -50,6 +52,7 @@ class sql_store final : public holdfast::store, public rewritable_store {
                     }) {
     check_peer(dialect_, options_);
     if (options_.create_schema) create_schema();
+    else check_versions();
     probe_at_start(*database_, options_);
   }
 
@@ -318,7 +321,17 @@ class sql_store final : public holdfast::store, public rewritable_store {
   void create_schema() {
     with_retry([&] {
       const auto connection = database_->pool.acquire_writer("store.create_schema");
-      for (const auto& text : store_schema(dialect_, options_)) connection->run(text);
+      for (const auto& set : schema_sets(options_))
+        (void)sql::create_schema(*connection, dialect_, set);
+    });
+  }
+
+  /// Throws if the tables have a version that this code does not know.
+  void check_versions() {
+    const auto sets = schema_sets(options_);
+    with_retry([&] {
+      (void)sql::read_schema_versions(*database_->pool.acquire_reader("store.schema_version"),
+                                      dialect_, sets);
     });
   }
 

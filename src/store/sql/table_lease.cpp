@@ -3,6 +3,7 @@
 #include "base/first_use.hpp"
 #include "sql/dialect.hpp"
 #include "sql/placeholders.hpp"
+#include "sql/schema_set.hpp"
 #include "store/sql/dialect_expressions.hpp"
 #include "store/sql/statements.hpp"
 
@@ -181,7 +182,7 @@ std::string lease_schema(dialect_id dialect, const std::string& prefix) {
       return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table +
              columns("NVARCHAR(50)", "NVARCHAR(200)", "BIGINT");
     case dialect_id::oracle:
-      return oracle_create_if_missing(
+      return sql::oracle_create_if_missing(
           "CREATE TABLE " + table +
           columns("VARCHAR2(50 CHAR)", "VARCHAR2(200 CHAR)", "NUMBER(19)"));
     default:

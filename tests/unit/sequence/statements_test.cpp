@@ -102,8 +102,9 @@ TEST(SequenceStatements, AfterAFailover) {
                   .give_back.text.ends_with(guard + "@@server_uid"));
   EXPECT_TRUE(make_statements(dialect_id::mariadb, {}).give_back.text.ends_with(" AND EPOCH = ?"));
   EXPECT_EQ(make_statements(dialect_id::mariadb, {.failover_skip = 7}).peek.text,
-            "SELECT (LAST_SEQ + CASE WHEN INCARNATION = @@server_uid THEN 0 ELSE GREATEST(0, "
-            "LEAST(7, LIMIT_SEQ - LAST_SEQ)) END), EPOCH FROM SEQUENCES WHERE NAME = ?");
+            "SELECT (LAST_SEQ + CASE WHEN INCARNATION IN ('', @@server_uid) THEN 0 ELSE "
+            "GREATEST(0, LEAST(7, LIMIT_SEQ - LAST_SEQ)) END), EPOCH FROM SEQUENCES WHERE NAME = "
+            "?");
 }
 
 TEST(SequenceStatements, OnH2) {

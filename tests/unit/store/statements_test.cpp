@@ -100,8 +100,8 @@ TEST(store_statements, give_each_realm_a_table_of_its_own) {
   EXPECT_EQ(prefixes, (std::map<std::string, std::string>{{"acme", "ACME_APP_"},
                                                           {"zebra; DROP", "zebra.APP_"}}))
       << "the tenant's id is not part of a table name";
-  EXPECT_EQ(store_schema(dialect_id::postgresql, {.realms = {{"a", "A_"}, {"b", "B_"}}}).size(), 5U)
-      << "two tables with an index each, and one for leases";
+  EXPECT_EQ(store_schema(dialect_id::postgresql, {.realms = {{"a", "A_"}, {"b", "B_"}}}).size(), 8U)
+      << "two tables with an index each, one for leases, one for versions with two rows";
   EXPECT_THROW((void)prefixes_of_realms({.realms = {{"a", "x; DROP"}}}), error);
   EXPECT_THROW((void)prefixes_of_realms({.realms = {{"a", "A_"}, {"b", "a_"}}}), error)
       << "some databases ignore case";

@@ -1,0 +1,54 @@
+#include "outbox/redis/schema.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/outbox/options.hpp>
+
+#include "redis/schema_number.hpp"
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+std::string meta_key(std::string_view prefix) { return std::string(prefix) + ":meta"; }
+
+void check_outbox_schema(std::string_view prefix, int version) {
+  if (version >= oldest_outbox_schema && version <= current_outbox_schema) return;
+  const std::string begin = "the outbox '" + std::string(prefix) + "' has schema version " +
+                            std::to_string(version) +
+                            ", but this program (Holdfast " HOLDFAST_VERSION_STRING ") ";
+  if (version > current_outbox_schema)
+    throw error(errc::unsupported_type, begin + "knows versions up to " +
+                                            std::to_string(current_outbox_schema) +
+                                            "; update the program");
+  std::string command = "holdfast schema upgrade URL";
+  if (prefix != outbox_options{}.prefix)
+    command += " --outbox-prefix '" + std::string(prefix) + "'";
+  throw error(errc::unsupported_type, begin + "needs at least version " +
+                                          std::to_string(oldest_outbox_schema) +
+                                          "; run: " + command);
+}
+
+std::optional<int> read_outbox_schema(const holdfast::redis::client& client,
+                                      std::string_view prefix) {
+  const auto fields = client
+                          .call(holdfast::redis::command("HMGET")
+                                    .key(meta_key(prefix))
+                                    .arg("layout")
+                                    .arg("schema")
+                                    .idempotent())
+                          .elements();
+  if (fields.at(0).is_nil() && fields.at(1).is_nil()) return std::nullopt;
+  return redis::schema_number(fields.at(1));
+}
+
+void upgrade_redis_outbox(const holdfast::redis::client& client, std::string_view prefix) {
+  const auto version = read_outbox_schema(client, prefix);
+  if (!version) return;
+  if (*version > current_outbox_schema) check_outbox_schema(prefix, *version);
+  // The changes of later versions go here, each followed by its HSET.
+  (void)client.call(holdfast::redis::command("HSET")
+                        .key(meta_key(prefix))
+                        .arg("schema")
+                        .arg(current_outbox_schema)
+                        .idempotent());
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox
