@@ -33,5 +33,6 @@
 #include <holdfast/store/probe.hpp>
 #include <holdfast/store/tiered.hpp>
 #include <holdfast/store/write_behind.hpp>
+#include <holdfast/uuid.hpp>
 #include <holdfast/version.hpp>
 #include <holdfast/worker.hpp>

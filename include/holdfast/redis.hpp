@@ -340,6 +340,9 @@ class HOLDFAST_API client {
                               const call_options& options = {}) const;
 
   [[nodiscard]] bool is_cluster() const noexcept;
+  /// The master that serves a key of a Cluster, as far as the client knows it without asking. Empty
+  /// outside a Cluster, and before the first call.
+  [[nodiscard]] std::string node_of(std::string_view key) const;
   /// Asks the Cluster for its nodes. Outside a Cluster there is one: the master.
   [[nodiscard]] std::vector<node> nodes() const;
   /// Returns a report of each server. Throws if one does not answer.

@@ -132,6 +132,8 @@ class HOLDFAST_API sequence {
   /// - errc::out_of_range at the end of the sequence;
   /// - errc::timeout (transient) if no block came in time;
   /// - errc::tampered if the store granted numbers that it had granted before;
+  /// - errc::invalid_argument if the counter was first used with another start, increment or limit,
+  ///   or with another fence;
   /// - errors of the store that a retry cannot solve.
   std::int64_t next() {
     detail::sequence::ticket_window& window = *window_;
@@ -178,6 +180,21 @@ class HOLDFAST_API sequence {
   /// Returns the last allocated id, as `peek`. Throws errc::out_of_range if the id is beyond the
   /// limits.
   std::optional<std::int64_t> ensure_at_least(std::int64_t id);
+
+  /// What the counter was first used with: start, increment, limits and fence, as one line of text
+  /// that is kept with it. Nothing before the first use, in the memory of another kind of store,
+  /// and in tables of earlier versions. All users of a sequence need the same.
+  [[nodiscard]] std::optional<std::string> definition() const;
+
+  /// Changes the definition to the options of this object, if it is still `expected`. Every id from
+  /// now on lies beyond all ids of the old definition, including those that other processes have
+  /// leased; this leaves a gap. Other processes use up their blocks, and then get an error until
+  /// they are restarted with the new options. This object drops its lease. Throws
+  /// - errc::invalid_argument if the direction changes, or if a sequence that cycles would stop to;
+  /// - errc::out_of_range if the new limits leave no id;
+  /// - errc::duplicate if the definition is not `expected`, or if the counter was last used on
+  ///   another server than now: then draw one id with the old options, and try again.
+  void redefine(std::string_view expected);
 
   /// The state of the counter in the store, for `reset_unsafe`.
   [[nodiscard]] counter_state counter() const;

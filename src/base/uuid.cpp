@@ -1,6 +1,7 @@
 #include "base/uuid.hpp"
 
 #include <holdfast/error.hpp>
+#include <holdfast/uuid.hpp>
 
 #include <openssl/rand.h>
 #include <openssl/sha.h>
@@ -81,19 +82,22 @@ bool is_uuid(std::string_view text) noexcept {
   return true;
 }
 
-std::string uuid_v4() {
+uuid_bytes uuid_v4_bytes() {
   uuid_bytes bytes{};
   fill_uuid_random(bytes.data(), bytes.size());
   set_version(bytes, 4);
-  return uuid_text(bytes);
+  return bytes;
 }
 
-std::string uuid_v7() {
+uuid_bytes uuid_v7_bytes() {
   static uuid_v7_generator source;
   uuid_bytes bytes = source.next();
   set_version(bytes, 7);
-  return uuid_text(bytes);
+  return bytes;
 }
+
+std::string uuid_v4() { return uuid_text(uuid_v4_bytes()); }
+std::string uuid_v7() { return uuid_text(uuid_v7_bytes()); }
 
 std::string uuid_v5(const uuid_bytes& name_space, std::string_view name) {
   std::vector<std::uint8_t> input(name_space.begin(), name_space.end());
@@ -107,3 +111,35 @@ std::string uuid_v5(const uuid_bytes& name_space, std::string_view name) {
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail
+
+namespace HOLDFAST_NAMESPACE {
+
+uuid uuid::v4() { return {.bytes = detail::uuid_v4_bytes()}; }
+
+uuid uuid::v7() { return {.bytes = detail::uuid_v7_bytes()}; }
+
+uuid uuid::parse(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (!detail::is_uuid(lower))
+    throw error(errc::invalid_argument,
+                "a UUID is 8-4-4-4-12 hexadecimal digits, as in "
+                "550e8400-e29b-41d4-a716-446655440000");
+  const auto digit = [](char c) {
+    return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
+  };
+  uuid parsed;
+  std::size_t position = 0;
+  for (auto& byte : parsed.bytes) {
+    if (lower[position] == '-') ++position;
+    byte = static_cast<std::uint8_t>(digit(lower[position]) * 16U + digit(lower[position + 1]));
+    position += 2;
+  }
+  return parsed;
+}
+
+std::string uuid::to_string() const { return detail::uuid_text(bytes); }
+
+}  // namespace HOLDFAST_NAMESPACE

@@ -37,12 +37,14 @@ using uuid_bytes = std::array<std::uint8_t, 16>;
 [[nodiscard]] HOLDFAST_API bool is_uuid(std::string_view text) noexcept;
 
 /// A random UUID. Throws errc::internal if the system cannot provide random numbers.
+[[nodiscard]] HOLDFAST_API uuid_bytes uuid_v4_bytes();
 [[nodiscard]] HOLDFAST_API std::string uuid_v4();
 
 /// A UUID that is ordered by wall time in milliseconds, then by a counter. It is larger, as bytes
 /// and as text, than all earlier ones of this process, even if the clock goes back. After fork,
 /// parent and child create different UUIDs.
 /// Thread-safety: may be called from any thread.
+[[nodiscard]] HOLDFAST_API uuid_bytes uuid_v7_bytes();
 [[nodiscard]] HOLDFAST_API std::string uuid_v7();
 
 /// The UUID of a name in a namespace (SHA-1). The same name always has the same UUID.

@@ -2,6 +2,7 @@
 // one exchange for each, and ends when a request must be sent again. A call of one command to one
 // node that answers is a single round with a single exchange.
 
+#include <holdfast/key/redis.hpp>
 #include <holdfast/redis.hpp>
 
 #include "base/backoff.hpp"
@@ -86,6 +87,7 @@ class client_state {
   [[nodiscard]] std::vector<reply> run(std::span<const command> commands,
                                        const call_options& options);
   [[nodiscard]] std::vector<node> nodes();
+  [[nodiscard]] std::string node_of(std::string_view key);
   [[nodiscard]] const settings& configured() const noexcept { return settings_; }
   [[nodiscard]] numbers count() const noexcept { return counters_.read(); }
 
@@ -416,6 +418,12 @@ std::vector<node> client_state::nodes() {
   return topology_->refresh(steady::now() + settings_.options.timeout)->nodes();
 }
 
+std::string client_state::node_of(std::string_view key) {
+  const auto map = topology_ ? topology_->last_known() : nullptr;
+  const auto* address = map ? map->master_of(key::redis_slot(key)) : nullptr;
+  return address != nullptr ? *address : std::string();
+}
+
 }  // namespace HOLDFAST_NAMESPACE::detail::redis
 
 namespace HOLDFAST_NAMESPACE::redis {
@@ -441,6 +449,8 @@ std::vector<reply> client::pipeline(std::span<const command> commands,
 bool client::is_cluster() const noexcept { return state_->configured().cluster; }
 
 std::vector<node> client::nodes() const { return state_->nodes(); }
+
+std::string client::node_of(std::string_view key) const { return state_->node_of(key); }
 
 std::vector<server_report> client::probe() const {
   std::vector<server_report> reports;

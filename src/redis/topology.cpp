@@ -23,6 +23,11 @@ error no_slots_error() {
 topology::topology(const settings& configured, slots_query query, counters& counted)
     : settings_(configured), query_(std::move(query)), counters_(counted) {}
 
+std::shared_ptr<const slot_map> topology::last_known() {
+  const std::scoped_lock lock(mutex_);
+  return map_;
+}
+
 std::shared_ptr<const slot_map> topology::current(steady::time_point deadline) {
   std::uint64_t seen_version = 0;
   {

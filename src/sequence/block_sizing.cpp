@@ -17,10 +17,13 @@ std::int64_t first_size(const block_policy& policy) {
 block_sizing::block_sizing(const block_policy& policy)
     : policy_(policy), size_(first_size(policy)) {}
 
-std::int64_t block_sizing::next_size(time_point now, std::uint64_t drawn, std::uint64_t remaining) {
+std::int64_t block_sizing::next_size(time_point now, std::uint64_t drawn,
+                                     std::chrono::steady_clock::duration starved,
+                                     std::uint64_t remaining) {
   if (std::holds_alternative<fixed_blocks>(policy_)) return size_;
-  if (last_request_) adapt(now - *last_request_, drawn);
+  if (last_request_) adapt(now - *last_request_ - (starved - starved_at_last_request_), drawn);
   last_request_ = now;
+  starved_at_last_request_ = starved;
   drawn_at_last_request_ = drawn;
   // Near the end blocks shrink, so that one process does not hold ids that others could still use.
   constexpr std::uint64_t end_share = 1024;
@@ -31,7 +34,9 @@ std::int64_t block_sizing::next_size(time_point now, std::uint64_t drawn, std::u
 void block_sizing::adapt(std::chrono::duration<double> elapsed, std::uint64_t drawn) {
   const auto& policy = std::get<adaptive_blocks>(policy_);
   const double seconds = std::max(elapsed.count(), 1e-6);
-  const double target = std::chrono::duration<double>(policy.target).count();
+  // A block must last longer than it takes to get the next one.
+  const double target = std::max(std::chrono::duration<double>(policy.target).count(),
+                                 2.0 * std::chrono::duration<double>(latency_).count());
   // Tickets that were put back do not count as drawn any more, so `drawn` can be lower than before.
   const double current_rate =
       static_cast<double>(drawn - std::min(drawn, drawn_at_last_request_)) / seconds;
@@ -60,7 +65,8 @@ std::uint64_t block_sizing::margin(std::uint64_t lease_size) const {
   };
   const double needed = rate_ * std::chrono::duration<double>(latency_).count() * 4.0;
   const double margin = std::clamp(needed, fraction_of_lease(0.05), fraction_of_lease(0.9));
-  return std::min(lease_size, static_cast<std::uint64_t>(margin));
+  return std::min(
+      {lease_size, static_cast<std::uint64_t>(size_), static_cast<std::uint64_t>(margin)});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sequence

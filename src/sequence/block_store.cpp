@@ -18,12 +18,30 @@ bool allowed_in_sequence_name(char c) {
 
 block_store::~block_store() = default;
 
+std::string block_store::failure_domain(std::string_view /*name*/) const noexcept { return {}; }
+
 block_grant block_store::allocate_in(join::transaction& /*transaction*/,
                                      const block_request& /*request*/) {
   throw error(errc::invalid_argument,
               "this store cannot take part in a transaction; use a sequence on SQLite, PostgreSQL "
               "or MySQL");
 }
+
+std::optional<std::string> block_store::definition(std::string_view /*name*/) {
+  return std::nullopt;
+}
+
+std::string block_store::complete_definition(std::string_view definition) const {
+  return std::string(definition);
+}
+
+bool block_store::redefine(std::string_view /*name*/, std::string_view /*definition*/,
+                           std::int64_t /*ordinal*/, counter_state /*expected*/,
+                           std::string_view /*expected_definition*/) {
+  throw error(errc::unsupported_type, "this store keeps no definitions of sequences");
+}
+
+std::vector<std::string> block_store::missing_objects() { return {}; }
 
 void check_sequence_name(std::string_view name) {
   constexpr std::size_t max_length = 128;

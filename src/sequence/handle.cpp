@@ -14,17 +14,17 @@ handle::~handle() { state_->remove_handle(); }
 
 std::int64_t handle::refill() {
   auto& tickets = state_->window();
-  drawn_ids ids{.count = count_};
-  if (const auto drawn = tickets.draw(count_); drawn.is_id) {
+  // The block size changes with the rate, and the fair share of it with the number of handles.
+  const std::uint64_t count = std::min(max_ids_, state_->handle_share());
+  drawn_ids ids{.count = count};
+  if (const auto drawn = tickets.draw(count); drawn.is_id) {
     ids.first = tickets.id(drawn.ticket);
   } else {
     const draw_request request{
-        .count = count_, .deadline = state_->default_deadline(), .partial = true};
+        .count = count, .deadline = state_->default_deadline(), .partial = true};
     // With a deadline it returns ids or throws.
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access)
     ids = state_->draw_slowly(drawn.ticket, request).value();
-    // The block size changes with the lease, so only now may another share be fair.
-    count_ = std::min(max_ids_, state_->handle_share());
   }
   const auto first = static_cast<std::uint64_t>(ids.first);
   window_->step = static_cast<std::uint64_t>(state_->config().range.increment());

@@ -30,7 +30,6 @@ class handle {
  private:
   const std::shared_ptr<sequence::sequence_state> state_;
   const std::uint64_t max_ids_;
-  std::uint64_t count_ = 1;  // ids to take at the next refill
   const wiped_on_fork<handle_window> window_{};
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The thread that requests blocks from a store, for all sequences on it.
+/// The threads that request blocks from a store, for all sequences on it.
 
 #include <holdfast/error.hpp>
 #include <holdfast/log.hpp>
@@ -9,15 +9,15 @@
 #include <holdfast/version.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
 
 /// A sequence, as the refiller sees it.
-/// Thread-safety: called from the refiller's thread, one call at a time.
+/// Thread-safety: called from the refiller's threads, one call at a time for each client.
 class refill_client {
  public:
   virtual ~refill_client() = default;
@@ -36,22 +36,27 @@ struct refiller_settings {
   std::function<void()> before_first{};
 };
 
-/// One thread for each store. All requests that arrive while it is busy go into its next call to
-/// the store. Failed requests are repeated after a pause of 10 ms to 1 s.
+/// All requests that arrive while a call to the store is under way go into the next call, as long
+/// as the call is quick. A counter that is locked, a node that hangs or a slow request does not
+/// stop the others: they get another thread, up to `max_threads`. Failed requests are repeated
+/// after a pause of 10 ms to 1 s.
 ///
-/// Thread-safety: every function may be called from any thread. The thread starts with the first
-/// request.
+/// Thread-safety: every function may be called from any thread. The first thread starts with the
+/// first request. Threads that are not needed any more end.
 class refiller {
  public:
+  /// Each may hold a connection of the pool, so this is less than half of the default pool.
+  static constexpr std::size_t max_threads = 8;
+
   explicit refiller(refiller_settings settings);
   refiller(const refiller&) = delete;
   refiller& operator=(const refiller&) = delete;
-  /// Waits up to a second for the thread. A thread that hangs in the store is detached, and ends
+  /// Waits up to a second for the threads. A thread that hangs in the store is detached, and ends
   /// when the store answers.
   ~refiller();
 
   /// Queues a client. A client must not be queued again before it was granted a block or has failed
-  /// for good. Throws errc::unavailable (transient) if the thread cannot be started.
+  /// for good. Throws errc::unavailable (transient) if there is no thread and none can be started.
   void request(std::shared_ptr<refill_client> client);
 
   /// Removes a client from the queue. Returns false if it is not queued, or is being served.
@@ -59,8 +64,7 @@ class refiller {
 
  private:
   struct state;
-  std::shared_ptr<state> state_;  // shared with the thread, which may outlive this object
-  std::jthread thread_{};         // guarded by the mutex of the state
+  std::shared_ptr<state> state_;  // shared with the threads, which may outlive this object
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sequence

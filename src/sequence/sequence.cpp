@@ -1,5 +1,6 @@
 #include <holdfast/sequence.hpp>
 
+#include "sequence/definition.hpp"
 #include "sequence/handle.hpp"
 #include "sequence/process_check.hpp"
 #include "sequence/sequence_state.hpp"
@@ -98,7 +99,8 @@ std::int64_t sequence::next_in_transaction(join::transaction& transaction) {
   const auto grant = state_->store().allocate_in(transaction, {.name = config.name,
                                                                .count = 1,
                                                                .limit = config.range.limit(),
-                                                               .cycle = config.options.cycle});
+                                                               .cycle = config.options.cycle,
+                                                               .definition = config.definition});
   if (!grant.block.has_next()) throw state_->exhausted_error();
   return config.range.id(grant.block.first());
 }
@@ -118,21 +120,53 @@ std::optional<std::int64_t> sequence::position() const { return state_->position
 
 std::optional<std::int64_t> sequence::ensure_at_least(std::int64_t id) {
   const auto& config = state_->config();
-  const auto counter = state_->store().ensure_at_least(config.name, config.range.ordinal_up_to(id));
+  const std::int64_t ordinal = config.range.ordinal_up_to(id);
+  const auto counter = state_->defined_store().ensure_at_least(config.name, ordinal);
+  state_->set_floor(ordinal);
   return last_id(config.range, counter.last);
 }
 
 counter_state sequence::counter() const {
-  return state_->store().peek(state_->config().name).value_or(counter_state{});
+  return state_->defined_store().peek(state_->config().name).value_or(counter_state{});
+}
+
+std::optional<std::string> sequence::definition() const {
+  return state_->store().definition(state_->config().name);
+}
+
+void sequence::redefine(std::string_view expected) {
+  const auto& config = state_->config();
+  auto& store = state_->store();
+  sequence_options before;
+  detail::sequence::read_definition(expected, before);
+  // A block that is granted meanwhile changes the counter, and the next attempt sees it.
+  constexpr int max_attempts = 10;
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    const auto stored = store.definition(config.name);
+    if (stored != expected) break;
+    const auto counter = store.peek(config.name);
+    if (!counter) break;
+    const auto last =
+        detail::sequence::last_after_redefinition(before, config.options, counter->last);
+    if (!store.redefine(config.name, config.definition, last, *counter, expected)) continue;
+    state_->invalidate();
+    return;
+  }
+  throw error(errc::duplicate,
+              "the definition of the sequence '" + config.name +
+                  "' was not changed: it is not as expected, or the counter was last used on "
+                  "another server; read it again with definition(), draw one id with the old "
+                  "options, and decide again");
 }
 
 void sequence::reset_unsafe(std::int64_t next_id, counter_state expected) {
   const auto& config = state_->config();
   const std::int64_t last = config.range.ordinal_of(next_id) - 1;
-  if (!state_->store().reset(config.name, last, expected))
+  if (!state_->defined_store().reset(config.name, last, expected))
     throw error(errc::duplicate, "the counter of '" + config.name +
                                      "' is not as expected: it was used or reset meanwhile; read "
                                      "it again with counter(), and decide again");
+  state_->set_floor(0);
   state_->invalidate();
 }
 
@@ -158,9 +192,12 @@ sequence sequence_source::sequence(std::string_view name, sequence_options optio
   check_sequence_name(name);
   detail::sequence::check_options(options);
   const detail::sequence::id_range range(options);
+  auto definition = detail::sequence::definition_of(options);
   return holdfast::sequence(detail::sequence::make_process_bound<sequence_state>(
-      detail::sequence::sequence_config{
-          .name = std::string(name), .options = std::move(options), .range = range},
+      detail::sequence::sequence_config{.name = std::string(name),
+                                        .options = std::move(options),
+                                        .range = range,
+                                        .definition = std::move(definition)},
       source_));
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/deadline.hpp"
 #include "base/duration_limit.hpp"
+#include "sequence/definition.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,12 +20,21 @@ sequence_state::sequence_state(sequence_config config, std::shared_ptr<sequence:
       remaining_(static_cast<std::uint64_t>(config_.range.limit())) {
   window_->offset = config_.range.offset();
   window_->step = static_cast<std::uint64_t>(config_.range.increment());
+  update_shared_size();
 }
 
 block_store& sequence_state::store() const {
   check_process();
   source_->settings->run();
   return *source_->store;
+}
+
+block_store& sequence_state::defined_store() const {
+  auto& checked = store();
+  const auto stored = checked.definition(config_.name);
+  if (const auto own = checked.complete_definition(config_.definition); stored && *stored != own)
+    throw definition_mismatch(config_.name, *stored, own);
+  return checked;
 }
 
 sequence_state::time_point sequence_state::default_deadline() const {
@@ -123,6 +133,7 @@ sequence_state::wait_result sequence_state::wait_for_lease(std::unique_lock<std:
     if (!std::exchange(stalled, true)) {
       ++stalls_;
       metrics_.stalls->add();
+      if (!starved_since_) starved_since_ = source_->clock->steady();
     }
     late = changed_.wait_until(lock, *request.deadline) == std::cv_status::timeout;
   }
@@ -147,6 +158,8 @@ bool sequence_state::install_pending() {
   if (!block) return false;
   previous_position_ = current_position();
   lease_.replace(block->first, block->last, sizing_.margin(block->size()));
+  end_starvation();
+  update_shared_size();
   return true;
 }
 
@@ -178,11 +191,15 @@ block_request sequence_state::next_request() {
     changed_.notify_all();
     return {.count = 0};
   }
-  const auto size = sizing_.next_size(source_->clock->steady(), lease_.drawn(), remaining_);
+  const auto now = source_->clock->steady();
+  const auto starved = starved_ + (starved_since_ ? now - *starved_since_ : starved_.zero());
+  const auto size = sizing_.next_size(now, lease_.drawn(), starved, remaining_);
+  update_shared_size();
   return {.name = config_.name,
           .count = std::clamp<std::int64_t>(std::max(size, min_size_), 1, largest_block),
           .limit = config_.range.limit(),
-          .cycle = config_.options.cycle};
+          .cycle = config_.options.cycle,
+          .definition = config_.definition};
 }
 
 bool sequence_state::on_failed(const error& reason) noexcept {
@@ -200,7 +217,48 @@ bool sequence_state::on_failed(const error& reason) noexcept {
   return retry;
 }
 
+void sequence_state::set_floor(std::int64_t ordinal) {
+  const std::scoped_lock lock(mutex_);
+  floor_ = ordinal == 0 ? 0 : std::max(floor_, ordinal);
+}
+
+/// Raises the counter again if the grant is below the floor, and then requests another block. The
+/// block of the grant is a gap. Returns true if that was done, or failed.
+bool sequence_state::raise_lost_floor(const block_grant& grant) noexcept {
+  std::int64_t floor = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_ || config_.options.cycle || !grant.block.has_next() ||
+        grant.block.first() > floor_ || (grant.epoch != 0 && epoch_ != 0 && grant.epoch != epoch_))
+      return false;
+    floor = floor_;
+    highest_granted_ = std::max(highest_granted_, grant.block.last());
+  }
+  std::optional<error> problem;
+  try {
+    source_->log->write_limited("sequence-floor", log_level::warning,
+                                "the store forgot that the sequence '" + config_.name +
+                                    "' was raised (ensure_at_least); it is raised again");
+    (void)source_->store->ensure_at_least(config_.name, floor);
+    const std::scoped_lock lock(mutex_);
+    request_pending_ = false;
+    request_block(0);
+    return true;
+  } catch (const error& e) {
+    problem = e;
+  } catch (...) {
+    problem = error(errc::internal, "the counter could not be raised again");
+  }
+  const std::scoped_lock lock(mutex_);
+  request_pending_ = false;
+  ++refill_failures_;
+  last_refill_error_ = std::move(problem);
+  changed_.notify_all();
+  return true;
+}
+
 void sequence_state::on_granted(block_grant grant, std::chrono::microseconds latency) noexcept {
+  if (raise_lost_floor(grant)) return;
   std::optional<low_water_report> low_water;
   const std::int64_t epoch = epoch_of(grant);
   {
@@ -239,7 +297,7 @@ void sequence_state::on_granted(block_grant grant, std::chrono::microseconds lat
 }
 
 /// The epoch of a grant; 0 if it is unknown or does not matter. May ask the store. Reads only
-/// members that this thread, the refiller's, writes.
+/// members that the refiller writes, which serves a client from one thread at a time.
 std::int64_t sequence_state::epoch_of(const block_grant& grant) const noexcept {
   const bool above_highest = epoch_ != 0 && grant.block.first() > highest_granted_;
   if (grant.epoch != 0 || !grant.block.has_next() || above_highest) return grant.epoch;
@@ -258,6 +316,7 @@ void sequence_state::enter_epoch(std::int64_t epoch) {
     // The counter was reset or started again. A pending block belongs to the epoch before.
     pending_.reset();
     highest_granted_ = 0;
+    floor_ = 0;
   }
   epoch_ = epoch;
 }
@@ -274,6 +333,7 @@ void sequence_state::add_block(const block_grant& grant) {
   highest_granted_ = grant.block.last();
   if (lease_.is_continued_by(grant.block.first())) {
     lease_.extend(grant.block.last(), sizing_.margin(lease_.remaining() + grant.block.size()));
+    end_starvation();
   } else {
     pending_ = pending_block{.first = grant.block.first(), .last = grant.block.last()};
   }
@@ -292,12 +352,21 @@ std::optional<low_water_report> sequence_state::check_low_water(std::int64_t las
 
 // ---- State.
 
-std::uint64_t sequence_state::handle_share() const {
-  const std::scoped_lock lock(mutex_);
+void sequence_state::update_shared_size() noexcept {
   // Without a fast path a handle must take the slow path for every id.
-  if (!lease_.fast_path()) return 1;
+  shared_size_.store(lease_.fast_path() ? static_cast<std::uint64_t>(sizing_.size()) : 0,
+                     std::memory_order_relaxed);
+}
+
+void sequence_state::end_starvation() {
+  if (!starved_since_) return;
+  starved_ += source_->clock->steady() - *starved_since_;
+  starved_since_.reset();
+}
+
+std::uint64_t sequence_state::handle_share() const noexcept {
   const auto handles = std::max<std::uint64_t>(1, handle_count_.load(std::memory_order_relaxed));
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(sizing_.size()) / (8 * handles));
+  return std::max<std::uint64_t>(1, shared_size_.load(std::memory_order_relaxed) / (8 * handles));
 }
 
 std::optional<std::int64_t> sequence_state::position() const {
@@ -319,6 +388,7 @@ void sequence_state::invalidate() {
   lease_.publish(0);
   pending_.reset();
   discard_next_grant_ = request_pending_;
+  end_starvation();
 }
 
 /// Ids that are leased and not used.

@@ -32,6 +32,8 @@ struct sequence_config {
   std::string name;
   sequence_options options;
   id_range range;
+  /// As definition_of(options).
+  std::string definition;
 };
 
 /// What a caller asks for.
@@ -68,6 +70,9 @@ class sequence_state final : public refill_client,
   [[nodiscard]] ticket_window& window() const noexcept { return *window_; }
   /// The store, after its settings were checked. Throws as settings_check::run.
   [[nodiscard]] block_store& store() const;
+  /// As store(), after the definition of the counter was compared with the options. Throws
+  /// errc::invalid_argument if they differ.
+  [[nodiscard]] block_store& defined_store() const;
 
   /// Draws ids. Returns nothing only if the request has no deadline and the lease is used up.
   /// Throws as sequence::next.
@@ -81,7 +86,11 @@ class sequence_state final : public refill_client,
   void add_handle() noexcept { handle_count_.fetch_add(1, std::memory_order_relaxed); }
   void remove_handle() noexcept { handle_count_.fetch_sub(1, std::memory_order_relaxed); }
   /// How many ids one handle may take at once.
-  [[nodiscard]] std::uint64_t handle_share() const;
+  [[nodiscard]] std::uint64_t handle_share() const noexcept;
+
+  /// No block with ordinals up to this one may be used any more: the counter was raised. If the
+  /// store grants one, it has lost that, and is told again. 0: the counter was reset.
+  void set_floor(std::int64_t ordinal);
 
   /// The last id that this process has drawn, or nothing.
   [[nodiscard]] std::optional<std::int64_t> position() const;
@@ -122,11 +131,14 @@ class sequence_state final : public refill_client,
   [[nodiscard]] std::optional<std::int64_t> current_position() const;
   [[nodiscard]] std::uint64_t unused_id_count() const;
   void update_metrics();
+  void update_shared_size() noexcept;
+  void end_starvation();
   void throw_if_unusable() const;
   [[nodiscard]] error timeout_error() const;
 
   // Called without mutex_, because they call the store:
   [[nodiscard]] std::int64_t epoch_of(const block_grant& grant) const noexcept;
+  [[nodiscard]] bool raise_lost_floor(const block_grant& grant) noexcept;
   [[nodiscard]] bool return_unused_ids(std::int64_t last_used, counter_state granted);
 
   const sequence_config config_;
@@ -134,6 +146,7 @@ class sequence_state final : public refill_client,
   const instruments metrics_;
   const wiped_on_fork<ticket_window> window_{};
   std::atomic<std::uint64_t> handle_count_{0};
+  std::atomic<std::uint64_t> shared_size_{0};  // of a block that handles share; 0: no fast path
 
   mutable std::mutex mutex_{};
   std::condition_variable changed_{};
@@ -144,7 +157,11 @@ class sequence_state final : public refill_client,
   bool request_pending_ = false;     // the refiller has a request of this sequence
   bool discard_next_grant_ = false;  // the block of that request is not wanted any more
   std::int64_t min_size_ = 0;        // of the next block, for a caller of next_n
-  // The next two are written by the refiller's thread only.
+  std::int64_t floor_ = 0;           // ordinals up to this one are not used
+  // Since when callers wait for a block, and for how long they have waited in all.
+  std::optional<time_point> starved_since_{};
+  time_point::duration starved_{};
+  // The next two are written by threads of the refiller only, one at a time.
   std::int64_t epoch_ = 0;            // of the counter; 0 while unknown
   std::int64_t highest_granted_ = 0;  // the last ordinal that was granted in this epoch
   bool closed_ = false;

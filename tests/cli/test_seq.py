@@ -39,6 +39,8 @@ class Sequence(CommandTest):
         self.assertEqual(self.draw(*shape, "--count", "3"), [-10, -5, 0])
         self.assertIn("exhausted", self.refused(*self.seq("next", *shape)))
         self.assertEqual(self.fine(*self.seq("peek", *shape[:-2])), "0\n")
+        self.assertIn("cycle=no", self.refused(*self.seq("next", *shape, "--cycle")))
+        self.fine(*self.seq("define", *shape[:-2], "--cycle", "--replace"))
         self.assertEqual(self.draw(*shape, "--cycle"), [-10])
         self.assertEqual(self.draw("--max", "3", "--count", "3", sequence="few"), [1, 2, 3])
         self.assertEqual(self.draw("--min", "-1", "--increment", "-1", "--count", "3", sequence="fewer"), [1, 0, -1])
@@ -112,6 +114,24 @@ class Sequence(CommandTest):
         self.assertFalse(report["fit"])
         self.assertIn("synchronous", report["reasons"][0])
         self.assertIn("synchronous", self.refused(*self.seq("next")))
+
+    def test_doctor_reports_a_missing_table(self):
+        self.draw(sequence="first")
+        done = run(*self.seq("doctor", "--prefix", "OTHER_", sequence=None))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no table OTHER_SEQUENCES", done.stdout.decode())
+        self.assertIn("holdfast seq schema --dialect sqlite", done.stdout.decode())
+        self.assertIn("holdfast seq schema", self.refused(*self.seq("next", "--prefix", "OTHER_"), code=3))
+
+    def test_definition(self):
+        self.assertEqual(self.draw("--start", "5", "--increment", "10", "--block", "2"), [5])
+        self.assertEqual(self.draw("--block", "2"), [25], "what is not said is taken from the definition")
+        self.assertIn("start=5 increment=10", self.refused(*self.seq("next", "--increment", "3")))
+        self.assertIn("start=5 increment=10 ", self.fine(*self.seq("define")))
+        self.assertIn("increment=3 ", self.fine(*self.seq("define", "--start", "5", "--increment", "3", "--replace")))
+        later = self.draw("--block", "1")
+        self.assertGreater(later[0], 35)
+        self.assertEqual(run(*self.seq("define", sequence="unknown")).returncode, 1)
 
     def test_mistakes(self):
         self.refused("seq")

@@ -1,22 +1,28 @@
 #pragma once
 
 /// \file
-/// The contract of a block store, as tests. Write a fixture with
+/// The contracts of a block store and of the sequences on it, as tests. Write a fixture with
 /// `std::shared_ptr<holdfast::block_store> make()` that returns an empty store, and instantiate the
 /// suite with it:
 ///
 ///     INSTANTIATE_TYPED_TEST_SUITE_P(mine, BlockStoreContract, my_fixture);
 
 #include <holdfast/error.hpp>
+#include <holdfast/sequence.hpp>
 #include <holdfast/sequence/block_store.hpp>
+
+#include "support/failure_of.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -216,5 +222,114 @@ REGISTER_TYPED_TEST_SUITE_P(BlockStoreContract, GrantsConsecutiveBlocks,
                             ResetsOnlyTheExpectedState, TakesBackOnlyTheLastBlock,
                             ListsCountersInTheOrderOfTheirNames,
                             ManyClientsCreateTheFirstCounterAtOnce);
+
+// ---- sequence() itself, as several processes use it.
+
+/// The contract of sequences, as tests. Write a fixture with
+/// `holdfast::sequence sequence(std::string_view name, sequence_options options)` that opens one as
+/// another process would, on the same counters each time.
+template <class Fixture>
+class SequenceContract : public ::testing::Test {
+ protected:
+  [[nodiscard]] holdfast::sequence open(std::string_view name, sequence_options options = {}) {
+    options.wait = std::chrono::minutes(1);
+    return fixture_.sequence(name, std::move(options));
+  }
+
+  Fixture fixture_;
+};
+
+TYPED_TEST_SUITE_P(SequenceContract);
+
+TYPED_TEST_P(SequenceContract, GivesEveryIdOnceAndInOrder) {
+  auto first = this->open("account.id");
+  auto second = this->open("account.id", {.blocks = adaptive_blocks{.smallest = 3, .largest = 50}});
+  std::set<std::int64_t> ids;
+  std::int64_t before = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto id = first.next();
+    EXPECT_GT(id, before);
+    before = id;
+    EXPECT_TRUE(ids.insert(id).second);
+    EXPECT_TRUE(ids.insert(second.next()).second);
+  }
+  auto block = second.next_n(30);
+  while (block.has_next()) EXPECT_TRUE(ids.insert(block.next()).second);
+  auto handle = first.handle();
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(ids.insert(handle.next()).second);
+  EXPECT_LE(*ids.rbegin(), first.peek().value_or(0)) << "no id in use is beyond peek";
+}
+
+TYPED_TEST_P(SequenceContract, IsRaisedAboveImportedIds) {
+  auto ids = this->open("import");
+  const auto first = ids.next();
+  const auto imported = first + 100'000;
+  EXPECT_GE(ids.ensure_at_least(imported), imported);
+  EXPECT_GE(ids.peek(), imported);
+  EXPECT_GT(this->open("import").next(), imported);
+}
+
+TYPED_TEST_P(SequenceContract, RefusesAnotherDefinition) {
+  auto ids = this->open("defined", {.start = 10, .increment = 5});
+  const auto first = ids.next();
+  EXPECT_EQ(first % 5, 0);
+  for (const auto& options :
+       {sequence_options{}, sequence_options{.start = 10}, sequence_options{.increment = 5},
+        sequence_options{.start = 10, .increment = 5, .max = 4'000'000'000'000'000'000}}) {
+    auto other = this->open("defined", options);
+    for (const auto& refused :
+         {failure_of([&] { (void)other.next(); }), failure_of([&] { (void)other.peek(); }),
+          failure_of([&] { (void)other.ensure_at_least(first + 500); })}) {
+      EXPECT_EQ(refused.code(), errc::invalid_argument) << refused.what();
+      EXPECT_NE(std::string(refused.what()).find("start=10 increment=5"), std::string::npos)
+          << refused.what();
+    }
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(ids.next() % 5, 0);
+  EXPECT_EQ(this->open("defined", {.start = 10, .increment = 5}).next() % 5, 0);
+}
+
+TYPED_TEST_P(SequenceContract, ChangesItsDefinitionOnPurpose) {
+  auto before = this->open("changed", {.increment = 10});
+  std::set<std::int64_t> ids;
+  for (int i = 0; i < 25; ++i) ids.insert(before.next());
+  const auto peeked = before.peek().value_or(0);
+  auto after = this->open("changed", {.start = peeked + 5, .increment = 3});
+  const auto definition = after.definition();
+  ASSERT_TRUE(definition);
+  after.redefine(*definition);
+  for (int i = 0; i < 50; ++i) {
+    const auto id = after.next();
+    EXPECT_GT(id, peeked);
+    EXPECT_TRUE(ids.insert(id).second);
+  }
+  const auto refused = failure_of([&] {
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(ids.insert(before.next()).second);
+  });
+  EXPECT_EQ(refused.code(), errc::invalid_argument) << refused.what();
+  EXPECT_EQ(failure_of([&] { after.redefine(*definition); }).code(), errc::duplicate);
+}
+
+TYPED_TEST_P(SequenceContract, ManySequencesAtOnce) {
+  std::vector<holdfast::sequence> all;
+  for (int i = 0; i < 12; ++i) all.push_back(this->open("s" + std::to_string(i % 6)));
+  std::vector<std::vector<std::int64_t>> drawn(all.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      threads.emplace_back([&, i] {
+        for (int k = 0; k < 60; ++k) drawn[i].push_back(all[i].next());
+      });
+  }
+  for (std::size_t i = 0; i < 6; ++i) {
+    std::set<std::int64_t> ids(drawn[i].begin(), drawn[i].end());
+    ids.insert(drawn[i + 6].begin(), drawn[i + 6].end());
+    EXPECT_EQ(ids.size(), 120U);
+  }
+}
+
+REGISTER_TYPED_TEST_SUITE_P(SequenceContract, GivesEveryIdOnceAndInOrder, IsRaisedAboveImportedIds,
+                            RefusesAnotherDefinition, ChangesItsDefinitionOnPurpose,
+                            ManySequencesAtOnce);
 
 }  // namespace holdfast::test

@@ -1,6 +1,7 @@
 // The contract of block stores on Redis and Redis Cluster, with the fences that do not skip
 // ordinals.
 
+#include <holdfast/database.hpp>
 #include <holdfast/redis.hpp>
 
 #include "contract/sequence_contract.hpp"
@@ -8,6 +9,13 @@
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace holdfast::test {
 namespace {
@@ -40,6 +48,35 @@ INSTANTIATE_TYPED_TEST_SUITE_P(RedisSuperBlocks, BlockStoreContract,
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisCluster, BlockStoreContract, without_fence<redis_cluster>);
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisClusterSuperBlocks, BlockStoreContract,
                                with_super_blocks<redis_cluster>);
+
+// ---- Sequences.
+
+template <class Server, class Fence>
+struct redis_sequences {
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options) const {
+    options.store = {.prefix = prefix, .allow_unsafe = true, .fence = fence};
+    return open(shared_server<Server>().url()).sequence(name, std::move(options));
+  }
+  static sequence_fence make_fence() {
+    if constexpr (std::is_same_v<Fence, super_blocks>)
+      return super_blocks{.source = make_memory_block_store(), .size = 100};
+    // The counter waits for `max_skew` at its first block.
+    else if constexpr (std::is_same_v<Fence, clock_fence>)
+      return clock_fence{.max_skew = std::chrono::milliseconds(100)};
+    else return no_fence{};
+  }
+  std::string prefix = shared_server<Server>().unique_prefix("sequence");
+  sequence_fence fence = make_fence();
+};
+
+using redis_super = redis_sequences<redis_server, super_blocks>;
+using redis_clock = redis_sequences<redis_server, clock_fence>;
+using redis_bare = redis_sequences<redis_server, no_fence>;
+using cluster_super = redis_sequences<redis_cluster, super_blocks>;
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisSuperBlocks, SequenceContract, redis_super);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisClock, SequenceContract, redis_clock);
+INSTANTIATE_TYPED_TEST_SUITE_P(Redis, SequenceContract, redis_bare);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisCluster, SequenceContract, cluster_super);
 
 }  // namespace
 }  // namespace holdfast::test

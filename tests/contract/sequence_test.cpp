@@ -73,5 +73,76 @@ INSTANTIATE_TYPED_TEST_SUITE_P(MySql, BlockStoreContract, as_mysql);
 INSTANTIATE_TYPED_TEST_SUITE_P(H2, BlockStoreContract, on_server<h2_server>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Psqlodbc, BlockStoreContract, on_psqlodbc);
 
+// ---- Sequences.
+
+struct sequences_in_memory {
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options) const {
+    return db.sequence(name, std::move(options));
+  }
+  database db = open("memory:");
+};
+
+struct sequences_on_sqlite {
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options) const {
+    options.store.create_schema = true;
+    return open("sqlite://" + (directory.path() / "ids.db").string())
+        .sequence(name, std::move(options));
+  }
+  temporary_directory directory;
+};
+
+/// A table for each test: several fixtures use one database.
+std::string new_sequence_prefix() {
+  static std::atomic<int> tables{0};
+  return "S" + std::to_string(++tables) + "_";
+}
+
+/// `Place` has `static std::string url()` and `static database_options options()`.
+template <class Place>
+struct sequences_on {
+  [[nodiscard]] holdfast::sequence sequence(std::string_view name, sequence_options options) const {
+    options.store.prefix = prefix;
+    options.store.create_schema = true;
+    // As the driver names it: the statements for MySQL cannot create a table on MariaDB.
+    (void)open(Place::url()).block_store(options.store)->list(1);
+    options.store.create_schema = false;
+    return open(Place::url(), Place::options()).sequence(name, std::move(options));
+  }
+  std::string prefix = new_sequence_prefix();
+};
+
+template <class Server>
+struct at_server {
+  static std::string url() {
+    static const auto& server = shared_server<Server>();
+    static const std::string created = server.url(server.create_database("whole"));
+    return created;
+  }
+  static database_options options() { return {}; }
+};
+struct at_mysql : at_server<mariadb_server> {
+  static database_options options() {
+    return {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }};
+  }
+};
+struct at_psqlodbc {
+  static std::string url() {
+    static const auto& server = shared_server<postgres_server>();
+    static const std::string created =
+        odbc_postgres(server.port(), server.create_database("whole_odbc"));
+    return created;
+  }
+  static database_options options() { return {}; }
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Memory, SequenceContract, sequences_in_memory);
+INSTANTIATE_TYPED_TEST_SUITE_P(Sqlite, SequenceContract, sequences_on_sqlite);
+INSTANTIATE_TYPED_TEST_SUITE_P(Postgres, SequenceContract,
+                               sequences_on<at_server<postgres_server>>);
+INSTANTIATE_TYPED_TEST_SUITE_P(MariaDb, SequenceContract, sequences_on<at_server<mariadb_server>>);
+INSTANTIATE_TYPED_TEST_SUITE_P(MySql, SequenceContract, sequences_on<at_mysql>);
+INSTANTIATE_TYPED_TEST_SUITE_P(H2, SequenceContract, sequences_on<at_server<h2_server>>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Psqlodbc, SequenceContract, sequences_on<at_psqlodbc>);
+
 }  // namespace
 }  // namespace holdfast::test

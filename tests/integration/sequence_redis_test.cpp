@@ -3,6 +3,7 @@
 // then come twice.
 
 #include <holdfast/database.hpp>
+#include <holdfast/key/redis.hpp>
 #include <holdfast/redis.hpp>
 
 #include "contract/sequence_fork.hpp"
@@ -11,13 +12,16 @@
 #include "support/cutting_proxy.hpp"
 #include "support/eventually.hpp"
 #include "support/failure_of.hpp"
+#include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -508,6 +512,196 @@ TEST_F(SequenceRedis, AForkedChildMustOpenTheDatabaseAgain) {
   for (std::int64_t id = 0; child_ids >> id;) all.insert(id);
   for (int i = 0; i < 30; ++i) all.insert(ids.next());
   EXPECT_EQ(all.size(), 110U) << "an id came twice";
+}
+
+// ---- What a replica, another fence, a failover and a hung server do.
+
+/// A replica that is writable has the replication id of its master, and grants the same ids.
+TEST(SequenceReplica, AWritableReplicaGrantsNothing) {
+  redis_server master({.settings = {"repl-diskless-sync-delay 0"}});
+  redis_server replica({.settings = {"replicaof 127.0.0.1 " + std::to_string(master.port()),
+                                     "replica-read-only no"}});
+  const auto database = make_memory_block_store();
+  for (const auto& fence :
+       std::vector<sequence_fence>{super_blocks{.source = database, .size = 1000},
+                                   clock_fence{.max_skew = 100ms}, no_fence{}}) {
+    granted_ids ids;
+    const auto on_master = make_redis_block_store({.client = client_of(master.url()),
+                                                   .prefix = "f" + std::to_string(fence.index()),
+                                                   .fence = fence});
+    ids.take(*on_master, 3);
+    ASSERT_TRUE(eventually([&] {
+      return !replica
+                  .run({"HGET", "f" + std::to_string(fence.index()) + "holdfast:seq:{order.id}",
+                        "last"})
+                  .empty();
+    }));
+    const auto on_replica = make_redis_block_store({.client = client_of(replica.url()),
+                                                    .prefix = "f" + std::to_string(fence.index()),
+                                                    .fence = fence});
+    const block_request request{.name = "order.id", .count = 10};
+    const auto refused = failure_of([&] { (void)on_replica->allocate({&request, 1}); });
+    EXPECT_TRUE(refused.transient()) << refused.what();
+    EXPECT_NE(std::string(refused.what()).find("replica"), std::string::npos) << refused.what();
+    EXPECT_TRUE(failure_of([&] { (void)on_replica->ensure_at_least("order.id", 5); }).transient());
+  }
+}
+
+/// A counter that lives under clock_fence is far beyond the first super-blocks. It is changed on
+/// purpose, and costs one super-block, not millions.
+TEST_F(SequenceRedis, TheFenceOfALivingCounterIsChanged) {
+  const auto database = make_memory_block_store();
+  const auto open_with = [&](sequence_fence fence) {
+    return open(server.url(), {})
+        .sequence("order.id",
+                  {.blocks = fixed_blocks{20},
+                   .wait = 30s,
+                   .store = {.prefix = prefix, .allow_unsafe = true, .fence = std::move(fence)}});
+  };
+  auto by_clock = open_with(clock_fence{.max_skew = 100ms});
+  std::set<std::int64_t> ids;
+  for (int i = 0; i < 30; ++i) ids.insert(by_clock.next());
+  auto other_rate = open_with(clock_fence{.max_skew = 100ms, .rate = 1000});
+  EXPECT_EQ(failure_of([&] { (void)other_rate.next(); }).code(), errc::invalid_argument);
+  auto super = open_with(super_blocks{.source = database, .size = 1000});
+  EXPECT_EQ(failure_of([&] { (void)super.next(); }).code(), errc::invalid_argument);
+  super.redefine(super.definition().value_or(""));
+  const auto first = super.next();
+  EXPECT_GT(first, *ids.rbegin());
+  for (int i = 0; i < 2000; ++i) EXPECT_TRUE(ids.insert(super.next()).second);
+  EXPECT_LT(*ids.rbegin(), first + 20'000) << "it does not burn ids";
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(ids.insert(by_clock.next()).second) << "what it leased";
+  EXPECT_EQ(failure_of([&] { (void)by_clock.next(); }).code(), errc::invalid_argument);
+}
+
+/// The same without a definition: a counter of an earlier version.
+TEST_F(SequenceRedis, ACounterBeyondItsSourceCostsOneSuperBlock) {
+  const auto database = make_memory_block_store();
+  const auto blocks = store(super_blocks{.source = database, .size = 1000});
+  server.run({"HSET", prefix + "holdfast:seq:{old}", "last", "5000000000", "epoch", "1"});
+  const block_request request{.name = "old", .count = 10};
+  EXPECT_EQ(blocks->allocate({&request, 1}).front().block.first(), 5'000'000'001);
+  EXPECT_EQ(blocks->allocate({&request, 1}).front().block.first(), 5'000'000'011);
+  EXPECT_EQ(database->peek("old")->last, 5'000'001'000);
+}
+
+/// After a restart clock_fence continues above the time; peek and ensure_at_least know it.
+TEST(SequenceClock, PeekAndRaiseAreAboveWhatAnotherServerMayHaveGranted) {
+  redis_server server({.settings = {"save 3600 1"}, .durable = false});
+  const auto blocks = store_on(server.url(), clock_fence{.max_skew = 100ms});
+  granted_ids ids;
+  ids.take(*blocks, 1);
+  server.run({"SAVE"});
+  std::int64_t highest = 0;
+  for (int i = 0; i < 3; ++i) {
+    const block_request request{.name = "order.id", .count = 10};
+    ASSERT_TRUE(eventually([&] {
+      try {
+        highest = blocks->allocate({&request, 1}).front().block.last();
+        return true;
+      } catch (const error&) {
+        return false;
+      }
+    }));
+  }
+  server.kill9();
+  server.start();
+  const auto again = store_on(server.url(), clock_fence{.max_skew = 100ms});
+  ASSERT_TRUE(again->peek("order.id").has_value());
+  EXPECT_GE(again->peek("order.id")->last, highest);
+  EXPECT_GE(again->ensure_at_least("order.id", 1).last, highest);
+  ids.take(*again, 1);
+  EXPECT_GT(again->peek("order.id")->last, highest);
+}
+
+/// A node of a Cluster hangs: sequences on other nodes continue.
+TEST(SequenceCluster, AHungNodeDoesNotStopTheOthers) {
+  redis_cluster cluster({.node_timeout = 60'000ms});
+  auto db = open(cluster.url_of_all());
+  const sequence_options options{.blocks = fixed_blocks{20},
+                                 .store = {.allow_unsafe = true, .fence = no_fence{}}};
+  const auto hung_node = cluster.master_of(key::redis_slot("{n0}"));
+  std::vector<sequence> on_hung;
+  std::vector<sequence> on_others;
+  for (int i = 0; on_hung.size() < 20 || on_others.size() < 4; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    const bool hung = cluster.master_of(key::redis_slot("{" + name + "}")) == hung_node;
+    auto& group = hung ? on_hung : on_others;
+    group.push_back(db.sequence(name, options));
+    EXPECT_EQ(group.back().next(), 1);
+    for (int k = 0; k < 19; ++k) (void)group.back().next();
+  }
+  cluster.node(hung_node).pause();
+  for (auto& ids : on_hung) EXPECT_EQ(ids.try_next(), std::nullopt);
+  for (int k = 21; k <= 400; ++k) {
+    for (auto& ids : on_others) ASSERT_EQ(ids.next(std::chrono::steady_clock::now() + 3s), k);
+  }
+  cluster.node(hung_node).resume();
+  for (auto& ids : on_hung) EXPECT_GE(ids.next(std::chrono::steady_clock::now() + 60s), 21);
+}
+
+/// A database that hangs when it is asked for a super-block of "hung".
+class hanging_database final : public block_store {
+ public:
+  std::vector<block_grant> allocate(std::span<const block_request> requests) override {
+    if (requests.front().name == "hung") {
+      std::unique_lock lock(mutex_);
+      ++hung_calls_;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return released_; });
+    }
+    return counters_->allocate(requests);
+  }
+  std::optional<counter_state> peek(std::string_view name) override {
+    return counters_->peek(name);
+  }
+  counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override {
+    return counters_->ensure_at_least(name, ordinal);
+  }
+  bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
+    return counters_->reset(name, ordinal, expected);
+  }
+  bool give_back(std::string_view name, std::int64_t used, counter_state granted) override {
+    return counters_->give_back(name, used, granted);
+  }
+  std::vector<named_counter> list(std::size_t limit, std::string_view after) override {
+    return counters_->list(limit, after);
+  }
+  std::vector<std::string> unsafe_settings() override { return {}; }
+
+  void await_hung_call() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return hung_calls_ != 0; });
+  }
+  void release() {
+    const std::scoped_lock lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::shared_ptr<block_store> counters_ = make_memory_block_store();
+  std::mutex mutex_{};
+  std::condition_variable changed_{};
+  bool released_ = false;
+  int hung_calls_ = 0;
+};
+
+TEST_F(SequenceRedis, ASourceThatHangsStopsOnlyTheSequenceThatNeedsASuperBlock) {
+  const auto database = std::make_shared<hanging_database>();
+  auto db = open(server.url());
+  const sequence_options options{
+      .store = {.prefix = prefix, .fence = super_blocks{.source = database, .size = 100'000}}};
+  auto other = db.sequence("other", options);
+  EXPECT_EQ(other.next(), 1);
+  auto hung = db.sequence("hung", options);
+  EXPECT_EQ(hung.try_next(), std::nullopt);
+  database->await_hung_call();
+  for (int i = 2; i <= 2000; ++i) ASSERT_EQ(other.next(std::chrono::steady_clock::now() + 3s), i);
+  // A third one gets its super-block meanwhile.
+  EXPECT_EQ(db.sequence("third", options).next(std::chrono::steady_clock::now() + 3s), 1);
+  database->release();
+  EXPECT_EQ(hung.next(std::chrono::steady_clock::now() + 60s), 1);
 }
 
 }  // namespace

@@ -24,7 +24,9 @@ class SequenceSettings : public ::testing::Test {
   /// The message with which a sequence is refused; empty if it gives an id.
   std::string refusal(const sequence_store_options& store = {}) {
     try {
-      (void)open(server.url()).sequence("n", {.store = store}).next();
+      (void)open(server.url())
+          .sequence(store.failover_skip == 0 ? "n" : "fenced", {.store = store})
+          .next();
       return {};
     } catch (const error& e) {
       EXPECT_EQ(e.code(), errc::unsupported_type) << e.what();

@@ -18,6 +18,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unordered_set>
 #include <vector>
 
 namespace holdfast::test {
@@ -216,16 +217,75 @@ TEST(IdGenerators, MakeDifferentIds) {
   EXPECT_EQ(counter.next(), 6);
   uuid_v4_ids random;
   EXPECT_NE(random.next(), random.next());
-  EXPECT_EQ(random.next()[14], '4');
+  EXPECT_EQ(random.next().version(), 4);
   uuid_v7_ids by_time;
-  std::string before;
+  uuid before;
   for (int i = 0; i < 2000; ++i) {
-    auto id = by_time.next();
-    ASSERT_EQ(id.size(), 36U);
-    ASSERT_EQ(id[14], '7');
+    const auto id = by_time.next();
+    const auto text = id.to_string();
+    ASSERT_EQ(id.version(), 7);
+    ASSERT_EQ(text.size(), 36U);
+    ASSERT_EQ(text[14], '7');
     ASSERT_GT(id, before);
-    before = std::move(id);
+    ASSERT_GT(text, before.to_string());
+    ASSERT_EQ(uuid::parse(text), id);
+    before = id;
   }
+}
+
+TEST(IdGenerators, AUuidIsReadInEitherCase) {
+  const auto id = uuid::parse("550E8400-e29b-41d4-a716-446655440000");
+  EXPECT_EQ(id.to_string(), "550e8400-e29b-41d4-a716-446655440000");
+  EXPECT_EQ(id.bytes[0], 0x55);
+  EXPECT_EQ(id.bytes[15], 0);
+  EXPECT_EQ(uuid().to_string(), "00000000-0000-0000-0000-000000000000");
+  for (const char* wrong :
+       {"", "550e8400e29b41d4a716446655440000", "550e8400-e29b-41d4-a716-44665544000g"})
+    EXPECT_THROW((void)uuid::parse(wrong), error) << wrong;
+}
+
+/// Versions 7 of many threads: all different, and growing in each thread.
+TEST(IdGenerators, VersionSevenGrowsOnEveryThread) {
+  std::vector<std::vector<uuid>> drawn(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& own : drawn)
+      threads.emplace_back([&own] {
+        for (int i = 0; i < 2000; ++i) own.push_back(uuid::v7());
+      });
+  }
+  std::unordered_set<uuid> all;
+  for (const auto& own : drawn) {
+    EXPECT_TRUE(std::is_sorted(own.begin(), own.end()));
+    all.insert(own.begin(), own.end());
+  }
+  EXPECT_EQ(all.size(), 8000U);
+}
+
+/// A class that gets its generator at run time.
+class numbered_things {
+ public:
+  explicit numbered_things(any_id_generator<std::int64_t> ids) : ids_(std::move(ids)) {}
+  std::int64_t add() { return ids_.next(); }
+
+ private:
+  any_id_generator<std::int64_t> ids_;
+};
+
+TEST(IdGenerators, AnyGeneratorHoldsEveryKind) {
+  const sequence_source source(make_memory_block_store());
+  EXPECT_EQ(numbered_things(source.sequence("a")).add(), 1);
+  EXPECT_EQ(numbered_things(source.sequence("a").handle()).add(), 21);
+  EXPECT_EQ(numbered_things(local_ids(7)).add(), 7);
+  const auto shared = std::make_shared<sequence>(source.sequence("b"));
+  numbered_things first(shared);
+  numbered_things second(shared);
+  EXPECT_EQ(first.add(), 1);
+  EXPECT_EQ(second.add(), 2);
+  any_id_generator<uuid> unique = uuid_v7_ids();
+  const auto before = unique.next();
+  unique = uuid_v7_ids();
+  EXPECT_GT(unique.next(), before);
 }
 
 }  // namespace

@@ -45,6 +45,12 @@ struct block_request {
   std::int64_t limit = last_ordinal;
   /// Start again at 1 after the limit, in the next epoch.
   bool cycle = false;
+  /// What all users of the counter must agree on: one line of `field=value` (see
+  /// `block_store::definition`). Refers to memory of the caller. Empty: not checked.
+  std::string_view definition{};
+  /// The caller takes `block_grant::busy` for an answer. Set if other requests of the call must not
+  /// wait for this one.
+  bool accepts_busy = false;
 };
 
 /// The answer to a block_request.
@@ -57,6 +63,10 @@ struct block_grant {
   /// Why this request failed while others of the same call were granted: counters may be on
   /// different machines.
   std::optional<error> problem{};
+  /// Nothing was granted, because this request could have kept the others of the same call waiting:
+  /// another transaction has locked the counter, for example. Request it alone. Only for requests
+  /// with `accepts_busy`, and not if a call has only one request.
+  bool busy = false;
 };
 
 /// A counter as the store has it.
@@ -96,6 +106,12 @@ class HOLDFAST_API block_store {
   [[nodiscard]] virtual std::vector<block_grant> allocate(
       std::span<const block_request> requests) = 0;
 
+  /// Requests whose names have different failure domains are never sent in one call, and a call of
+  /// a domain does not wait for calls of others. For stores that keep counters on several machines,
+  /// or that cannot skip a locked counter: then the name itself is the domain. The default is the
+  /// empty text, one domain for all names. Must not wait, and must not throw.
+  [[nodiscard]] virtual std::string failure_domain(std::string_view name) const noexcept;
+
   /// Grants a block inside a transaction of the caller. The grant takes effect when that
   /// transaction commits; a rollback undoes it. Until then other requests for this counter wait.
   /// Throws errc::invalid_argument unless the store is an SQL database.
@@ -123,6 +139,28 @@ class HOLDFAST_API block_store {
   /// At most `limit` counters whose names come after `after`, in the byte order of their names.
   [[nodiscard]] virtual std::vector<named_counter> list(std::size_t limit,
                                                         std::string_view after = {}) = 0;
+
+  /// The definition of a counter: that of its first request, completed by the store with what all
+  /// users of the store must agree on, such as a fence. A request with another one is refused with
+  /// errc::invalid_argument, in `problem` or as the exception of a single request, and nothing is
+  /// granted. Nothing if the counter has no definition, or if the store keeps none; the default.
+  [[nodiscard]] virtual std::optional<std::string> definition(std::string_view name);
+
+  /// The definition with what the store itself adds. The default adds nothing.
+  [[nodiscard]] virtual std::string complete_definition(std::string_view definition) const;
+
+  /// Changes the definition of a counter, and sets the counter to `ordinal`, which must not be
+  /// lower than its last one. Returns false, and changes nothing, unless its state and its
+  /// (complete) definition are the expected ones, or if the server is not the one that granted
+  /// last: then use the counter once with the old definition. The default throws
+  /// errc::unsupported_type.
+  [[nodiscard]] virtual bool redefine(std::string_view name, std::string_view definition,
+                                      std::int64_t ordinal, counter_state expected,
+                                      std::string_view expected_definition);
+
+  /// Why no block can be granted at all, one line for each reason: a table that is missing, or that
+  /// has other columns. For `holdfast seq doctor`. The default returns nothing.
+  [[nodiscard]] virtual std::vector<std::string> missing_objects();
 
   /// Checks the settings of the server. Each line is a reason why it could forget a block that it
   /// granted, and what to do about it. The first operation of a sequence refuses a store with such

@@ -25,7 +25,7 @@ namespace HOLDFAST_NAMESPACE {
 struct super_blocks {
   /// Grants the large blocks: the block store of an SQL database.
   std::shared_ptr<block_store> source{};
-  /// Ids in a large block: 1 to 2^31. A failover loses at most this many of each sequence.
+  /// Ids in a large block: 1 to 2^31. A failover loses at most so many for each process.
   std::int64_t size = 1'000'000;
   bool operator==(const super_blocks&) const = default;
 };
@@ -41,7 +41,7 @@ struct clock_fence {
   std::chrono::milliseconds max_skew = std::chrono::seconds(5);
   /// Ordinals that a sequence can grant in a second: 1 to 1 million.
   std::int64_t rate = 1'000'000;
-  /// When counting starts; the same for all processes that use the sequence.
+  /// When counting starts; stored with the counter, as are the other values.
   std::chrono::sys_seconds origin =
       std::chrono::sys_days(std::chrono::year(2026) / std::chrono::January / 1);
   bool operator==(const clock_fence&) const = default;

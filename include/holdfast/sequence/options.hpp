@@ -27,7 +27,7 @@ struct fixed_blocks {
 struct adaptive_blocks {
   /// Size of a block when few ids are used.
   std::int64_t smallest = 20;
-  /// The size never exceeds this. A process that dies loses at most two blocks.
+  /// The size never exceeds this. A process holds, and can lose, at most two blocks.
   std::int64_t largest = std::int64_t{1} << 20U;
   /// How long one block should last.
   std::chrono::milliseconds target = std::chrono::seconds(1);
@@ -59,9 +59,10 @@ struct sequence_store_options {
   /// repeat.
   bool allow_unsafe = false;
   /// For databases whose standby may lack the last commits. When a counter is used on another
-  /// server incarnation than before (PostgreSQL's timeline, MySQL's server_uuid, MariaDB's
-  /// server_uid), this many ordinals are skipped. Must be more than all processes together can be
-  /// granted while a standby lags. 0 if no failover is expected, or if the standby is synchronous.
+  /// server than before (PostgreSQL's system identifier and timeline, MySQL's server_uuid,
+  /// MariaDB's server_uid), this many ordinals are skipped. Must be more than all processes
+  /// together can be granted while a standby lags. 0 if no failover is expected, or if the standby
+  /// is synchronous.
   std::int64_t failover_skip = 0;
   /// Required on Redis; see sequence/fence.hpp.
   sequence_fence fence{};
@@ -71,8 +72,8 @@ struct sequence_options {
   /// How many ids are leased at once, and when.
   block_policy blocks = fixed_blocks{};
 
-  /// The first id. Start, increment and limits must be the same in all processes that use the
-  /// sequence.
+  /// The first id. Start, increment and limits are stored at the first use. A process with others
+  /// is refused; see sequence::redefine.
   std::int64_t start = 1;
   /// Difference between two ids; not 0. A negative increment counts down.
   std::int64_t increment = 1;

@@ -1,15 +1,18 @@
 -- Grants a block out of the current super-block: super_blocks.
 --
 -- ARGV: count, limit, the last ordinal and the epoch that the caller was granted before; then the
--- first ordinal, the last ordinal and the epoch of a new super-block, or three empty texts.
--- Returns {'granted', first, last, epoch} or {'refill'}: the caller must bring a super-block.
--- luacheck: read globals counter ordinal replication_id
+-- first ordinal, the last ordinal and the epoch of a new super-block, or three empty texts; then
+-- the definition or ''.
+-- Returns {'granted', first, last, epoch}, {'differs', definition} or {'refill', last, epoch}: the
+-- caller must bring a super-block above `last`.
+-- luacheck: read globals counter ordinal server
 
 local count, limit = ordinal.parse(ARGV[1]), ordinal.parse(ARGV[2])
 local granted_last, granted_epoch = ordinal.parse(ARGV[3]), ARGV[4]
 local brings_block = ARGV[5] ~= ''
 
-local server = replication_id()
+if counter.differs(ARGV[8]) then return {'differs', counter.definition} end
+
 local last, top, epoch = counter.last, counter.top, counter.epoch
 -- A super-block belongs to the server that received it. After a restart or a promotion the hash may
 -- be older than what was granted from it.
@@ -42,7 +45,7 @@ end
 local available = ordinal.subtract(ordinal.min(top, limit), last)
 local too_short = ordinal.less(available, count) and ordinal.less(top, limit)
 if not valid or ordinal.format(available) == '0' or (too_short and not brings_block) then
-  return {'refill'}
+  return {'refill', ordinal.format(last), epoch}
 end
 local first = ordinal.add(last, ordinal.one)
 last = ordinal.add(last, ordinal.min(count, available))

@@ -56,7 +56,16 @@ class redis_block_store final : public block_store {
   explicit redis_block_store(redis_block_store_options options)
       : counters_(std::move(options.client), options.prefix), fence_(std::move(options.fence)) {
     check_fence(fence_);
-    if (super_ != nullptr) allocator_.emplace(counters_, *super_);
+    if (super_ != nullptr) allocator_.emplace(counters_, *super_, fence_definition(fence_));
+  }
+
+  /// A node of a Cluster that hangs delays only its own counters.
+  std::string failure_domain(std::string_view name) const noexcept override {
+    try {
+      return counters_.node_of(name);
+    } catch (...) {
+      return {};
+    }
   }
 
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
@@ -131,6 +140,46 @@ class redis_block_store final : public block_store {
     return counters;
   }
 
+  std::optional<std::string> definition(std::string_view name) override {
+    check_sequence_name(name);
+    auto stored =
+        client().call(counters_.command(redis::scripts().definition, name).idempotent()).text();
+    return stored.empty() ? std::nullopt : std::optional(std::move(stored));
+  }
+
+  std::string complete_definition(std::string_view definition) const override {
+    return definition.empty() ? std::string()
+                              : std::string(definition) + " " + fence_definition(fence_);
+  }
+
+  bool redefine(std::string_view name, std::string_view definition, std::int64_t ordinal,
+                counter_state expected, std::string_view expected_definition) override {
+    check_sequence_name(name);
+    if (ordinal < expected.last)
+      throw error(errc::invalid_argument, "a new definition cannot set the counter back");
+    // The source first: if the second step fails, no user of the old definition gets another
+    // super-block, and the change can be repeated.
+    if (super_ != nullptr && !redefine_source(name, definition, ordinal)) return false;
+    auto command = counters_.command(redis::scripts().redefine, name)
+                       .arg(expected.last)
+                       .arg(expected.epoch)
+                       .arg(expected_definition)
+                       .arg(ordinal)
+                       .arg(complete_definition(definition));
+    add_clock(command);
+    const auto changed = client().call(command).integer();
+    if (changed < 0)
+      throw error(errc::out_of_range,
+                  "the counter would be ahead of the clock (clock_fence), and grant nothing for a "
+                  "long time; choose a start beyond the last id in use",
+                  {.path = "start"});
+    return changed == 1;
+  }
+
+  std::vector<std::string> missing_objects() override {
+    return super_ != nullptr ? super_->source->missing_objects() : std::vector<std::string>();
+  }
+
   std::vector<std::string> unsafe_settings() override {
     return unsafe_redis_settings(client(), fence_);
   }
@@ -145,7 +194,31 @@ class redis_block_store final : public block_store {
   }
 
   [[nodiscard]] command peek_command(std::string_view name) const {
-    return counters_.command(redis::scripts().peek, name).idempotent();
+    auto command = counters_.command(redis::scripts().peek, name).idempotent();
+    add_clock(command);
+    return command;
+  }
+  /// clock_fence: the arguments of `last_by_clock` in counter.lua. Nothing for other fences.
+  void add_clock(command& command) const {
+    if (const auto* clock = std::get_if<clock_fence>(&fence_))
+      command.arg(clock->rate)
+          .arg(clock->origin.time_since_epoch().count())
+          .arg(std::chrono::microseconds(clock->max_skew).count());
+  }
+
+  /// Changes the definition in the database that grants the super-blocks, and keeps it ahead.
+  [[nodiscard]] bool redefine_source(std::string_view name, std::string_view definition,
+                                     std::int64_t ordinal) const {
+    auto& source = *super_->source;
+    const auto stored = source.definition(name);
+    if (stored && *stored != source.complete_definition(definition)) {
+      const auto counter = source.peek(name);
+      if (!counter ||
+          !source.redefine(name, definition, std::max(counter->last, ordinal), *counter, *stored))
+        return false;
+    }
+    (void)source.ensure_at_least(name, ordinal);
+    return true;
   }
   /// The counter in a reply of peek. Nothing if it does not exist, or if it has a super-block of
   /// another server.
@@ -168,12 +241,14 @@ class redis_block_store final : public block_store {
           .arg(clock->rate)
           .arg(clock->origin.time_since_epoch().count())
           .arg(std::chrono::microseconds(clock->max_skew).count())
+          .arg(complete_definition(request.definition))
           .idempotent();
     }
     return counters_.command(redis::scripts().allocate, request.name)
         .arg(request.count)
         .arg(request.limit)
         .arg(request.cycle ? 1 : 0)
+        .arg(complete_definition(request.definition))
         .idempotent();
   }
 
@@ -194,7 +269,9 @@ class redis_block_store final : public block_store {
     std::vector<block_grant> grants;
     for (std::size_t i = 0; i < replies.size(); i += replies_per_request) {
       grants.push_back(grant_or_problem([&] {
-        auto grant = block_grant_of(replies.at(i));
+        const auto& request = requests[i / replies_per_request];
+        auto grant =
+            block_grant_of(replies.at(i), request.name, complete_definition(request.definition));
         if (wait != nullptr)
           check_confirmed(*wait, replies.at(i + 1),
                           "a block within " + std::to_string(timeout.count()) +
@@ -206,17 +283,27 @@ class redis_block_store final : public block_store {
   }
 
   [[nodiscard]] counter_state raise(std::string_view name, std::int64_t ordinal) const {
-    std::vector<command> commands{
-        counters_.command(redis::scripts().raise, name).arg(ordinal).idempotent()};
-    const auto* wait = std::get_if<wait_fence>(&fence_);
-    if (wait != nullptr) commands.push_back(confirmation(*wait, wait->longest));
+    auto command = counters_.command(redis::scripts().raise, name).arg(ordinal).idempotent();
+    add_clock(command);
+    if (const auto* wait = std::get_if<wait_fence>(&fence_))
+      return raise_and_confirm(command, *wait);
+    const auto reply = client().call(command);
+    // After a failover clock_fence continues above the time, and knows nothing of a counter that
+    // was raised beyond it. So the replicas must know it.
+    const auto replicas = reply.elements().at(2).integer();
+    if (replicas > 0 && std::holds_alternative<clock_fence>(fence_))
+      return raise_and_confirm(command, {.replicas = static_cast<std::size_t>(replicas)});
+    return counter_state_of(reply);
+  }
+
+  [[nodiscard]] counter_state raise_and_confirm(const command& raise_command,
+                                                const wait_fence& wait) const {
+    const command commands[]{raise_command, confirmation(wait, wait.longest)};
     const auto replies = client().pipeline(commands);
     const auto raised = counter_state_of(replies.front().checked());
-    if (wait != nullptr)
-      check_confirmed(
-          *wait, replies.at(1),
-          "within " + std::to_string(wait->longest.count()) +
-              " ms that the counter was raised; a failover may forget it, so try again");
+    check_confirmed(wait, replies.at(1),
+                    "within " + std::to_string(wait.longest.count()) +
+                        " ms that the counter was raised; a failover may forget it, so try again");
     return raised;
   }
 

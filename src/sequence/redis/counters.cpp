@@ -1,5 +1,7 @@
 #include "sequence/redis/counters.hpp"
 
+#include "sequence/definition.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -44,6 +46,10 @@ holdfast::redis::command redis_counters::command(const holdfast::redis::script& 
   return holdfast::redis::command(script).key(key(name));
 }
 
+std::string redis_counters::node_of(std::string_view name) const {
+  return client_->node_of(key(name));
+}
+
 std::string redis_counters::key(std::string_view name) const {
   return std::string(key_begin_).append(name).append("}");
 }
@@ -79,7 +85,7 @@ counter_state counter_state_of(const reply& reply) {
   return {.last = parse_number(fields.at(0).text()), .epoch = parse_number(fields.at(1).text())};
 }
 
-block_grant block_grant_of(const reply& reply) {
+block_grant block_grant_of(const reply& reply, std::string_view name, std::string_view definition) {
   const auto& fields = reply.checked().elements();
   const auto& status = fields.at(0).text();
   if (status == "granted") {
@@ -95,6 +101,7 @@ block_grant block_grant_of(const reply& reply) {
                     std::to_string(milliseconds) + " ms",
                 {.transient = true});
   }
+  if (status == "differs") throw definition_mismatch(name, fields.at(1).text(), definition);
   throw error(errc::malformed, "the script of the sequence returned '" + status + "'");
 }
 

@@ -29,6 +29,8 @@ class HOLDFAST_API redis_counters {
   [[nodiscard]] holdfast::redis::command command(const holdfast::redis::script& script,
                                                  std::string_view name) const;
 
+  /// The node of a counter, as far as the client knows it without asking; empty outside a Cluster.
+  [[nodiscard]] std::string node_of(std::string_view name) const;
   /// The key of a counter.
   [[nodiscard]] std::string key(std::string_view name) const;
 
@@ -43,8 +45,10 @@ class HOLDFAST_API redis_counters {
 /// The state in a reply that begins with {last, epoch}.
 [[nodiscard]] counter_state counter_state_of(const holdfast::redis::reply& reply);
 
-/// The grant in the reply of an allocate script. Throws errc::unavailable (transient) for 'wait'.
-[[nodiscard]] block_grant block_grant_of(const holdfast::redis::reply& reply);
+/// The grant in the reply of an allocate script. Throws errc::unavailable (transient) for 'wait',
+/// and errc::invalid_argument for 'differs'; `definition`: that of the request.
+[[nodiscard]] block_grant block_grant_of(const holdfast::redis::reply& reply, std::string_view name,
+                                         std::string_view definition);
 
 /// Runs an action that returns a grant; an error becomes the problem of the grant. A node of a
 /// Cluster that is down affects only the counters on it.

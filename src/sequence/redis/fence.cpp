@@ -32,4 +32,16 @@ void check_fence(const sequence_fence& fence) {
   }
 }
 
+std::string fence_definition(const sequence_fence& fence) {
+  if (std::holds_alternative<super_blocks>(fence)) return "fence=super";
+  if (const auto* clock = std::get_if<clock_fence>(&fence))
+    return "fence=clock rate=" + std::to_string(clock->rate) +
+           " origin=" + std::to_string(clock->origin.time_since_epoch().count()) +
+           " max_skew=" + std::to_string(clock->max_skew.count());
+  if (const auto* wait = std::get_if<wait_fence>(&fence))
+    return "fence=wait replicas=" + std::to_string(wait->replicas) +
+           " on_disk=" + (wait->on_disk ? "yes" : "no");
+  return "fence=none";
+}
+
 }  // namespace HOLDFAST_NAMESPACE::detail::sequence

@@ -1,8 +1,11 @@
 -- Reads a counter.
 --
+-- ARGV: nothing, or for clock_fence: ordinals per second, origin in seconds since 1970, max_skew in
+-- microseconds.
 -- Returns {last, epoch, 1 if this server wrote the counter since it started (else 0)}, or nothing.
--- luacheck: read globals counter ordinal replication_id
+-- luacheck: read globals counter ordinal server last_by_clock
 
 if not counter.exists then return false end
-local written_here = counter.server and counter.server == replication_id()
-return {ordinal.format(counter.last), counter.epoch, written_here and 1 or 0}
+local last = counter.last
+if ARGV[1] then last = last_by_clock(1) end
+return {ordinal.format(last), counter.epoch, counter.server == server and 1 or 0}

@@ -3,11 +3,10 @@
 -- ARGV: the ordinal that must not be granted any more; the last ordinal and the epoch of the
 -- source.
 -- Returns {last, epoch}.
--- luacheck: read globals counter ordinal replication_id
+-- luacheck: read globals counter ordinal server
 
 local minimum = ordinal.parse(ARGV[1])
 local source_last, source_epoch = ordinal.parse(ARGV[2]), ARGV[3]
-local server = replication_id()
 local last, top, epoch = counter.last, counter.top, counter.epoch
 if counter.server ~= server or ordinal.less(ordinal.parse(epoch), ordinal.parse(source_epoch)) then
   -- This server does not know what was granted: it may be everything that the source granted.

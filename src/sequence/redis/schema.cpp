@@ -15,7 +15,7 @@ std::vector<int> counter_schema_versions(const redis_counters& counters) {
         holdfast::redis::command("HGET").key(counters.key(name)).arg("schema").idempotent());
   std::set<int> versions;
   for (const auto& reply : counters.client().pipeline(queries))
-    versions.insert(redis::schema_number(reply.checked()));
+    versions.insert(detail::redis::schema_number(reply.checked()));
   return {versions.begin(), versions.end()};
 }
 

@@ -4,10 +4,12 @@
 #include "sequence/redis/allocate_from_super_block_lua.hpp"
 #include "sequence/redis/allocate_lua.hpp"
 #include "sequence/redis/counter_lua.hpp"
+#include "sequence/redis/definition_lua.hpp"
 #include "sequence/redis/forget_lua.hpp"
 #include "sequence/redis/peek_lua.hpp"
 #include "sequence/redis/raise_lua.hpp"
 #include "sequence/redis/raise_super_block_lua.hpp"
+#include "sequence/redis/redefine_lua.hpp"
 #include "sequence/redis/replace_lua.hpp"
 #include "sequence/redis/schema.hpp"
 
@@ -35,6 +37,8 @@ const counter_scripts& scripts() {
       .raise_super_block = counter_script(raise_super_block_lua),
       .replace = counter_script(replace_lua),
       .forget = counter_script(forget_lua),
+      .definition = counter_script(definition_lua),
+      .redefine = counter_script(redefine_lua),
   };
   return all;
 }

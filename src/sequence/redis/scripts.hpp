@@ -20,6 +20,8 @@ struct counter_scripts {
   holdfast::redis::script raise_super_block;
   holdfast::redis::script replace;
   holdfast::redis::script forget;
+  holdfast::redis::script definition;
+  holdfast::redis::script redefine;
 };
 
 [[nodiscard]] const counter_scripts& scripts();

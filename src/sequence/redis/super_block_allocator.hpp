@@ -10,15 +10,18 @@
 
 #include "sequence/redis/counters.hpp"
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
@@ -26,11 +29,14 @@ namespace HOLDFAST_NAMESPACE::detail::sequence {
 /// Thread-safety: every function may be called from any thread.
 class super_block_allocator {
  public:
-  /// Both must outlive this object.
-  super_block_allocator(const redis_counters& counters, const super_blocks& fence)
-      : counters_(counters), fence_(fence) {}
+  /// The references must outlive this object. `fence_definition`: what is added to the definitions
+  /// of the requests.
+  super_block_allocator(const redis_counters& counters, const super_blocks& fence,
+                        std::string fence_definition)
+      : counters_(counters), fence_(fence), fence_definition_(std::move(fence_definition)) {}
 
-  /// As block_store::allocate. One round trip to Redis, unless a counter needs a super-block.
+  /// As block_store::allocate. One round trip to Redis, unless a counter needs a super-block: that
+  /// is leased only for requests that do not accept `busy`, because the source may be slow.
   [[nodiscard]] std::vector<block_grant> allocate(std::span<const block_request> requests);
 
   /// Forgets what this process was granted of a counter: ids were given back.
@@ -46,19 +52,37 @@ class super_block_allocator {
     block_grant* grant;
     /// To be brought to Redis with the next attempt.
     std::optional<super_block> new_block{};
+    /// The counter as Redis had it at the last attempt.
+    counter_state on_redis{.last = 0, .epoch = 0};
+  };
+  /// Held by the thread that leases a super-block for a name.
+  class leasing_lock {
+   public:
+    leasing_lock(super_block_allocator& owner, std::string_view name);
+    leasing_lock(const leasing_lock&) = delete;
+    leasing_lock& operator=(const leasing_lock&) = delete;
+    ~leasing_lock();
+
+   private:
+    super_block_allocator& owner_;
+    const std::string name_;
   };
 
   [[nodiscard]] std::vector<pending_request> try_redis(std::vector<pending_request> pending);
   [[nodiscard]] holdfast::redis::command allocate_command(const pending_request& pending) const;
-  [[nodiscard]] std::vector<pending_request> lease_super_blocks(
-      std::vector<pending_request> pending) const;
+  void allocate_with_super_block(const pending_request& unserved);
+  void lease_super_block(pending_request& pending) const;
+  [[nodiscard]] std::string definition_of(const block_request& request) const;
 
   [[nodiscard]] counter_state last_granted(std::string_view name) const;
   void remember_granted(std::string_view name, counter_state granted);
 
   const redis_counters& counters_;
   const super_blocks& fence_;
-  std::mutex leasing_{};  // held by the one thread that leases super-blocks
+  const std::string fence_definition_;
+  std::mutex leasing_mutex_{};
+  std::condition_variable leasing_ended_{};
+  std::set<std::string, std::less<>> leasing_{};  // names whose super-block a thread leases
   mutable std::mutex granted_mutex_{};
   // The last grant to this process, by name. After a failover Redis may know less.
   std::map<std::string, counter_state, std::less<>> granted_{};

@@ -5,15 +5,20 @@
 
 #include "base/first_use.hpp"
 #include "base/fork_detector.hpp"
+#include "sequence/definition.hpp"
 #include "sequence/process_check.hpp"
 #include "sequence/sql/schema.hpp"
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
 #include "sql/schema_version.hpp"
+#if HOLDFAST_HAS_SQLITE
+#include "sql/sqlite/connection.hpp"
+#endif
 
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
@@ -75,6 +80,14 @@ void check_ordinal(std::int64_t ordinal) {
   if (ordinal < 0) throw error(errc::invalid_argument, "a counter cannot be below 0");
 }
 
+bool replaced_file([[maybe_unused]] sql::connection& connection) noexcept {
+#if HOLDFAST_HAS_SQLITE
+  return sql::file_was_replaced(connection);
+#else
+  return false;
+#endif
+}
+
 class sql_block_store final : public block_store {
   /// Connects at the first use: the database tells its dialect, and the table is created if the
   /// options say so.
@@ -82,8 +95,18 @@ class sql_block_store final : public block_store {
     check_process(fork_detector_);
     first_use_.run([this] {
       dialect_ = context_->dialect();
-      statements_ = make_statements(dialect_, options_);
-      (void)open_schema();
+      (void)make_statements(dialect_, options_);  // refuses what the dialect cannot do
+      const bool defined = open_schema() >= definitions_since;
+      statements_ = make_statements(dialect_, options_, defined);
+      undefined_statements_ = make_statements(dialect_, options_, false);
+      if (defined) return;
+      context_->options.log->write(
+          log_level::warning,
+          "the table " + table_name(options_) +
+              " was created by an earlier version: it cannot keep what all users of a sequence "
+              "must "
+              "agree on (start, increment, limits, fence), so nothing checks it; run: holdfast "
+              "schema upgrade");
     });
   }
   [[nodiscard]] auto reader() {
@@ -119,19 +142,36 @@ class sql_block_store final : public block_store {
 
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
     for (const auto& request : requests) check_block_request(request);
+    return with_table_hint([&] { return allocate_all(requests); });
+  }
+
+  std::vector<block_grant> allocate_all(std::span<const block_request> requests) {
     std::vector<block_grant> grants(requests.size());
-    std::vector<std::size_t> ascending;
-    std::vector<std::size_t> cycling;
+    // One statement for all requests that cycle, or have a definition, or both, or neither.
+    std::vector<std::size_t> groups[4];
     for (std::size_t i = 0; i < requests.size(); ++i)
-      (requests[i].cycle ? cycling : ascending).push_back(i);
-    for (auto* group : {&ascending, &cycling}) {
-      if (group->empty()) continue;
-      // Ordered by name: two processes that want the same counters wait for each other instead of
-      // deadlocking.
-      std::ranges::sort(*group, {}, [&](std::size_t i) { return requests[i].name; });
-      create_or_retry([&] { allocate_group(requests, *group, grants); });
+      groups[(requests[i].cycle ? 1U : 0U) + (requests[i].definition.empty() ? 2U : 0U)].push_back(
+          i);
+    for (auto& group : groups) {
+      if (group.empty()) continue;
+      // Ordered by name, as all statements that lock several rows do.
+      std::ranges::sort(group, {}, [&](std::size_t i) { return requests[i].name; });
+      create_or_retry([&] { allocate_group(requests, group, grants); });
     }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (!grants[i].busy || requests[i].accepts_busy) continue;
+      grants[i] = {};
+      create_or_retry([&] { allocate_group(requests, {i}, grants); });
+    }
+    explain_empty_grants(requests, grants);
     return grants;
+  }
+
+  /// A database that cannot skip a locked row serves every counter by itself.
+  std::string failure_domain(std::string_view name) const noexcept override {
+    const bool by_itself = first_use_.done() && (statements_.mode == grant_mode::one_by_one ||
+                                                 !skips_locked_.load(std::memory_order_relaxed));
+    return by_itself ? std::string(name) : std::string();
   }
 
   block_grant allocate_in(join::transaction& transaction, const block_request& request) override {
@@ -142,10 +182,11 @@ class sql_block_store final : public block_store {
                                               std::string(sql::to_string(transaction.dialect())) +
                                               ") than the sequence (" +
                                               std::string(sql::to_string(dialect_)) + ")");
-    const sql::parameter parameters[]{request.name, std::min(request.count, request.limit),
-                                      request.limit};
-    const auto& grant = request.cycle ? statements_.grant_one_cycling : statements_.grant_one;
-    auto rows = transaction.execute(grant, parameters).rows;
+    const auto definition = complete_definition(request.definition);
+    const auto parameters = parameters_of(request, definition);
+    const auto& texts = statements_for(request);
+    const auto& grant = request.cycle ? texts.grant_one_cycling : texts.grant_one;
+    auto rows = with_table_hint([&] { return transaction.execute(grant, parameters).rows; });
     if (grant.results.empty()) {
       // MySQL returns no rows. The transaction has locked the row, and FOR UPDATE reads its current
       // version instead of that of an older snapshot.
@@ -154,15 +195,21 @@ class sql_block_store final : public block_store {
                  .execute({.text = read.text + read.row + read.tail + " FOR UPDATE",
                            .parameters = read.columns,
                            .results = read.results},
-                          {parameters, 1})
+                          std::span(parameters).first(1))
                  .rows;
     }
-    return rows.empty() ? block_grant{} : grant_of(rows, 0);
+    auto granted = rows.empty() ? block_grant{} : grant_of(rows, 0);
+    if (!granted.block.has_next() && checks_definition(request)) {
+      const auto stored =
+          transaction.execute(statements_.definition, std::span(parameters).first(1)).rows;
+      check_definition(request.name, definition_in(stored), definition);
+    }
+    return granted;
   }
 
   std::optional<counter_state> peek(std::string_view name) override {
     check_sequence_name(name);
-    return read_counter(*reader(), name);
+    return with_table_hint([&] { return read_counter(*reader(), name); });
   }
 
   counter_state ensure_at_least(std::string_view name, std::int64_t ordinal) override {
@@ -170,15 +217,18 @@ class sql_block_store final : public block_store {
     check_ordinal(ordinal);
     const auto connection = writer();
     const sql::parameter parameters[]{name, ordinal};
-    create_or_retry([&] { connection->execute(statements_.ensure_at_least, parameters); });
-    return read_counter(*connection, name).value_or(counter_state{});
+    return with_table_hint([&] {
+      create_or_retry([&] { connection->execute(statements_.ensure_at_least, parameters); });
+      return read_counter(*connection, name).value_or(counter_state{});
+    });
   }
 
   bool reset(std::string_view name, std::int64_t ordinal, counter_state expected) override {
     check_sequence_name(name);
     check_ordinal(ordinal);
     const sql::parameter parameters[]{ordinal, name, expected.last, expected.epoch};
-    return writer()->execute(statements_.reset, parameters).affected > 0;
+    return with_table_hint(
+        [&] { return writer()->execute(statements_.reset, parameters).affected > 0; });
   }
 
   bool give_back(std::string_view name, std::int64_t last_used, counter_state granted) override {
@@ -191,7 +241,8 @@ class sql_block_store final : public block_store {
 
   std::vector<named_counter> list(std::size_t limit, std::string_view after) override {
     const sql::parameter parameters[]{after, static_cast<std::int64_t>(limit)};
-    const auto rows = reader()->execute(statements_.list, parameters).rows;
+    const auto rows =
+        with_table_hint([&] { return reader()->execute(statements_.list, parameters).rows; });
     std::vector<named_counter> counters;
     counters.reserve(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -201,12 +252,141 @@ class sql_block_store final : public block_store {
     return counters;
   }
 
+  std::string complete_definition(std::string_view definition) const override {
+    if (definition.empty()) return {};
+    std::string complete(definition);
+    if (options_.failover_skip != 0)
+      complete += " failover_skip=" + std::to_string(options_.failover_skip);
+    return complete;
+  }
+
+  std::optional<std::string> definition(std::string_view name) override {
+    check_sequence_name(name);
+    const auto connection = reader();  // before statements_ is read, which the first use sets
+    if (!statements_.defined) return std::nullopt;
+    auto stored = with_table_hint([&] { return read_definition_of(*connection, name); });
+    return stored.empty() ? std::nullopt : std::optional(std::move(stored));
+  }
+
+  bool redefine(std::string_view name, std::string_view definition, std::int64_t ordinal,
+                counter_state expected, std::string_view expected_definition) override {
+    check_sequence_name(name);
+    if (ordinal < expected.last)
+      throw error(errc::invalid_argument, "a new definition cannot set the counter back");
+    const auto connection = writer();
+    if (!statements_.defined)
+      throw error(errc::unsupported_type,
+                  "the table of sequences has no column DEFINITION; run: holdfast schema upgrade");
+    const auto complete = complete_definition(definition);
+    const sql::parameter parameters[]{
+        std::string_view(complete), ordinal, name, expected.last, expected.epoch,
+        expected_definition};
+    const bool fenced = definition_field(expected_definition, "failover_skip").has_value();
+    const auto& change = fenced ? statements_.redefine_fenced : statements_.redefine;
+    return connection->execute(change, parameters).affected > 0;
+  }
+
+  std::vector<std::string> missing_objects() override {
+    const auto connection = reader();
+    const auto readable = [&](const std::string& columns) {
+      try {
+        connection->execute(
+            {.text = "SELECT " + columns + " FROM " + table_name(options_) + " WHERE 1 = 0",
+             .results = {sql::type::text}},
+            {});
+        return true;
+      } catch (const error& e) {
+        if (e.code() != errc::missing_object && e.code() != errc::grammar) throw;
+        return false;
+      }
+    };
+    const std::string table = table_name(options_);
+    const std::string advice = schema_command();
+    if (!readable("1"))
+      return {"there is no table " + table + "; create it (--create-schema), or see: " + advice};
+    std::string missing;
+    for (const auto* column :
+         {"NAME", "LAST_SEQ", "GRANTED", "LIMIT_SEQ", "EPOCH", "INCARNATION"}) {
+      if (!readable(column)) missing += (missing.empty() ? "" : ", ") + std::string(column);
+    }
+    if (missing.empty()) return {};
+    return {"the table " + table + " is not a table of sequences, it lacks " + missing +
+            "; choose another --prefix, or see: " + advice};
+  }
+
   std::vector<std::string> unsafe_settings() override {
     const auto connection = writer();  // before dialect_ is read, which the first use sets
     return unsafe_sql_settings(*connection, dialect_, options_.failover_skip != 0);
   }
 
  private:
+  /// Runs an action. The driver does not know which table a statement is about; the hint of its
+  /// error names that of the store of entries.
+  template <class Action>
+  std::invoke_result_t<Action&> with_table_hint(Action action) const {
+    try {
+      return action();
+    } catch (const error& e) {
+      if (e.code() != errc::missing_object) throw;
+      throw error(errc::missing_object,
+                  "the table " + table_name(options_) +
+                      " is missing, or is not a table of sequences; create it with "
+                      "--create-schema (in C++: .create_schema), or see: " +
+                      schema_command(),
+                  {.path = e.path(), .backend_code = e.backend_code()});
+    }
+  }
+  [[nodiscard]] std::string schema_command() const {
+    return "holdfast seq schema --dialect " + std::string(sql::to_string(dialect_));
+  }
+
+  [[nodiscard]] std::vector<sql::parameter> parameters_of(const block_request& request,
+                                                          const std::string& definition) const {
+    std::vector<sql::parameter> parameters{request.name, std::min(request.count, request.limit),
+                                           request.limit};
+    if (checks_definition(request)) parameters.emplace_back(std::string_view(definition));
+    return parameters;
+  }
+  /// A request without a definition is not checked, and does not change that of the counter.
+  [[nodiscard]] const statements& statements_for(const block_request& request) const {
+    return request.definition.empty() ? undefined_statements_ : statements_;
+  }
+
+  [[nodiscard]] bool checks_definition(const block_request& request) const {
+    return statements_.defined && !request.definition.empty();
+  }
+  /// The definition in the result of its statement; empty if the counter has none.
+  [[nodiscard]] static std::string definition_in(const sql::rows& rows) {
+    const auto* text = rows.empty() ? nullptr : std::get_if<std::string>(&rows.at(0, 0));
+    return text == nullptr ? std::string() : *text;
+  }
+  [[nodiscard]] std::string read_definition_of(sql::connection& connection,
+                                               std::string_view name) const {
+    const sql::parameter parameters[]{name};
+    return definition_in(connection.execute(statements_.definition, parameters).rows);
+  }
+  static void check_definition(std::string_view name, const std::string& stored,
+                               const std::string& requested) {
+    if (!stored.empty() && stored != requested) throw definition_mismatch(name, stored, requested);
+  }
+
+  /// A counter that grants nothing is at its limit, or has another definition.
+  void explain_empty_grants(std::span<const block_request> requests,
+                            std::vector<block_grant>& grants) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      auto& grant = grants[i];
+      if (grant.busy || grant.problem || grant.block.has_next() || !checks_definition(requests[i]))
+        continue;
+      try {
+        check_definition(requests[i].name, read_definition_of(*reader(), requests[i].name),
+                         complete_definition(requests[i].definition));
+      } catch (const error& mismatch) {
+        if (requests.size() == 1) throw;
+        grant.problem = mismatch;
+      }
+    }
+  }
+
   /// Creates the table if the options say so. Returns its version.
   [[nodiscard]] int open_schema() const {
     const auto set = counter_schema(options_);
@@ -233,54 +413,118 @@ class sql_block_store final : public block_store {
     if (group.size() == 1 && !requests[first].cycle &&
         grant_by_insert_id(*connection, requests[first], grants[first]))
       return;
-    if (statements_.mode == grant_mode::one_by_one)
-      grant_one_by_one(*connection, requests, group, grants);
-    else grant_batch(*connection, requests, group, grants);
+    if (statements_.mode == grant_mode::one_by_one ||
+        (group.size() > 1 && !skips_locked_.load(std::memory_order_relaxed))) {
+      // The others are requested alone, and do not wait for this one.
+      for (const std::size_t i : group) grants[i].busy = i != first;
+      if (statements_.mode == grant_mode::one_by_one)
+        grant_one(*connection, requests[first], grants[first]);
+      else grant_batch(*connection, requests, {first}, grants);
+    } else if (group.size() == 1 && dialect_ == dialect_id::postgresql) {
+      grant_one(*connection, requests[first], grants[first]);
+    } else {
+      grant_batch(*connection, requests, group, grants);
+    }
+    // After the commit: then no grant that is used can be in a file that was replaced before it.
+    if (replaced_file(*connection))
+      throw error(errc::tampered,
+                  "the file of the sequences was replaced or deleted while it was open, so its "
+                  "counters are not those that other processes use; raise the counters in the new "
+                  "file above every id in use (holdfast seq ensure), and start this process again");
   }
 
+  /// Grants several blocks with one commit. With more than one request, counters that are locked or
+  /// do not exist are left out (see `statements`), and so are those at their limit: `busy`.
   void grant_batch(sql::connection& connection, std::span<const block_request> requests,
-                   const std::vector<std::size_t>& group, std::vector<block_grant>& grants) const {
-    std::vector<std::vector<sql::parameter>> columns(3);
-    std::map<std::string_view, std::size_t> index_of_name;
-    for (const std::size_t i : group) {
-      columns[0].emplace_back(requests[i].name);
-      columns[1].emplace_back(std::min(requests[i].count, requests[i].limit));
-      columns[2].emplace_back(requests[i].limit);
-      index_of_name.emplace(requests[i].name, i);
-    }
-    const auto& grant =
-        requests[group.front()].cycle ? statements_.grant_cycling : statements_.grant;
-    sql::rows rows;
-    if (statements_.mode == grant_mode::batch) {
-      rows = connection.batch(grant, columns, {}).rows;
-    } else {
-      in_transaction(connection, [&] {
-        connection.batch(grant, columns, {});
-        rows = connection.batch(statements_.read_granted, std::span(columns).first(1), {}).rows;
-      });
-    }
-    // The rows come in any order. An exhausted counter has no row, or a row with nothing granted.
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      const auto it = index_of_name.find(text_of(rows.at(row, 0)));
+                   const std::vector<std::size_t>& group, std::vector<block_grant>& grants) {
+    std::vector<std::string> definitions(requests.size());
+    const auto& texts = statements_for(requests[group.front()]);
+    std::vector<std::vector<sql::parameter>> columns(texts.grant.columns.size());
+    std::map<std::string, std::size_t, std::less<>> index_of_name;
+    const auto add_request = [&](std::size_t i) {
+      definitions[i] = complete_definition(requests[i].definition);
+      auto parameters = parameters_of(requests[i], definitions[i]);
+      for (std::size_t column = 0; column < columns.size(); ++column)
+        columns[column].push_back(std::move(parameters[column]));
+    };
+    for (const std::size_t i : group) index_of_name.emplace(requests[i].name, i);
+    const auto index_of = [&](const std::string& name) {
+      const auto it = index_of_name.find(name);
       if (it == index_of_name.end())
         throw error(errc::malformed,
                     "the database granted a block to a counter that was not requested; check the "
                     "triggers and collations of the table");
-      grants[it->second] = grant_of(rows, row);
+      return it->second;
+    };
+    const auto& grant = requests[group.front()].cycle ? texts.grant_cycling : texts.grant;
+    const bool several = group.size() > 1;
+    sql::rows rows;
+    if (several && !statements_.lock_free.text.empty()) {
+      in_transaction(connection, [&] {
+        for (const std::size_t i : lock_free_counters(connection, requests, group, index_of))
+          add_request(i);
+        if (columns.front().empty()) return;
+        rows = connection.batch(grant, columns, {}).rows;
+        if (statements_.mode == grant_mode::batch_then_read)
+          rows = connection.batch(statements_.read_granted, std::span(columns).first(1), {}).rows;
+      });
+    } else {
+      for (const std::size_t i : group) add_request(i);
+      if (statements_.mode == grant_mode::batch) {
+        rows = connection.batch(grant, columns, {}).rows;
+      } else {
+        in_transaction(connection, [&] {
+          connection.batch(grant, columns, {});
+          rows = connection.batch(statements_.read_granted, std::span(columns).first(1), {}).rows;
+        });
+      }
     }
+    const bool leaves_out = several && dialect_ != dialect_id::sqlite;
+    for (const std::size_t i : group) grants[i].busy = leaves_out;
+    // The rows come in any order. An exhausted counter has no row, or a row with nothing granted.
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      auto& granted = grants[index_of(text_of(rows.at(row, 0)))];
+      granted = grant_of(rows, row);
+    }
+  }
+
+  /// Locks the counters of a batch that no other transaction has locked, and returns their indices.
+  /// If the server is too old for that, counters are requested alone from now on.
+  template <class IndexOf>
+  [[nodiscard]] std::vector<std::size_t> lock_free_counters(sql::connection& connection,
+                                                            std::span<const block_request> requests,
+                                                            const std::vector<std::size_t>& group,
+                                                            const IndexOf& index_of) {
+    std::vector<std::vector<sql::parameter>> names(1);
+    for (const std::size_t i : group) names.front().emplace_back(requests[i].name);
+    std::vector<std::size_t> unlocked;
+    try {
+      const auto rows = connection.batch(statements_.lock_free, names, {}).rows;
+      for (std::size_t row = 0; row < rows.size(); ++row)
+        unlocked.push_back(index_of(text_of(rows.at(row, 0))));
+    } catch (const error& e) {
+      if (e.code() != errc::grammar) throw;
+      skips_locked_.store(false, std::memory_order_relaxed);
+    }
+    std::ranges::sort(unlocked, {}, [&](std::size_t i) { return requests[i].name; });
+    return unlocked;
   }
 
   /// One round trip on MySQL. Returns false if the dialect has no such statement, or if the counter
   /// is at its limit or near it.
   [[nodiscard]] bool grant_by_insert_id(sql::connection& connection, const block_request& request,
                                         block_grant& grant) const {
-    if (statements_.grant_by_insert_id.text.empty() ||
-        !has_insert_id_.load(std::memory_order_relaxed))
+    const auto& texts = statements_for(request);
+    if (texts.grant_by_insert_id.text.empty() || !has_insert_id_.load(std::memory_order_relaxed))
       return false;
     const std::int64_t count = std::min(request.count, request.limit);
-    const sql::parameter parameters[]{request.name,  count, request.limit,
-                                      request.limit, count, count};
-    const auto result = connection.execute(statements_.grant_by_insert_id, parameters);
+    const auto definition = complete_definition(request.definition);
+    std::vector<sql::parameter> parameters{request.name, count, request.limit};
+    if (texts.defined) parameters.emplace_back(std::string_view(definition));
+    parameters.insert(parameters.end(), {request.limit, count});
+    if (texts.defined) parameters.emplace_back(std::string_view(definition));
+    parameters.emplace_back(count);
+    const auto result = connection.execute(texts.grant_by_insert_id, parameters);
     if (result.affected == 0) return false;
     // A driver without insert ids (ODBC). The block that was just granted is a gap, once.
     if (result.insert_id == 0) {
@@ -292,21 +536,13 @@ class sql_block_store final : public block_store {
     return true;
   }
 
-  void grant_one_by_one(sql::connection& connection, std::span<const block_request> requests,
-                        const std::vector<std::size_t>& group,
-                        std::vector<block_grant>& grants) const {
-    const auto grant_all = [&] {
-      for (const std::size_t i : group) {
-        const auto& request = requests[i];
-        const sql::parameter parameters[]{request.name, std::min(request.count, request.limit),
-                                          request.limit};
-        const auto& grant = request.cycle ? statements_.grant_one_cycling : statements_.grant_one;
-        const auto rows = connection.execute(grant, parameters).rows;
-        if (!rows.empty()) grants[i] = grant_of(rows, 0);
-      }
-    };
-    if (group.size() > 1) in_transaction(connection, grant_all);
-    else grant_all();
+  void grant_one(sql::connection& connection, const block_request& request,
+                 block_grant& grant) const {
+    const auto definition = complete_definition(request.definition);
+    const auto& texts = statements_for(request);
+    const auto& statement = request.cycle ? texts.grant_one_cycling : texts.grant_one;
+    const auto rows = connection.execute(statement, parameters_of(request, definition)).rows;
+    if (!rows.empty()) grant = grant_of(rows, 0);
   }
 
   const std::shared_ptr<sql::context> context_;
@@ -315,7 +551,9 @@ class sql_block_store final : public block_store {
   first_use first_use_{};
   dialect_id dialect_ = dialect_id::unknown;  // set at the first use
   statements statements_{};                   // set at the first use
+  statements undefined_statements_{};         // for requests without a definition
   mutable std::atomic<bool> has_insert_id_{true};
+  std::atomic<bool> skips_locked_{true};  // MariaDB before 10.6 cannot
 };
 
 }  // namespace

@@ -21,15 +21,26 @@ namespace {
 /// - LAST_SEQ, the last ordinal granted, is always a 64-bit integer.
 /// - GRANTED is the size of the last block, so that one statement can return both ends of it.
 /// - INCARNATION says which server granted it (failover_skip).
-std::vector<std::string> create_counters(sql::dialect_id dialect, const std::string& table) {
+/// - DEFINITION says which ids the ordinals are, and which fence protects them. All users of a
+///   counter must have the same. Empty until the first use. Since version 2.
+std::vector<std::string> create_counters(sql::dialect_id dialect, const std::string& table,
+                                         int version) {
   using sql::dialect_id;
-  const auto columns = [](const std::string& name_type, const std::string& number_type,
-                          const std::string& text_type) {
+  const bool defined = version >= definitions_since;
+  // `text_type`: VARCHAR, for example, or TEXT for a text of any length.
+  const auto columns = [defined](const std::string& name_type, const std::string& number_type,
+                                 const std::string& text_type,
+                                 const std::string& text_default = " DEFAULT '' NOT NULL",
+                                 const std::string& constraint = "") {
+    const auto text = [&](const std::string& length) {
+      return (text_type == "TEXT" ? text_type : text_type + "(" + length + ")") + text_default;
+    };
     return " (\n  NAME " + name_type + " NOT NULL,\n  LAST_SEQ " + number_type +
            " NOT NULL,\n  GRANTED " + number_type + " DEFAULT 0 NOT NULL,\n  LIMIT_SEQ " +
            number_type + " NOT NULL,\n  EPOCH " + number_type +
-           " DEFAULT 1 NOT NULL,\n  INCARNATION " + text_type +
-           " DEFAULT '' NOT NULL,\n  PRIMARY KEY (NAME)\n)";
+           " DEFAULT 1 NOT NULL,\n  INCARNATION " + text("64") +
+           (defined ? ",\n  DEFINITION " + text("255") : "") + constraint +
+           ",\n  PRIMARY KEY (NAME)\n)";
   };
   const std::string create = "CREATE TABLE IF NOT EXISTS " + table;
   switch (dialect) {
@@ -38,26 +49,24 @@ std::vector<std::string> create_counters(sql::dialect_id dialect, const std::str
       return {create + columns("TEXT", "INTEGER", "TEXT") + " STRICT, WITHOUT ROWID"};
     case dialect_id::postgresql:
       // Free space on each page lets PostgreSQL update a row in place (HOT).
-      return {create + columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR(64)") +
+      return {create + columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR") +
               " WITH (fillfactor = 50)"};
     case dialect_id::mysql:
     case dialect_id::mariadb: {
       const std::string exact =
           std::string(" CHARACTER SET utf8mb4 COLLATE ") +
           (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
-      return {create + columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR(64)") + " ENGINE=InnoDB"};
+      return {create + columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR") + " ENGINE=InnoDB"};
     }
     case dialect_id::h2:
-      return {create + columns("VARCHAR(128)", "BIGINT", "VARCHAR(64)")};
+      return {create + columns("VARCHAR(128)", "BIGINT", "VARCHAR")};
     case dialect_id::sqlserver:
       return {"IF OBJECT_ID(N'" + table + "', N'U') IS NULL CREATE TABLE " + table +
-              columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR(64)")};
+              columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR")};
     case dialect_id::oracle: {
       // Oracle stores an empty text as NULL, and NUMBER has no 64-bit limit.
-      std::string body = columns("VARCHAR2(128)", "NUMBER(19)", "VARCHAR2(64)");
-      const std::string not_null = " DEFAULT '' NOT NULL,\n  PRIMARY KEY";
-      body.replace(body.find(not_null), not_null.size(),
-                   ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807),\n  PRIMARY KEY");
+      const std::string body = columns("VARCHAR2(128)", "NUMBER(19)", "VARCHAR2", "",
+                                       ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807)");
       return {sql::oracle_create_if_missing("CREATE TABLE " + table + body)};
     }
     case dialect_id::unknown:
@@ -67,6 +76,16 @@ std::vector<std::string> create_counters(sql::dialect_id dialect, const std::str
               "the table of sequences can only be created where the dialect is known");
 }
 
+/// To version 2.
+std::vector<sql::schema_step> add_definitions(sql::dialect_id dialect, const std::string& table) {
+  const bool oracle = dialect == sql::dialect_id::oracle;
+  const std::string type = dialect == sql::dialect_id::sqlite ? "TEXT"
+                           : oracle                           ? "VARCHAR2(255)"
+                                                              : "VARCHAR(255)";
+  return {
+      sql::add_column(dialect, table, "DEFINITION", type + (oracle ? "" : " DEFAULT '' NOT NULL"))};
+}
+
 }  // namespace
 
 sql::schema_set counter_schema(const sequence_store_options& options) {
@@ -74,7 +93,11 @@ sql::schema_set counter_schema(const sequence_store_options& options) {
   return {
       .name = "sequences",
       .tables = {table},
-      .create = [table](sql::dialect_id dialect, int) { return create_counters(dialect, table); },
+      .current = definitions_since,
+      .create = [table](sql::dialect_id dialect,
+                        int version) { return create_counters(dialect, table, version); },
+      .upgrade = [table](sql::dialect_id dialect, int) { return add_definitions(dialect, table); },
+      .markers = {{.version = definitions_since, .table = table, .column = "DEFINITION"}},
       .command_options = options.prefix.empty() ? "" : "--prefix " + options.prefix};
 }
 

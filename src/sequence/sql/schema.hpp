@@ -12,6 +12,9 @@
 
 namespace HOLDFAST_NAMESPACE::detail::sequence {
 
+/// Since this version of the table counters have definitions.
+inline constexpr int definitions_since = 2;
+
 /// {prefix}SEQUENCES. Throws errc::invalid_argument for an invalid prefix.
 [[nodiscard]] std::string table_name(const sequence_store_options& options);
 

@@ -77,7 +77,9 @@ void check_sqlite(sql::connection& server, std::vector<std::string>& problems) {
 void check_h2(sql::connection& server, std::vector<std::string>& problems) {
   const auto delay = query_texts(
       server,
-      "SELECT SETTING_VALUE FROM INFORMATION_SCHEMA.SETTINGS WHERE SETTING_NAME = 'WRITE_DELAY'",
+      // Behind the PostgreSQL port of H2 the name is in lower case.
+      "SELECT SETTING_VALUE FROM INFORMATION_SCHEMA.SETTINGS WHERE UPPER(SETTING_NAME) = "
+      "'WRITE_DELAY'",
       1)[0];
   if (delay != "0")
     problems.emplace_back("H2 writes commits later (WRITE_DELAY = " + delay +

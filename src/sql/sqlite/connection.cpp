@@ -97,6 +97,11 @@ class sqlite_connection final : public connection {
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_id::sqlite; }
   [[nodiscard]] transport_kind transport() const noexcept override { return transport_kind::local; }
+  [[nodiscard]] bool file_was_replaced() const noexcept {
+    int moved = 0;
+    return sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+           moved != 0;
+  }
 
   outcome execute(const statement& s, std::span<const parameter> parameters) override {
     start_call();
@@ -307,6 +312,11 @@ namespace HOLDFAST_NAMESPACE::detail::sql {
 
 std::unique_ptr<connection> connect_sqlite(const sqlite_options& options) {
   return std::make_unique<sqlite::sqlite_connection>(options);
+}
+
+bool file_was_replaced(connection& connection) noexcept {
+  const auto* file = dynamic_cast<const sqlite::sqlite_connection*>(&connection);
+  return file != nullptr && file->file_was_replaced();
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql

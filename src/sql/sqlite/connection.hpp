@@ -32,4 +32,8 @@ struct sqlite_options {
 /// touch the file.
 [[nodiscard]] std::unique_ptr<connection> connect_sqlite(const sqlite_options& options);
 
+/// True if the file of a connection was renamed, deleted or replaced since it was opened: writes go
+/// to a file that other programs do not see. False for connections to other databases.
+[[nodiscard]] HOLDFAST_API bool file_was_replaced(connection& connection) noexcept;
+
 }  // namespace HOLDFAST_NAMESPACE::detail::sql

@@ -220,7 +220,7 @@ TEST(SequenceSizing, BlocksFollowTheRate) {
   steady::time_point now{};
   std::uint64_t drawn = 0;
   constexpr std::uint64_t plenty = std::uint64_t{1} << 62U;
-  EXPECT_EQ(sizing.next_size(now, drawn, plenty), 20);
+  EXPECT_EQ(sizing.next_size(now, drawn, {}, plenty), 20);
   int refills = 0;
   // A million a second, from the first moment
   for (std::int64_t size = 20; size < 900'000; ++refills) {
@@ -228,28 +228,28 @@ TEST(SequenceSizing, BlocksFollowTheRate) {
     drawn += static_cast<std::uint64_t>(size);
     now += std::chrono::microseconds(size);
     sizing.record_latency(2000us);
-    size = sizing.next_size(now, drawn, plenty);
+    size = sizing.next_size(now, drawn, {}, plenty);
   }
   EXPECT_GT(sizing.margin(1 << 20), 1'000'000U * 2 / 1000)
       << "requested before the last two milliseconds";
   for (int second = 0; second < 5; ++second) {
     drawn += 1'000'000;
     now += 1s;
-    EXPECT_NEAR(static_cast<double>(sizing.next_size(now, drawn, plenty)), 1e6, 1e5)
+    EXPECT_NEAR(static_cast<double>(sizing.next_size(now, drawn, {}, plenty)), 1e6, 1e5)
         << "one block a second";
   }
   drawn += 10;
   now += 60s;
-  EXPECT_EQ(sizing.next_size(now, drawn, plenty), 20)
+  EXPECT_EQ(sizing.next_size(now, drawn, {}, plenty), 20)
       << "idle: little is lost when the process dies";
-  EXPECT_EQ(sizing.next_size(now, drawn, 10'240), 10)
+  EXPECT_EQ(sizing.next_size(now, drawn, {}, 10'240), 10)
       << "near the end a block leaves ids for other processes";
-  EXPECT_EQ(sizing.next_size(now, drawn, 5), 1);
+  EXPECT_EQ(sizing.next_size(now, drawn, {}, 5), 1);
   now += 1s;
-  EXPECT_EQ(sizing.next_size(now, drawn - 5, plenty), 20)
+  EXPECT_EQ(sizing.next_size(now, drawn - 5, {}, plenty), 20)
       << "tickets that were put back are not a burst";
   detail::sequence::block_sizing fixed(fixed_blocks{7});
-  EXPECT_EQ(fixed.next_size(now, drawn, plenty), 7);
+  EXPECT_EQ(fixed.next_size(now, drawn, {}, plenty), 7);
   EXPECT_EQ(fixed.margin(7), 0U);
 }
 

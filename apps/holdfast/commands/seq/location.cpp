@@ -3,10 +3,13 @@
 #include "base/local_host.hpp"
 #include "database/database.hpp"
 #include "net/address.hpp"
+#include "sequence/definition.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <utility>
+#include <variant>
 
 namespace holdfast::cli {
 
@@ -88,6 +91,24 @@ sequence_store_options sequence_location::store_options(console& io) const {
   return options;
 }
 
+void sequence_location::read_fence(const std::string& definition, sequence_store_options& options) {
+  const auto number = [&](const char* field, std::int64_t other) {
+    const auto text = detail::sequence::definition_field(definition, field);
+    return text ? parse_integer(field, *text) : other;
+  };
+  options.failover_skip = number("failover_skip", options.failover_skip);
+  if (auto* clock = std::get_if<clock_fence>(&options.fence)) {
+    clock->rate = number("rate", clock->rate);
+    clock->max_skew = std::chrono::milliseconds(number("max_skew", clock->max_skew.count()));
+    clock->origin = std::chrono::sys_seconds(
+        std::chrono::seconds(number("origin", clock->origin.time_since_epoch().count())));
+  } else if (auto* wait = std::get_if<wait_fence>(&options.fence)) {
+    wait->replicas =
+        static_cast<std::size_t>(number("replicas", static_cast<std::int64_t>(wait->replicas)));
+    wait->on_disk = detail::sequence::definition_field(definition, "on_disk") == "yes";
+  }
+}
+
 std::vector<std::string> sequence_location::plaintext_warnings(console& io) const {
   std::vector<std::string> warnings;
   for (const auto& database_url : {url.text(), super_store.text()}) {
@@ -109,13 +130,29 @@ sequence_definition::sequence_definition(command& cmd)
 
 sequence_options sequence_definition::options(const sequence_location& location,
                                               console& io) const {
+  auto options = new_options(location, io);
+  const auto stored =
+      location.open_database(io).block_store(options.store)->definition(name.text());
+  if (!stored) return options;
+  detail::sequence::read_definition(*stored, options);
+  sequence_location::read_fence(*stored, options.store);
+  add_options(options);
+  return options;
+}
+
+sequence_options sequence_definition::new_options(const sequence_location& location,
+                                                  console& io) const {
   // Commands that only read lease no block, so any size works. `next` sets another one.
   sequence_options options{.blocks = fixed_blocks{.size = 1}, .store = location.store_options(io)};
+  add_options(options);
+  return options;
+}
+
+void sequence_definition::add_options(sequence_options& options) const {
   if (start.is_set()) options.start = parse_integer("--start", start.text());
   if (increment.is_set()) options.increment = parse_integer("--increment", increment.text());
   if (max.is_set()) options.max = parse_integer("--max", max.text());
   if (min.is_set()) options.min = parse_integer("--min", min.text());
-  return options;
 }
 
 }  // namespace holdfast::cli

@@ -31,6 +31,8 @@ struct sequence_location : database_location {
   [[nodiscard]] database open_database(console& io) const { return open_url(io, url.text()); }
   /// Throws errc::invalid_argument if there is no fence on Redis, or a fence on another database.
   [[nodiscard]] sequence_store_options store_options(console& io) const;
+  /// Takes the values of a fence from a definition, if that has a fence of the same kind.
+  static void read_fence(const std::string& definition, sequence_store_options& options);
   /// Returns one line for each connection to another machine that is not encrypted.
   [[nodiscard]] std::vector<std::string> plaintext_warnings(console& io) const;
 
@@ -39,7 +41,8 @@ struct sequence_location : database_location {
   [[nodiscard]] database open_url(console& io, const std::string& database_url) const;
 };
 
-/// The name of a sequence and its ids. All users of a sequence need the same values.
+/// The name of a sequence and its ids. All users of a sequence need the same values: what is not
+/// set is taken from the definition that is kept with the counter.
 struct sequence_definition {
   option name;
   option start;
@@ -48,7 +51,13 @@ struct sequence_definition {
   option min;
 
   explicit sequence_definition(command& cmd);
+  /// The definition of the counter, where one is kept, and the options that are set.
   [[nodiscard]] sequence_options options(const sequence_location& location, console& io) const;
+  /// The options that are set, and defaults.
+  [[nodiscard]] sequence_options new_options(const sequence_location& location, console& io) const;
+
+ private:
+  void add_options(sequence_options& options) const;
 };
 
 }  // namespace holdfast::cli

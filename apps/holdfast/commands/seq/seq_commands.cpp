@@ -1,4 +1,4 @@
-// holdfast seq next, peek, list, ensure, reset, schema and doctor.
+// holdfast seq next, peek, list, ensure, reset, define, schema and doctor.
 
 #include <holdfast/database.hpp>
 #include <holdfast/sequence.hpp>
@@ -59,7 +59,7 @@ void add_next(command group) {
   const option give_back = cmd.flag("--give-back", "Return the unused ids of the last block");
   cmd.run([=](console& io) {
     auto options = definition.options(location, io);
-    options.cycle = cycle.is_set();
+    options.cycle = options.cycle || cycle.is_set();
     options.give_back = give_back.is_set();
     if (wait.is_set())
       options.wait =
@@ -195,6 +195,43 @@ void add_reset(command group) {
   });
 }
 
+void add_define(command group) {
+  command cmd = group.add("define", "Show or change the definition of a sequence");
+  cmd.about(
+      "Start, increment and limits are kept with the counter at its first use, with the fence. "
+      "Users "
+      "with other values are refused. Without --replace it prints the definition. With --replace "
+      "it changes the definition to the options that are set, and defaults. Every later id lies "
+      "beyond all ids of the old definition. Processes with the old options use up their block, "
+      "and then get an error. Exit code 1 if the sequence has no definition yet, or another "
+      "process changed it meanwhile.");
+  cmd.examples(
+      "holdfast seq define --store sqlite:ids.db --name account.id\n"
+      "holdfast seq define --store sqlite:ids.db --name account.id --increment 2 --replace");
+  const sequence_location location(cmd);
+  const sequence_definition definition(cmd);
+  const option cycle = cmd.flag("--cycle", "Start again at the first id after the last one");
+  const option replace = cmd.flag("--replace", "Change the definition");
+  cmd.run([=](console& io) {
+    auto options = definition.new_options(location, io);
+    options.cycle = cycle.is_set();
+    auto ids = location.open_database(io).sequence(definition.name.text(), std::move(options));
+    const auto stored = ids.definition();
+    if (!stored) return exit_negative;
+    if (replace.is_set()) {
+      try {
+        ids.redefine(*stored);
+      } catch (const error& refused) {
+        if (refused.code() != errc::duplicate) throw;
+        io.warn(refused.what());
+        return exit_negative;
+      }
+    }
+    io.out << printable(ids.definition().value_or("")) << "\n";
+    return exit_ok;
+  });
+}
+
 void add_seq_schema(command group) {
   command cmd = group.add("schema", "Print the SQL that creates the table");
   cmd.examples("holdfast seq schema --dialect postgresql --prefix MYAPP_");
@@ -212,8 +249,10 @@ void add_seq_schema(command group) {
 void add_seq_doctor(command group) {
   command cmd = group.add("doctor", "Check whether a database can lose granted ids");
   cmd.about(
-      "Checks the settings that decide whether a granted block survives a crash. Changes nothing. "
-      "Exit code 1 if ids could be granted twice, with the reasons and what to do. On Redis the "
+      "Checks that the table is there, and the settings that decide whether a granted block "
+      "survives a crash. Changes nothing. "
+      "Exit code 1 if ids could be granted twice, or not at all, with the reasons and what to do. "
+      "On Redis the "
       "result depends on the fence. Warns of connections to other machines that are not "
       "encrypted.");
   cmd.examples(
@@ -222,8 +261,9 @@ void add_seq_doctor(command group) {
   const sequence_location location(cmd);
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
-    const auto reasons =
-        location.open_database(io).block_store(location.store_options(io))->unsafe_settings();
+    const auto blocks = location.open_database(io).block_store(location.store_options(io));
+    auto reasons = blocks->missing_objects();
+    for (auto& reason : blocks->unsafe_settings()) reasons.push_back(std::move(reason));
     const auto warnings = location.plaintext_warnings(io);
     if (json.is_set()) {
       io.out << "{\"fit\":" << (reasons.empty() ? "true" : "false")
@@ -233,7 +273,7 @@ void add_seq_doctor(command group) {
       for (const auto& reason : reasons) io.out << printable(reason) << "\n";
       for (const auto& warning : warnings) io.out << "warning: " << printable(warning) << "\n";
       io.out << (reasons.empty() ? "fit: granted ids survive a crash\n"
-                                 : "not fit: ids could be granted twice\n");
+                                 : "not fit: ids could be granted twice, or not at all\n");
     }
     return reasons.empty() ? exit_ok : exit_negative;
   });
@@ -251,6 +291,7 @@ void add_seq_commands(command root) {
   add_seq_list(group);
   add_ensure(group);
   add_reset(group);
+  add_define(group);
   add_seq_schema(group);
   add_seq_doctor(group);
 }
