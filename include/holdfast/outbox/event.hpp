@@ -72,7 +72,8 @@ struct durability {
     /// The server has accepted it. On SQL: the transaction is committed.
     memory,
     /// Redis has an append-only file. With `appendfsync everysec`, the default of Redis, it replies
-    /// before it writes while the disk is busy with a sync: the end of the server process loses what
+    /// before it writes while the disk is busy with a sync: the end of the server process loses
+    /// what
     /// was accepted in the last seconds, and so does the end of the machine. The outbox logs a
     /// warning; use `always` to be sure.
     aof,
