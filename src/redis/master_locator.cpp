@@ -162,9 +162,13 @@ std::vector<std::string> master_locator::nodes_to_ask() {
   }
   const auto now = steady::now();
   std::erase_if(unresponsive_, [&](const auto& entry) { return entry.second < now; });
-  std::stable_partition(nodes.begin(), nodes.end(), [this](const std::string& address) {
-    return !unresponsive_.contains(address);
+  std::vector<std::string> last;
+  std::erase_if(nodes, [&](const std::string& address) {
+    if (!unresponsive_.contains(address)) return false;
+    last.push_back(address);
+    return true;
   });
+  nodes.insert(nodes.end(), last.begin(), last.end());
   return nodes;
 }
 
