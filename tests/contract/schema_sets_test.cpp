@@ -183,7 +183,7 @@ TYPED_TEST(SchemaSets, TablesOfVersionOneWorkBeforeAndAfterTheUpgrade) {
 
   // Programs that started before the upgrade continue to work after it.
   const auto entries = this->open_store();
-  const auto counters = this->open_counters();
+  auto counters = this->open_counters();
   EXPECT_TRUE(entries->find("country", "FR"));
   EXPECT_TRUE(counters->peek("account.id"));
   const auto planned = upgrade_schema(open(this->url_), options, upgrade_mode::dry_run);
@@ -196,6 +196,9 @@ TYPED_TEST(SchemaSets, TablesOfVersionOneWorkBeforeAndAfterTheUpgrade) {
     EXPECT_EQ(status.verdict, schema_verdict::current) << status.set;
   }
   EXPECT_TRUE(entries->find("country", "FR"));
+  // H2 2.1.214 fails with a NullPointerException when a session that was open before the table was
+  // altered runs a MERGE on it; docs/upgrading.md.
+  if (this->connection_->dialect() == dialect_id::h2) counters = this->open_counters();
   EXPECT_EQ(counters->ensure_at_least("account.id", 600).last, 600);
   (void)counters->reset("account.id", 520, {.last = 600, .epoch = 1});
   this->use_all(2, false);
