@@ -92,13 +92,12 @@ std::vector<schema_upgrade> sql_upgrade(sql::context& context, const schema_opti
 #if HOLDFAST_HAS_REDIS
 std::vector<schema_status> redis_status(const std::shared_ptr<const redis::client>& client,
                                         const schema_options& options) {
-  using namespace detail;
-  const sequence::redis_counters counters(client, options.prefix);
+  const detail::sequence::redis_counters counters(client, options.prefix);
   schema_status ids{.set = "sequences",
                     .tables = {counters.key("*")},
-                    .current = sequence::current_counter_schema,
-                    .oldest = sequence::oldest_counter_schema};
-  const auto versions = sequence::counter_schema_versions(counters);
+                    .current = detail::sequence::current_counter_schema,
+                    .oldest = detail::sequence::oldest_counter_schema};
+  const auto versions = detail::sequence::counter_schema_versions(counters);
   if (!versions.empty()) {
     // A newer counter is refused, so it decides; otherwise the oldest one.
     ids.version = versions.back() > ids.current ? versions.back() : versions.front();
@@ -106,10 +105,10 @@ std::vector<schema_status> redis_status(const std::shared_ptr<const redis::clien
   }
   const auto prefix = outbox_prefix_of(options);
   schema_status events{.set = "outbox",
-                       .tables = {outbox::meta_key(prefix)},
-                       .version = outbox::read_outbox_schema(*client, prefix),
-                       .current = outbox::current_outbox_schema,
-                       .oldest = outbox::oldest_outbox_schema};
+                       .tables = {detail::outbox::meta_key(prefix)},
+                       .version = detail::outbox::read_outbox_schema(*client, prefix),
+                       .current = detail::outbox::current_outbox_schema,
+                       .oldest = detail::outbox::oldest_outbox_schema};
   if (events.version) events.verdict = verdict_of(*events.version, events.oldest, events.current);
   return {std::move(ids), std::move(events)};
 }
