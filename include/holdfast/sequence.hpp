@@ -182,15 +182,17 @@ class HOLDFAST_API sequence {
   std::optional<std::int64_t> ensure_at_least(std::int64_t id);
 
   /// What the counter was first used with: start, increment, limits and fence, as one line of text
-  /// that is kept with it. Nothing before the first use, in the memory of another kind of store,
-  /// and in tables of earlier versions. All users of a sequence need the same.
+  /// that is kept with it. Nothing before the first use, if the store keeps no definitions, and in
+  /// tables of earlier versions. All users of a sequence need the same.
   [[nodiscard]] std::optional<std::string> definition() const;
 
   /// Changes the definition to the options of this object, if it is still `expected`. Every id from
   /// now on lies beyond all ids of the old definition, including those that other processes have
   /// leased; this leaves a gap. Other processes use up their blocks, and then get an error until
-  /// they are restarted with the new options. This object drops its lease. Throws
-  /// - errc::invalid_argument if the direction changes, or if a sequence that cycles would stop to;
+  /// they are restarted with the new options. Processes that started before the table had
+  /// definitions (`holdfast schema upgrade`), and programs of earlier versions, are not refused: end
+  /// them first, or ids come twice. This object drops its lease. Throws
+  /// - errc::invalid_argument if the direction changes, or if `cycle` changes from true to false;
   /// - errc::out_of_range if the new limits leave no id;
   /// - errc::duplicate if the definition is not `expected`, or if the counter was last used on
   ///   another server than now: then draw one id with the old options, and try again.

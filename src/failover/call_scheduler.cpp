@@ -80,7 +80,6 @@ class call_scheduler::job {
   phase state = phase::waiting;
   bool has_caller = true;
   bool is_probe = false;     // admitted beyond the limit
-  bool is_surplus = false;   // late, and counted in surplus_
   std::uint32_t period = 0;  // of the group, when the caller left
   job_list::iterator position{};
 };
@@ -103,10 +102,15 @@ std::shared_ptr<call_scheduler::group> call_scheduler::add_group() {
   return added;
 }
 
+std::size_t call_scheduler::surplus() const noexcept {
+  return late_ - std::min(late_, late_factor * settings_.threads);
+}
+
 bool call_scheduler::may_start(const group& candidate, moment now) const {
   if (!candidate.within_limit(now)) return false;
-  if (candidate.attended == 0) return !candidate.hangs || surplus_ < settings_.threads;
-  const auto used = attended_ + surplus_;
+  if (candidate.attended == 0)
+    return !candidate.hangs || candidate.late == 0 || surplus() < settings_.threads;
+  const auto used = attended_ + surplus();
   const auto assured = settings_.threads / 8;
   if (!candidate.hangs && candidate.attended < assured && used < 2 * settings_.threads) return true;
   if (used >= settings_.threads) return false;
@@ -141,7 +145,7 @@ void call_scheduler::begin(job& started, moment now) {
 void call_scheduler::end(job& ended, moment now) {
   auto& owner = *ended.owner;
   if (ended.state == job::phase::late) {
-    --(ended.is_surplus ? surplus_ : late_);
+    --late_;
     if (ended.period == owner.period) --owner.late;
   } else {
     if (ended.has_caller) {
@@ -279,9 +283,8 @@ bool call_scheduler::leave(job& abandoned) {
     owner.hangs = true;
     abandoned.state = job::phase::late;
     abandoned.period = owner.period;
-    abandoned.is_surplus = late_ == late_factor * settings_.threads;
     ++owner.late;
-    ++(abandoned.is_surplus ? surplus_ : late_);
+    ++late_;
     --owner.attended;
     --attended_;
     if (owner.attended == 0)
@@ -314,7 +317,7 @@ void call_scheduler::close(moment deadline) {
 
 call_scheduler::counts call_scheduler::count() const {
   const std::scoped_lock lock(mutex_);
-  return {.attended = attended_, .late = late_ + surplus_, .waiting = waiting_};
+  return {.attended = attended_, .late = late_, .waiting = waiting_};
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::failover

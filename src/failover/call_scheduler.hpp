@@ -29,7 +29,8 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 ///   `threads`. Beyond that they are surplus, and take threads from the attended jobs.
 /// - A group hangs if its last job was late. A group that does not hang gets an eighth of the
 ///   threads even if others have taken all of them, until there are twice as many; and one thread
-///   in any case. A group that hangs gets one, unless there are as many surplus jobs as `threads`.
+///   in any case. A group that hangs gets one if its late jobs have ended, or if there are fewer
+///   surplus jobs than `threads`.
 /// - The attended and late jobs of a group are limited by an adaptive_limit. If only late jobs are
 ///   left, now and then one job is admitted to find out whether the upstream answers again. When a
 ///   job is in time, the late jobs of its group are no longer counted for the limit.
@@ -78,7 +79,7 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
 
   struct counts {
     std::size_t attended = 0;
-    std::size_t late = 0;  ///< including surplus jobs
+    std::size_t late = 0;
     std::size_t waiting = 0;
   };
   [[nodiscard]] counts count() const;
@@ -86,6 +87,8 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
  private:
   using job_list = std::list<std::shared_ptr<job>>;
 
+  /// Late jobs beyond the threads that they have of their own.
+  [[nodiscard]] std::size_t surplus() const noexcept;
   [[nodiscard]] bool may_start(const group& candidate, moment now) const;
   [[nodiscard]] bool may_wait(const group& candidate, moment now, moment deadline) const;
   /// Counts the job as running.
@@ -108,7 +111,6 @@ class call_scheduler : public std::enable_shared_from_this<call_scheduler> {
   std::list<group*> turns_{};  // groups with waiting jobs; the first one is next
   std::size_t attended_ = 0;
   std::size_t late_ = 0;
-  std::size_t surplus_ = 0;  // late jobs that late_ has no room for
   std::size_t waiting_ = 0;
   bool closed_ = false;
 };

@@ -109,7 +109,7 @@ constexpr void for_each_element(std::string_view list, Visitor visit) {
   for (std::size_t i = 0; i <= list.size(); ++i) {
     if (i < list.size()) {
       if (quoted && list[i] == '\\') {
-        ++i;
+        if (i + 1 < list.size()) ++i;
         continue;
       }
       if (list[i] == '"') quoted = !quoted;

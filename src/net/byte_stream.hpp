@@ -35,6 +35,7 @@ enum class io_status : std::uint8_t {
 struct io_result {
   io_status status = io_status::done;
   std::size_t bytes = 0;
+  bool in_order = false;  ///< if closed: the peer ended the stream itself, and nothing was cut off
 };
 
 struct stream_options {

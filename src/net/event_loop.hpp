@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::net {
@@ -113,6 +114,10 @@ class event_loop {
   [[nodiscard]] steady::time_point now() const noexcept { return now_; }
   /// Destroys an object at the end of the turn.
   void retire(std::shared_ptr<void> object) { retired_.push_back(std::move(object)); }
+  /// Destroys retired objects now. Only while the loop does not run.
+  void destroy_retired() {
+    while (!retired_.empty()) std::exchange(retired_, {}).clear();
+  }
 
  private:
   friend class registration;

@@ -83,7 +83,8 @@ std::string bound_address(int socket) {
   }
   sockaddr_un address{};
   std::memcpy(&address, &bound.storage, sizeof address);
-  return bound.size > offsetof(sockaddr_un, sun_path) ? address.sun_path : "/";
+  if (bound.size <= offsetof(sockaddr_un, sun_path)) return "/";
+  return {address.sun_path, ::strnlen(address.sun_path, sizeof address.sun_path)};
 }
 
 /// Splits `host:port`; the host may be in brackets.

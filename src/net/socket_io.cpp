@@ -26,7 +26,7 @@ io_result read_socket(int socket, std::span<char> buffer, std::string& close_rea
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       return {.status = io_status::wait_read};
     close_reason = count == 0 ? "the server closed it" : std::generic_category().message(errno);
-    return {.status = io_status::closed};
+    return {.status = io_status::closed, .in_order = count == 0};
   }
 }
 

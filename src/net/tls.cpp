@@ -180,6 +180,9 @@ tls_server_context::tls_server_context(const tls_server_options& options)
   if (options.client_ca.empty()) return;
   if (SSL_CTX_load_verify_locations(context, options.client_ca.c_str(), nullptr) != 1)
     throw_bad_options("cannot read the certificates to trust from " + options.client_ca);
+  // Without a context of its own, a client that resumes its session would be refused.
+  constexpr std::array<unsigned char, 8> session_context{'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
+  SSL_CTX_set_session_id_context(context, session_context.data(), session_context.size());
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
 
@@ -256,7 +259,7 @@ io_result tls_session::result_of(int returned, std::size_t bytes) {
       return {.status = io_status::wait_write};
     case SSL_ERROR_ZERO_RETURN:
       close_reason_ = "the server closed it";
-      break;
+      return {.status = io_status::closed, .in_order = true};
     case SSL_ERROR_SYSCALL:
       close_reason_ = errno == 0 ? "the server closed it" : std::generic_category().message(errno);
       ERR_clear_error();

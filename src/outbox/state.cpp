@@ -178,6 +178,7 @@ void outbox_state::drop_unused_payloads(std::size_t lane, std::span<const event>
       log.write_limited("outbox-drop", log_level::warning,
                         "a payload that may not be needed stays in the claim check",
                         {{"reference", events[i].payload_ref}, {"error", problem.what()}});
+      return;  // the store does not answer: it is not asked for every event
     }
   }
 }

@@ -135,6 +135,7 @@ std::shared_ptr<const std::string> master_locator::current(steady::time_point de
     const auto now = steady::now();
     next_refresh_ = now + std::chrono::milliseconds(50 + random_() % 50);
     if (!settings_.master_name.empty()) confirm_at_ = now + unconfirmed_pause;
+    stale_ = false;  // the old master is used again; if it fails, mark_stale starts a search
     return old;
   }
 }

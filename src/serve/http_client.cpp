@@ -78,7 +78,7 @@ class client_exchange {
     for (;;) {
       const auto result = stream_.read(buffer);
       if (result.status == io_status::closed) {
-        collector_.end(stream_.close_reason());
+        collector_.end(stream_.close_reason(), result.in_order);
         return;
       }
       if (result.status != io_status::done) {

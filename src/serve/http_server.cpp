@@ -87,8 +87,13 @@ http_server::http_server(server_options options, handler handle)
   }
   if (state_->sockets.empty())
     throw error(errc::invalid_argument, "there is no address to listen on; give one");
-  for (const auto& worker : state_->workers)
-    state_->threads.push_back(start_quiet_thread("hf-http", [worker] { worker->run(); }));
+  try {
+    for (const auto& worker : state_->workers)
+      state_->threads.push_back(start_quiet_thread("hf-http", [worker] { worker->run(); }));
+  } catch (...) {
+    for (const auto& worker : state_->workers) worker->loop().stop();
+    throw;
+  }
 }
 
 http_server::~http_server() { (void)stop(std::chrono::milliseconds(0)); }

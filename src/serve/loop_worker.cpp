@@ -36,6 +36,7 @@ void loop_worker::run() {
   loop_.run();
   acceptors_.clear();
   close_all();
+  loop_.destroy_retired();  // closes the sockets now, although a handler may keep this worker
 }
 
 void loop_worker::answer(std::uint64_t connection, std::uint64_t number, server_response response) {

@@ -92,8 +92,9 @@ void response_collector::fail_defect() {
   fail(result, std::string(http::describe(problem)));
 }
 
-void response_collector::end(std::string reason) {
-  if (in_content_ && reader_.body().finish()) response_.result = exchange_status::complete;
+void response_collector::end(std::string reason, bool in_order) {
+  if (in_content_ && in_order && reader_.body().finish())
+    response_.result = exchange_status::complete;
   else fail(exchange_status::cut, std::move(reason));
 }
 

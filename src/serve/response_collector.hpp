@@ -20,8 +20,8 @@ class response_collector {
 
   /// Takes bytes. Returns true when the exchange is over.
   [[nodiscard]] bool add(std::string_view bytes);
-  /// The connection has ended.
-  void end(std::string reason);
+  /// The connection has ended. A body without a length is complete only if it ended in order.
+  void end(std::string reason, bool in_order);
   /// Ends the exchange without a complete response.
   void fail(exchange_status result, std::string reason);
   void set_sent() noexcept { response_.sent = true; }

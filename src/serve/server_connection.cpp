@@ -229,6 +229,8 @@ void server_connection::dispatch() {
     } catch (const std::exception& failure) {
       // The responder has answered 500.
       if (shared.options.on_failure) shared.options.on_failure(failure.what());
+    } catch (...) {
+      if (shared.options.on_failure) shared.options.on_failure("the handler threw");
     }
   }
   reader_.reset();
@@ -274,7 +276,12 @@ void server_connection::send_due_answers() {
 void server_connection::append_answer(const pending_request& request,
                                       const server_response& response) {
   const auto before = output_.size();
-  const bool last = request.close || response.close || worker_.is_stopping();
+  if (response.close || worker_.is_stopping()) {
+    // The requests that were read are answered; the last of them says that there are no more.
+    pending_.back().close = true;
+    if (state_ == state::reading) state_ = state::closing;
+  }
+  const bool last = request.close;
   http::append_status_line(output_, response.status);
   output_.append(worker_.date_line()).append(response.fields.text());
   if (last) output_ += "Connection: close\r\n";
@@ -314,7 +321,7 @@ bool server_connection::wants_input() const noexcept {
 /// Sends what is due, goes on with requests that had to wait, and decides what to wait for.
 void server_connection::settle() {
   for (;;) {
-    if (continue_due_ && in_content_ && pending_.empty()) {
+    if (state_ == state::reading && continue_due_ && in_content_ && pending_.empty()) {
       if (output_.empty())
         output_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
       output_ += "HTTP/1.1 100 Continue\r\n\r\n";

@@ -149,6 +149,7 @@ void upstream_exchange::connect() {
   connector_ = std::make_shared<net::connector>(
       state_.loop, state_.options.server, until,
       [this](std::unique_ptr<net::socket_stream> stream, const error* problem) {
+        if (finished_) return;  // cancelled in this turn of the loop
         state_.loop.retire(std::exchange(connector_, nullptr));
         if (stream) use(std::move(stream));
         else
@@ -197,7 +198,7 @@ void upstream_exchange::receive() {
   std::array<char, 16'384> buffer{};
   const auto result = stream_->read(buffer);
   if (result.status == io_status::closed) {
-    collector_.end(stream_->close_reason());
+    collector_.end(stream_->close_reason(), result.in_order);
     finish();
   } else if (result.status == io_status::done && collector_.add({buffer.data(), result.bytes})) {
     finish();

@@ -204,16 +204,16 @@ std::string insert_version_of_columns(dialect_id dialect, const std::string& tab
 
 std::string holdfast_program() { return "this program (Holdfast " HOLDFAST_VERSION_STRING ")"; }
 
-/// Records the version of tables that have no row. Tables of version 1 need no row, so a user who
-/// may not write it can go on.
+/// Records the version of tables that have no row. A user who may not write it can go on, unless
+/// the tables need a row: those of version 1 do not.
 void record_version(connection& connection, dialect_id dialect, const schema_set& set,
-                    const std::string& table, int version) {
+                    const std::string& table, int version, bool needs_row) {
   try {
     run_create(connection, create_version_table(dialect, table));
     run_create(connection, insert_version(dialect, table, set, version));
   } catch (const error& problem) {
     const bool refused = problem.code() == errc::permission || is_read_only_server(problem);
-    if (!refused || version != 1) throw;
+    if (!refused || (version != 1 && needs_row)) throw;
   }
 }
 
@@ -282,9 +282,11 @@ int create_schema(connection& connection, dialect_id dialect, const schema_set& 
   const bool has_version = exists || state.recorded.has_value();
   const int version = has_version ? state.version : set.current;
   check_schema_version(set, version);
-  if (!state.recorded) record_version(connection, dialect, set, rows.table, version);
+  // Without the right to read the row, the columns show the version.
+  const bool needs_row = rows.readable || set.markers.empty();
+  if (!state.recorded) record_version(connection, dialect, set, rows.table, version, needs_row);
   for (const auto& text : set.create(dialect, version)) run_create(connection, text);
-  if (state.recorded || version == 1) return version;
+  if (state.recorded || version == 1 || !rows.readable) return version;
   // Another process may have recorded another version first, and created its tables.
   const auto recorded = read_recorded_version(connection, dialect, rows.table, set);
   if (recorded) check_schema_version(set, *recorded);

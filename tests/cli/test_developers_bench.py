@@ -110,7 +110,7 @@ class DevelopersBench(unittest.TestCase):
         self.assertIn("--redis", self.refused(2, "redis"))
         self.assertIn("TLS", self.refused(2, "redis", "--redis", "rediss://127.0.0.1"))
         self.refused(3, "redis", "--redis", "redis://127.0.0.1:1")
-        self.assertIn("redis", self.refused(2, "outbox", "--outbox", "sqlite:x.db"))
+        self.refused(3, "outbox", "--outbox", "redis://127.0.0.1:1")
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ class Outbox(CommandTest):
 
     def test_a_program_that_takes_too_long_fails(self):
         id = self.publish()
-        did = self.work("--time-limit", "1s", "--max-attempts", "1", "--exec", "sleep 1000", code=1)
+        did = self.work("--time-limit", "4s", "--max-attempts", "1", "--exec", "sleep 1000", code=1)
         self.assertEqual((did["parked"], did["done"]), (1, 0))
         self.assertEqual(self.show(id)["last_error"], "ambiguous: ended by signal 15")
 

@@ -117,6 +117,9 @@ end
 local function promote_follower(key, run, token, deadline)
   local member = follower_at(key, 1)
   if not member and correct_follower_scores() then
+    -- What this script has promoted is still in FOLLOWERS: it must not be read again.
+    local queue = queues[key]
+    for i = 1, queue.removed do call('ZREM', FOLLOWERS, queue.members[i]) end
     queues[key] = nil
     member = follower_at(key, 1)
   end

@@ -35,7 +35,7 @@ named_statement claim_statement(const statement_builder& builder) {
       "d AS MATERIALIZED (SELECT o.SEQ, o.DUE, o.QUEUE, o.EVENT_KEY, o.PLACE, o.AT, o.TOKEN, "
       "o.BYTES, o.DELIVERIES, o.ATTEMPTS, o.REPLAYS, o.CREATED FROM {events} o WHERE o.LANE = "
       ":lane "
-      "AND o.DUE <= {now_ms} AND EXISTS (SELECT 1 FROM l WHERE l.PAUSED = 0 AND (:owner/text = '' "
+      "AND o.DUE <= {now_ms} AND EXISTS (SELECT 1 FROM l WHERE l.PAUSED <> 1 AND (:owner/text = '' "
       "OR (l.OWNER = :owner/text AND l.UNTIL > {now_ms}))) ORDER BY o.DUE, o.ID LIMIT :limit "
       "FOR UPDATE OF o SKIP LOCKED), "
       "s AS MATERIALIZED (SELECT COUNT(*) AS n, SUM(d.BYTES) AS bytes, "
@@ -70,16 +70,19 @@ named_statement claim_statement(const statement_builder& builder) {
                                    integer, integer, sql::type::text, sql::type::text});
 }
 
-/// The parts: a marks the events as delivered, e removes their entries, w starts the windows of
-/// their effects if the lane has marks of effects, k counts.
+/// The parts: l locks the lane against a repair, a marks the events as delivered, e removes their
+/// entries, w starts the windows of their effects if the lane has marks of effects, k counts.
 named_statement settle_statement(const statement_builder& builder) {
   using enum sql::type;
   const std::string with_event_text = std::to_string(with_event);
   std::string statement =
-      "WITH a AS (UPDATE {events} o SET PLACE = {remembered}, DUE = NULL, AT = {now_ms}, "
+      "WITH l AS MATERIALIZED (SELECT o.PAUSED, o.OWNER, o.UNTIL FROM {lanes} o WHERE o.LANE = "
+      ":lane FOR SHARE OF o), a AS (UPDATE {events} o SET PLACE = {remembered}, DUE = NULL, AT = "
+      "{now_ms}, "
       "LAST_ERROR = NULL WHERE o.ID = ANY(ARRAY(SELECT g.id FROM " +
       builder.rows({"ids", {{"id", row_list::type::name}}}) +
-      ")) AND o.LANE = :lane AND o.TOKEN = :token AND o.PLACE = {queued} AND o.QUEUE IS NULL AND "
+      ")) AND EXISTS (SELECT 1 FROM l) AND o.LANE = :lane AND o.TOKEN = :token AND o.PLACE = "
+      "{queued} AND o.QUEUE IS NULL AND "
       "o.EVENT_KEY = '' RETURNING o.ID, o.BYTES), "
       "e AS (DELETE FROM {entries} WHERE ID = ANY(ARRAY(SELECT a.ID FROM a))), "
       "w AS (UPDATE {events} m SET AT = {now_ms} WHERE (SELECT COUNT(*) FROM (SELECT f.SEQ FROM "
@@ -95,7 +98,7 @@ named_statement settle_statement(const statement_builder& builder) {
       "a.BYTES END), 0), 0, 0, 0, 0, COUNT(*), 0, 0, :count - COUNT(*), 0, 0 FROM a) "
       "SELECT a.ID, {now_us}, l.PAUSED, l.OWNER, l.UNTIL, ";
   statement += first_due;
-  statement += " FROM {lanes} l LEFT JOIN a ON TRUE WHERE l.LANE = :lane";
+  statement += " FROM l LEFT JOIN a ON TRUE";
   return builder.statement(statement, {text, integer, integer, text, integer, integer});
 }
 
@@ -115,7 +118,7 @@ lane_row read_keyless_lane(row_reader& reader) {
   lane_row lane;
   lane.now_us = reader.integer();
   lane.now_ms = lane.now_us / 1000;
-  lane.paused = reader.integer() != 0;
+  lane.paused = reader.integer() == 1;
   lane.lock_owner = reader.text();
   lane.locked_until = reader.integer();
   return lane;

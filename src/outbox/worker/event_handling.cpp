@@ -176,6 +176,7 @@ event_handling::batch_status event_handling::deliver_next(
   const std::size_t count =
       begin_events(batch, state.next, route != nullptr ? group_size(batch, state.next, *route) : 1);
   if (count == 0) {
+    if (route != nullptr) wake_waiting(*route);  // this batch may have been woken for a free slot
     state.ended_key = event.key;
     ++state.next;
     return batch_status::finished;
@@ -388,11 +389,18 @@ event_handling::slot_status event_handling::acquire_slot(
 
 void event_handling::release_slot(handler_route& route) {
   if (route.options.concurrency == 0) return;
-  std::shared_ptr<event_batch> batch;
   {
     const std::scoped_lock lock(context_.mutex);
     --route.running;
-    if (route.waiting.empty()) return;
+  }
+  wake_waiting(route);
+}
+
+void event_handling::wake_waiting(handler_route& route) {
+  std::shared_ptr<event_batch> batch;
+  {
+    const std::scoped_lock lock(context_.mutex);
+    if (route.waiting.empty() || route.running >= route.options.concurrency) return;
     batch = std::move(route.waiting.front());
     route.waiting.pop_front();
   }
@@ -412,8 +420,12 @@ void event_handling::check_time_limits(steady_time now) {
   for (const auto& batch : leases_.batches()) {
     const std::scoped_lock lock(context_.mutex, batch->mutex);
     if (!batch->call || now < batch->call->limit) continue;
-    if (!std::exchange(batch->call->stop_requested, true)) handlers.push_back(batch->stop_source);
-    if (now < batch->call->give_up_at) continue;
+    auto& call = *batch->call;
+    if (!std::exchange(call.stop_requested, true)) {
+      handlers.push_back(batch->stop_source);
+      call.give_up_at = moment_after(now, call.give_up_at - call.limit);  // this check may be late
+    }
+    if (now < call.give_up_at) continue;
     if (given_up_ >= context_.options.concurrency) {
       ++hanging;
       continue;

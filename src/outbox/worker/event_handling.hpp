@@ -105,6 +105,8 @@ class event_handling {
   [[nodiscard]] slot_status acquire_slot(handler_route& route,
                                          const std::shared_ptr<event_batch>& batch);
   void release_slot(handler_route& route);
+  /// Continues with a batch that waits for a handler of this type, if one may run.
+  void wake_waiting(handler_route& route);
   void replace_thread(const late_call& late);
   void continue_batch(const late_call& late);
 

@@ -173,6 +173,8 @@ class redis_block_store final : public block_store {
                   "the counter would be ahead of the clock (clock_fence), and grant nothing for a "
                   "long time; choose a start beyond the last id in use",
                   {.path = "start"});
+    // The replicas must know it, as for ensure_at_least.
+    if (changed == 1 && super_ == nullptr) (void)raise(name, ordinal);
     return changed == 1;
   }
 

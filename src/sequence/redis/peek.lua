@@ -7,5 +7,7 @@
 
 if not counter.exists then return false end
 local last = counter.last
-if ARGV[1] then last = last_by_clock(1) end
-return {ordinal.format(last), counter.epoch, counter.server == server and 1 or 0}
+-- A counter without a server was never bound to one: its last ordinal is what it says.
+if ARGV[1] and counter.server then last = last_by_clock(1) end
+return {ordinal.format(last), counter.epoch,
+  (not counter.server or counter.server == server) and 1 or 0}

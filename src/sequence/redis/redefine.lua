@@ -19,4 +19,9 @@ end
 -- Without `top` the rest of a super-block is dropped; a new one must be above `last`.
 redis.call('HSET', KEYS[1], 'last', ARGV[4], 'definition', ARGV[5])
 redis.call('HDEL', KEYS[1], 'top')
+-- Without these fences no grant writes `server`, and an old one would forbid later changes.
+if not string.find(ARGV[5], 'fence=clock', 1, true)
+    and not string.find(ARGV[5], 'fence=super', 1, true) then
+  redis.call('HDEL', KEYS[1], 'server')
+end
 return 1

@@ -160,7 +160,7 @@ class upsert_writer {
               .parameters = {type::text, type::integer}};
     const std::string update =
         fenced_ ? "LAST_SEQ = GREATEST(" + last_to_raise() +
-                      ", excluded.LAST_SEQ), INCARNATION = excluded.INCARNATION"
+                      ", $2::bigint), INCARNATION = excluded.INCARNATION"
                 : "LAST_SEQ = excluded.LAST_SEQ WHERE s.LAST_SEQ < excluded.LAST_SEQ";
     return {.text = "INSERT INTO " + table_ + " AS s" + names + values +
                     " ON CONFLICT (NAME) DO UPDATE SET " + update,

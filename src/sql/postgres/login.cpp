@@ -154,7 +154,8 @@ std::string server_settings(const postgres_options& options, const option_list& 
   if (callers.empty()) callers = value_of(defaults, "options");
   const auto limit = std::min<std::int64_t>((options.statement_timeout + server_margin).count(),
                                             std::numeric_limits<int>::max());
-  return "-c statement_timeout=" + std::to_string(limit) + " -c enable_seqscan=off -c jit=off " +
+  return "-c statement_timeout=" + std::to_string(limit) +
+         " -c enable_seqscan=off -c jit=off -c default_transaction_isolation=read\\ committed " +
          std::string(callers) + " -c TimeZone=UTC";
 }
 

@@ -89,6 +89,31 @@ TEST_F(CallScheduler, HungGroupsWhoseCallersHaveLeftLeaveThreadsForTheOthers) {
   }
 }
 
+TEST_F(CallScheduler, AGroupWhoseLateJobHasEndedIsServedBesideManyThatHang) {
+  const auto healthy = scheduler->add_group();
+  gate own;
+  own.close();
+  const auto slow =
+      scheduler->post(healthy, [&] { own.wait(); }, steady::now() + 1h, [this] { ++refused; });
+  ASSERT_TRUE(slow);
+  (void)scheduler->leave(*slow);
+  std::vector<group> hung;
+  for (int i = 0; i < 40; ++i) hung.push_back(scheduler->add_group());
+  held.close();
+  std::vector<job> jobs;
+  for (std::size_t before = 1; before != 0; before = jobs.size()) {
+    jobs.clear();
+    for (const auto& each : hung) hang(each, 4, jobs);
+    for (const auto& each : jobs) (void)scheduler->leave(*each);
+  }
+  EXPECT_GE(scheduler->count().late, 33U);
+  const auto late = scheduler->count().late;
+  own.open();
+  ASSERT_TRUE(eventually([&] { return scheduler->count().late == late - 1; }));
+  ASSERT_TRUE(quick(healthy));
+  EXPECT_TRUE(eventually([&] { return ran == 1; }));
+}
+
 TEST_F(CallScheduler, AGroupThatDoesNotHangGetsSomeThreadsInAnyCase) {
   scheduler->close(steady::now());
   scheduler = std::make_shared<call_scheduler>(

@@ -252,7 +252,7 @@ TEST(WorkerHandlerThreads, AHandlerThatNeverReturnsDoesNotStopTheWorker) {
   std::mutex mutex;
   std::map<std::string, std::vector<std::string>> order;
   worker_options options{.concurrency = 2, .pollers = 1, .stop_within = 100ms};
-  options.handling.time_limit = 40ms;
+  options.handling.time_limit = 1s;
   options.handling.backoff = {.first = 1ms, .longest = 1ms};
   worker worker(
       outbox,

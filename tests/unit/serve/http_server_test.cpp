@@ -202,9 +202,9 @@ TEST(HttpServer, HandlerThatThrowsOrForgetsGives500) {
 
 TEST(HttpServer, DeadlinesAreAbsolute) {
   auto options = on_loopback();
-  options.head_timeout = 300ms;
-  options.transfer_timeout = 300ms;
-  options.idle_timeout = 300ms;
+  options.head_timeout = 1s;
+  options.transfer_timeout = 1s;
+  options.idle_timeout = 1s;
   http_server server(std::move(options), echo);
   const auto trickle = [&](std::string_view start, std::string_view piece) {
     raw_client client(server.addresses().front());
@@ -383,8 +383,8 @@ TEST(HttpServer, StopReportsRequestsThatItCut) {
   EXPECT_EQ(server->stop(1ms), 1U);
   EXPECT_EQ(server->stop(1ms), 0U);
   server.reset();
+  EXPECT_EQ(busy.read_to_end(), "") << "closed although its handler has not answered";
   EXPECT_TRUE(handler.answer_last()) << "an answer after the end is dropped";
-  EXPECT_EQ(busy.read_to_end(), "");
 }
 
 TEST(HttpServer, UnixSocketAndSeveralLoops) {
@@ -435,26 +435,29 @@ TEST(HttpServer, Tls) {
   EXPECT_TRUE(refused.certificate_refused);
 }
 
-// 1,000 connections send a byte now and then. They are closed at the deadline, and others are
+// 400 connections send a byte now and then. They are closed at the deadline, and others are
 // served meanwhile.
 TEST(HttpServer, SlowConnectionsAreClosedAndDoNotDisturb) {
   auto options = on_loopback();
-  options.head_timeout = 1'500ms;
+  options.head_timeout = 3s;
   http_server server(std::move(options), echo);
   std::vector<raw_client> slow;
-  for (int i = 0; i < 1'000; ++i) {
+  constexpr std::size_t slow_clients = 400;  // the limit of descriptors may be 1024
+  for (std::size_t i = 0; i < slow_clients; ++i) {
     slow.emplace_back(server.addresses().front());
     slow.back().send("GET / HTTP/1.1\r\nX: ");
   }
   raw_client good(server.addresses().front());
   std::size_t served = 0;
-  while (server.counts().late < 1'000) {
+  const auto limit = std::chrono::steady_clock::now() + 60s;
+  while (server.counts().late < slow_clients && std::chrono::steady_clock::now() < limit) {
     for (std::size_t i = served % 10; i < slow.size(); i += 10) slow[i].send("y");
     good.send(get);
     ASSERT_TRUE(good.read_until("GET / ").starts_with("HTTP/1.1 200 "));
     ++served;
   }
-  EXPECT_GT(served, 10U);
+  EXPECT_GT(served, 0U);
+  EXPECT_EQ(server.counts().late, slow_clients);
   for (auto& client : slow) EXPECT_TRUE(client.read_to_end().starts_with("HTTP/1.1 408 "));
   good.send(get);
   EXPECT_TRUE(good.read_until("GET / ").starts_with("HTTP/1.1 200 "));
