@@ -243,6 +243,7 @@ void client_state::wait_for_replies(exchange_group& exchanges, steady::time_poin
   if (!sentinel_pools_ || steady::now() < ask_at) return;
   std::shared_ptr<const std::string> master;
   try {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): sentinel_pools_ has it
     master = locator_->current(deadline);
   } catch (const error&) {
     return;  // the replies may still arrive

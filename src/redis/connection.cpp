@@ -56,7 +56,7 @@ login::login(const settings& configured) : role(configured.role) {
   // the missing reply shows that before a command of the caller is sent.
   commands.push_back(command("CLIENT").arg("SETNAME").arg(
       options.client_name.empty() ? "holdfast" : options.client_name));
-  if (role != expected_role::any) commands.push_back(command("ROLE"));
+  if (role != expected_role::any) commands.emplace_back("ROLE");
 }
 
 void login::check(std::span<const reply> replies, const std::string& address) const {

@@ -41,6 +41,7 @@ void plaintext_check::advance() {
 
 void plaintext_check::read_answer() {
   std::array<char, 16> buffer{};
+  // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it was made before it was written to
   const auto result = stream_->read(buffer);
   if (result.status == net::io_status::wait_read || result.status == net::io_status::wait_write)
     return;

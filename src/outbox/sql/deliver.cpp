@@ -169,8 +169,9 @@ bool sql_deliverer::repair_misplaced(event_rows& due, claim_progress& progress) 
       if (content.problem.empty()) key = std::move(content.event.key);
     }
     if (row.queue) queues.insert(*row.queue);
-    repaired.emplace_back(repaired_row(row, has_entry, key), progress.session.lane);
-    if (repaired.back().first.queue) queues.insert(*repaired.back().first.queue);
+    auto repaired_event = repaired_row(row, has_entry, key);
+    if (repaired_event.queue) queues.insert(*repaired_event.queue);
+    repaired.emplace_back(std::move(repaired_event), progress.session.lane);
   }
   std::erase_if(due, is_misplaced);
   tables_.events.rewrite(progress.session, repaired);

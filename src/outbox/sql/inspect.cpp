@@ -362,6 +362,7 @@ void sql_inspector::check_entries(check_run& run) const {
   const auto id_rows = statements_.entries_without_event.query(session);
   if (id_rows.empty()) return;
   std::vector<std::string> ids;
+  ids.reserve(id_rows.size());
   for (std::size_t i = 0; i < id_rows.size(); ++i) ids.push_back(row_reader(id_rows, i).text());
   run.report.without_place += ids.size();
   if (!run.repair) return;
@@ -507,6 +508,7 @@ void sql_inspector::repair_page(
   }
   if (damaged.empty()) return;
   std::vector<std::string> ids;
+  ids.reserve(damaged.size());
   for (const auto& row : damaged) ids.push_back(row.event.id);
   const auto texts = tables_.events.entries(run.session, ids);
   std::vector<std::pair<event_row, std::size_t>> repaired;
@@ -581,6 +583,7 @@ void sql_inspector::check_marks(check_run& run) const {
   const auto rows = statements_.marks_without_event.query(run.session);
   if (rows.empty()) return;
   std::vector<std::string> ids;
+  ids.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) ids.push_back(row_reader(rows, i).text());
   run.report.bad_fields += ids.size();
   if (run.repair) tables_.remembered.start_effect_windows(run.session, ids, run.now_ms);

@@ -66,7 +66,7 @@ class transaction_runner {
 
   /// Runs `work(lane_session)`, commits, and returns the result of `work`.
   template <class Work>
-  auto run(std::size_t lane, Work work, when_in_doubt policy = when_in_doubt::retry) const {
+  auto run(std::size_t lane, const Work& work, when_in_doubt policy = when_in_doubt::retry) const {
     using result_type = decltype(work(std::declval<const lane_session&>()));
     if constexpr (std::is_void_v<result_type>) {
       run_and_commit(lane, work, policy);
