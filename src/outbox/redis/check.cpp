@@ -92,9 +92,10 @@ void redis_lane_checker::check_types() {
     ++report_.bad_fields;
     const auto& key = lane_.keys.at(i);
     if (!options_.repair) {
-      throw error(errc::malformed, "the key '" + key + "' holds a " + type + " instead of a " +
-                                       std::string(key_types.at(i)) +
-                                       "; a repair (fsck --repair) renames it and rebuilds it");
+      std::string problem = "the key '" + key + "' holds a ";
+      problem.append(type).append(" instead of a ").append(key_types.at(i));
+      throw error(errc::malformed,
+                  problem + "; a repair (fsck --repair) renames it and rebuilds it");
     }
     (void)client_.call(redis::command("RENAME").key(key).key(key + ":damaged-" + new_event_id()));
   }
@@ -184,6 +185,7 @@ void redis_lane_checker::read_entry(const std::string& id, event_view& view,
     // The other structures may still know its key.
     if (claim) key = claim->key;
     else if (view.head_of != nullptr) key = view.head_of->first;
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): only parsed ones belong to an event
     else if (!view.followers.empty()) key = followers_[view.followers.front()].parsed->key;
     else key.clear();
   }
@@ -257,6 +259,7 @@ void redis_lane_checker::check_followers_of(const std::string& id, const event_v
   const bool several = view.followers.size() > 1;
   for (const auto index : view.followers) {
     const auto& follower = followers_[index];
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): only parsed ones belong to an event
     const auto& parsed = *follower.parsed;
     const bool has_its_sequence = parsed.sequence == sequence || (was_replayed && !several);
     if (follower.has_score_zero && parsed.key == key && has_its_sequence && !is_head &&
