@@ -191,9 +191,9 @@ schema_state state_of(connection& connection, dialect_id dialect, const schema_s
 std::string insert_version_of_columns(dialect_id dialect, const std::string& table,
                                       const schema_set& set) {
   std::string version;
-  for (auto marker = set.markers.rbegin(); marker != set.markers.rend(); ++marker)
-    version += " WHEN (" + count_column(dialect, marker->table, marker->column) + ") > 0 THEN " +
-               std::to_string(marker->version);
+  for (const auto& marker : set.markers | std::views::reverse)
+    version += " WHEN (" + count_column(dialect, marker.table, marker.column) + ") > 0 THEN " +
+               std::to_string(marker.version);
   if (version.empty()) return insert_version(dialect, table, set, set.current);
   const std::string name = "'" + schema_row_name(dialect, set) + "'";
   const bool needs_dual = dialect == dialect_id::oracle || is_mysql(dialect);
