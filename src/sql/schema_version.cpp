@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <ranges>
 #include <thread>
 
 namespace HOLDFAST_NAMESPACE::detail::sql {
