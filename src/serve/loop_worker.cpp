@@ -116,15 +116,15 @@ bool loop_worker::close_longest_idle() {
 void loop_worker::begin_stop() {
   stopping_ = true;
   acceptors_.clear();
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
+  for (const auto& slot : slots_) {
     // A copy: the slot is emptied meanwhile.
-    if (const auto connection = slots_[i].connection) connection->finish();
+    if (const auto connection = slot.connection) connection->finish();
   }
 }
 
 void loop_worker::close_all() {
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    const auto connection = slots_[i].connection;
+  for (const auto& slot : slots_) {
+    const auto connection = slot.connection;  // a copy, as above
     if (!connection) continue;
     if (connection->is_unanswered()) ++shared_->cut;
     connection->close();
