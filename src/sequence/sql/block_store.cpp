@@ -443,9 +443,9 @@ class sql_block_store final : public block_store {
     std::map<std::string, std::size_t, std::less<>> index_of_name;
     const auto add_request = [&](std::size_t i) {
       definitions[i] = complete_definition(requests[i].definition);
-      auto parameters = parameters_of(requests[i], definitions[i]);
+      const auto parameters = parameters_of(requests[i], definitions[i]);
       for (std::size_t column = 0; column < columns.size(); ++column)
-        columns[column].push_back(std::move(parameters[column]));
+        columns[column].push_back(parameters[column]);
     };
     for (const std::size_t i : group) index_of_name.emplace(requests[i].name, i);
     const auto index_of = [&](const std::string& name) {
