@@ -33,8 +33,9 @@ bool list_matches(const fields& request, std::string_view name,
 /// Returns the date of a field that occurs once.
 std::optional<std::chrono::sys_seconds> date_field(const fields& request, std::string_view name,
                                                    std::chrono::sys_seconds now) {
-  if (request.count(name) != 1) return std::nullopt;
-  return parse_date(*request.find(name), now);
+  const auto value = request.find(name);
+  if (!value || request.count(name) != 1) return std::nullopt;
+  return parse_date(*value, now);
 }
 
 bool if_range_matches(const fields& request, const validators& current,

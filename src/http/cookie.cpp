@@ -31,7 +31,7 @@ std::optional<std::string_view> find_cookie(const fields& request, std::string_v
       result = pair.substr(equals + 1);
     }
   });
-  if (occurrences != 1 || !is_cookie_value(*result)) return std::nullopt;
+  if (!result || occurrences != 1 || !is_cookie_value(*result)) return std::nullopt;
   return result;
 }
 

@@ -139,8 +139,11 @@ std::string format_date(chr::sys_seconds time) {
 
 std::optional<chr::sys_seconds> parse_date(std::string_view text, chr::sys_seconds now) {
   date_parts parts;
-  if (scan_fixdate(text, parts) || scan_asctime(text, parts = {})) return to_time(parts);
-  if (!scan_rfc850(text, parts = {})) return std::nullopt;
+  if (scan_fixdate(text, parts)) return to_time(parts);
+  parts = {};
+  if (scan_asctime(text, parts)) return to_time(parts);
+  parts = {};
+  if (!scan_rfc850(text, parts)) return std::nullopt;
   const auto this_year = static_cast<unsigned>(
       static_cast<int>(chr::year_month_day(chr::floor<chr::days>(now)).year()));
   parts.year += this_year / 100 * 100;

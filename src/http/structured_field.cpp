@@ -164,8 +164,10 @@ class parser {
     std::string fraction(digits.substr(point + 1));
     if (!whole || point > 12 || fraction.empty() || fraction.size() > 3) return false;
     fraction.resize(3, '0');
+    const auto thousandths = parse_digits(fraction);
+    if (!thousandths) return false;
     result = decimal{sign * (static_cast<std::int64_t>(*whole) * 1000 +
-                             static_cast<std::int64_t>(*parse_digits(fraction)))};
+                             static_cast<std::int64_t>(*thousandths))};
     return true;
   }
   bool read_token(bare_item& result) {

@@ -24,7 +24,10 @@ class memory_block_store final : public block_store {
     std::vector<block_grant> grants;
     grants.reserve(requests.size());
     for (const auto& request : requests) grants.push_back(grant(request));
-    if (grants.size() == 1 && grants.front().problem) throw error(*grants.front().problem);
+    if (grants.size() == 1) {
+      const auto& problem = grants.front().problem;
+      if (problem) throw error(*problem);
+    }
     return grants;
   }
 
