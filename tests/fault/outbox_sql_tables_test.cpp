@@ -86,10 +86,12 @@ TYPED_TEST(OutboxSqlTables, ACheckSeesCountersAndEventsOfOneMoment) {
   const auto box = database.outbox({.prefix = prefix, .create_schema = true});
   std::atomic<bool> over{false};
   {
+    // A check reads all events, so there must not be too many.
     const std::jthread publisher([&] {
-      while (!over) (void)box.publish({.type = "t", .payload = "12345"});
+      for (int i = 0; i < 1'000 && !over; ++i)
+        (void)box.publish({.type = "t", .payload = "12345"});
     });
-    for (int i = 0; i < 150; ++i) {
+    for (int i = 0; i < 40; ++i) {
       const auto seen = box.admin().check(i % 2 == 0);
       EXPECT_EQ(seen.bytes_off, 0) << i;
       if (seen.bytes_off != 0) break;
