@@ -88,8 +88,7 @@ TYPED_TEST(OutboxSqlTables, ACheckSeesCountersAndEventsOfOneMoment) {
   {
     // A check reads all events, so there must not be too many.
     const std::jthread publisher([&] {
-      for (int i = 0; i < 1'000 && !over; ++i)
-        (void)box.publish({.type = "t", .payload = "12345"});
+      for (int i = 0; i < 1'000 && !over; ++i) (void)box.publish({.type = "t", .payload = "12345"});
     });
     for (int i = 0; i < 40; ++i) {
       const auto seen = box.admin().check(i % 2 == 0);
