@@ -48,12 +48,7 @@ class upgrade_run {
                                     .longest_pause = 500ms};
       with_retries(
           limits, [&] { upgrade_to(version); },
-          [&](const error& problem) {
-            // H2 replaces a table to alter it. For a moment, other sessions do not find it.
-            const bool replaced =
-                dialect_ == dialect_id::h2 && problem.code() == errc::missing_object;
-            return (replaced || is_retryable(problem)) && !connection_.broken();
-          });
+          [&](const error& problem) { return is_retryable(problem) && !connection_.broken(); });
     }
     return std::move(completed_);
   }

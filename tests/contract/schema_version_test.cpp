@@ -369,8 +369,10 @@ TYPED_TEST(SchemaVersion, SeveralUpgradesAtOnce) {
   this->create_without_version();
   std::vector<std::jthread> threads;
   std::atomic<int> ready{0};
-  // The stand-in of SQL Server asks for a table and creates it in two steps.
-  const int upgrades = this->dialect_ == dialect_id::sqlserver ? 1 : 4;
+  // The stand-in of SQL Server asks for a table and creates it in two steps. H2 cannot alter a
+  // table in two sessions at once; docs/upgrading.md.
+  const bool alone = this->dialect_ == dialect_id::sqlserver || this->dialect_ == dialect_id::h2;
+  const int upgrades = alone ? 1 : 4;
   for (int i = 0; i < upgrades; ++i) {
     threads.emplace_back([this, &ready, upgrades] {
       const auto connection = connect(this->url_);
