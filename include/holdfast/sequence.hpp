@@ -190,8 +190,8 @@ class HOLDFAST_API sequence {
   /// now on lies beyond all ids of the old definition, including those that other processes have
   /// leased; this leaves a gap. Other processes use up their blocks, and then get an error until
   /// they are restarted with the new options. Processes that started before the table had
-  /// definitions (`holdfast schema upgrade`), and programs of earlier versions, are not refused: end
-  /// them first, or ids come twice. This object drops its lease. Throws
+  /// definitions (`holdfast schema upgrade`), and programs of earlier versions, are not refused:
+  /// end them first, or ids come twice. This object drops its lease. Throws
   /// - errc::invalid_argument if the direction changes, or if `cycle` changes from true to false;
   /// - errc::out_of_range if the new limits leave no id;
   /// - errc::duplicate if the definition is not `expected`, or if the counter was last used on

@@ -276,10 +276,14 @@ schema_state inspect_schema(connection& connection, dialect_id dialect, const sc
 }
 
 int create_schema(connection& connection, dialect_id dialect, const schema_set& set) {
-  const auto rows = load_versions(connection, dialect, set, true);
-  const auto state = state_of(connection, dialect, set, rows);
-  const bool exists = rows.main_table_exists ? *rows.main_table_exists
-                                             : is_selectable(connection, set.main_table(), "1");
+  auto rows = load_versions(connection, dialect, set, true);
+  auto state = state_of(connection, dialect, set, rows);
+  const bool exists = is_selectable(connection, set.main_table(), "1");
+  if (exists && !state.recorded) {
+    // Another process may have created it meanwhile. Its row is older than its table.
+    rows = load_versions(connection, dialect, set, true);
+    state = state_of(connection, dialect, set, rows);
+  }
   const bool has_version = exists || state.recorded.has_value();
   const int version = has_version ? state.version : set.current;
   check_schema_version(set, version);
@@ -393,11 +397,11 @@ void run_create(connection& connection, const std::string& text) {
       connection.run(text);
       return;
     } catch (const error& problem) {
-      // 42P07 and 42710 are PostgreSQL's codes for a table, or its type, that exists already.
-      const bool exists = problem.code() == errc::duplicate || problem.backend_code() == "42P07" ||
-                          problem.backend_code() == "42710";
-      const bool retry = exists || (problem.transient() && problem.code() != errc::timeout);
-      if (attempt == max_attempts || !retry || connection.broken()) throw;
+      // Another session may create the same at this moment. Drivers report that with many codes,
+      // and the next attempt finds it.
+      const bool is_final = problem.code() == errc::permission || problem.code() == errc::timeout ||
+                            problem.in_doubt() || is_read_only_server(problem);
+      if (attempt == max_attempts || is_final || connection.broken()) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(10) * attempt);
     }
   }
