@@ -278,7 +278,8 @@ schema_state inspect_schema(connection& connection, dialect_id dialect, const sc
 int create_schema(connection& connection, dialect_id dialect, const schema_set& set) {
   auto rows = load_versions(connection, dialect, set, true);
   auto state = state_of(connection, dialect, set, rows);
-  const bool exists = is_selectable(connection, set.main_table(), "1");
+  const bool exists = rows.main_table_exists ? *rows.main_table_exists
+                                             : is_selectable(connection, set.main_table(), "1");
   if (exists && !state.recorded) {
     // Another process may have created it meanwhile. Its row is older than its table.
     rows = load_versions(connection, dialect, set, true);
