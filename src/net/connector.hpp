@@ -28,7 +28,7 @@ class connector final : public event_handler {
     /// Null: no TLS. Must outlive the connector.
     const tls_context* tls = nullptr;
   };
-  /// Gets the stream, or null and why there is none.
+  /// Gets the stream, or null and the error that prevented the connection.
   using callback = std::function<void(std::unique_ptr<socket_stream>, const error* problem)>;
 
   /// The callback is called later, from the loop, once. It must not destroy the connector, but may

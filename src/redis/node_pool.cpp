@@ -63,7 +63,7 @@ void node_pool::grant(pooled_connection& caller, std::unique_ptr<connection> gra
 }
 
 /// The server has refused another connection: the caller waits for one that is open, or that
-/// another caller opens. Returns false if there is none to wait for.
+/// another caller opens. Returns false if no connection can be waited for.
 bool node_pool::return_to_queue(pooled_connection& caller) {
   const std::scoped_lock lock(mutex_);
   if (permits_ <= 1) return false;

@@ -40,7 +40,7 @@ class HOLDFAST_API topology {
   /// Returns the slot map. Refreshes it first if there is none, or if it is stale and was not
   /// refreshed a moment ago. Throws if there is no map and no node answers.
   [[nodiscard]] std::shared_ptr<const slot_map> current(steady::time_point deadline);
-  /// Returns the slot map without asking; null if there is none yet.
+  /// Returns the slot map without asking; null before the first answer of the Cluster.
   [[nodiscard]] std::shared_ptr<const slot_map> last_known();
   /// Asks the Cluster for the slot map.
   std::shared_ptr<const slot_map> refresh(steady::time_point deadline);

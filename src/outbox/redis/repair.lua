@@ -25,7 +25,7 @@ local function sequence_of(id)
   return whole_number(string.match(string.sub(entry, -40), '"seq":(%d+)}$')) or 0
 end
 
--- The follower member of an event with this key and sequence; nil if there is none.
+-- The follower member of an event with this key and sequence; nil if it is not a follower.
 local function member_of(key, sequence, id)
   local prefix = key .. '\0' .. string.format('%016.0f', sequence)
   for _, member in ipairs(call('ZRANGEBYLEX', FOLLOWERS, '[' .. prefix, '(' .. prefix .. ':',
