@@ -56,7 +56,7 @@ chunked_result read_chunks(std::string_view text, std::size_t step) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto whole = read_chunks(text, size + 1);
-  for (const std::size_t step : {1, 3}) {
+  for (const std::size_t step : {1U, 3U}) {
     const auto pieces = read_chunks(text, step);
     require(pieces.content == whole.content && pieces.status == whole.status &&
             pieces.problem == whole.problem && pieces.consumed == whole.consumed &&
