@@ -42,6 +42,8 @@ struct server_request {
   const http::fields& fields;
   /// The handler may move it.
   std::string& body;
+  /// Address of the client without its port, or `unix`.
+  std::string_view peer{};
 };
 
 struct server_response {
