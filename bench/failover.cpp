@@ -150,15 +150,19 @@ comparison recovery() {
               }};
 }
 
-/// Two threads that call one point, and two that have an engine each and share nothing.
-comparison two_threads() {
+/// Two threads that call one point, and two that have an engine each and share nothing. If both
+/// threads store the answers of the same keys, they also write the same rows in turn; this has a
+/// row of its own.
+enum class key_choice : std::uint8_t { own, same };
+comparison two_threads(std::string name, double bar, key_choice keys) {
   // One iteration is many calls, so that starting a thread is not measured.
   constexpr std::uint64_t calls = 16384;
   using protected_quote = protected_call<quote>;
-  const auto call_many = [](const protected_quote& ours, std::uint64_t count,
-                            std::uint64_t first_symbol) {
+  const std::uint64_t key_count = keys == key_choice::own ? symbol_count / 2 : symbol_count;
+  const auto call_many = [key_count](const protected_quote& ours, std::uint64_t count,
+                                     std::uint64_t first_symbol) {
     for (std::uint64_t i = 0; i < count; ++i)
-      do_not_optimize(ours.call(symbol_at(first_symbol + i)));
+      do_not_optimize(ours.call(symbol_at(first_symbol + i % key_count)));
   };
   const auto on_two_threads = [call_many](std::shared_ptr<protected_quote> first,
                                           std::shared_ptr<protected_quote> second) {
@@ -169,8 +173,8 @@ comparison two_threads() {
     };
   };
   const auto shared = std::make_shared<protected_quote>(quote_of);
-  return {.name = "threads.shared_by_own",
-          .bar = 1 / 0.9,
+  return {.name = std::move(name),
+          .bar = bar,
           .ours = on_two_threads(shared, shared),
           .floor = on_two_threads(std::make_shared<protected_quote>(quote_of),
                                   std::make_shared<protected_quote>(quote_of))};
@@ -183,7 +187,8 @@ std::vector<comparison> failover_comparisons() {
   all.push_back(successful_call<quote>("success.json", quote_of));
   all.push_back(successful_call<nothing>("success.null_codec", nothing_of));
   all.push_back(recovery());
-  all.push_back(two_threads());
+  all.push_back(two_threads("threads.shared_by_own", 1 / 0.9, key_choice::own));
+  all.push_back(two_threads("threads.same_keys", 1.5, key_choice::same));
   return all;
 }
 

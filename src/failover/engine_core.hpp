@@ -182,8 +182,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// Asks the store in the background whether it answers again.
   void schedule_probe(std::chrono::milliseconds pause) noexcept;
 
-  alignas(64) std::atomic<timestamp> last_stamp_{timestamp::min()};
-  alignas(64) mutable std::mutex threads_mutex_{};
+  alignas(128) std::atomic<timestamp> last_stamp_{timestamp::min()};
+  alignas(128) mutable std::mutex threads_mutex_{};
   lazy_scheduler calls_{};
   lazy_scheduler reads_{};
   lazy_scheduler refreshes_{};

@@ -15,7 +15,7 @@ KEY_ROWS = [
     "cachekit.small", "cachekit.one_int", "cachekit.map10", "cachekit.10kb", "cachekit.64kb",
     "interop.small", "failover.text", "failover.three_args", "batch.small",
 ]
-FAILOVER_ROWS = ["success.json", "success.null_codec", "recover.memory", "threads.shared_by_own"]
+FAILOVER_ROWS = ["success.json", "success.null_codec", "recover.memory", "threads.shared_by_own", "threads.same_keys"]
 SQLITE_ROWS = ["store.put100", "store.find"]
 
 
