@@ -22,17 +22,17 @@ void check_proxy(const trusted_proxy& proxy) {
     throw error(errc::invalid_argument,
                 "the name of the field is not valid; for example "
                 "X-Forwarded-User",
-                {.path = "trust-header"});
+                {.path = "serve.trust.header"});
   if (http::equals_ignoring_case(proxy.field, "Authorization") ||
       http::equals_ignoring_case(proxy.field, "Cookie"))
     throw error(errc::invalid_argument,
                 "this field has another meaning; for example "
                 "X-Forwarded-User",
-                {.path = "trust-header"});
+                {.path = "serve.trust.header"});
   if (proxy.addresses.empty())
     throw error(errc::invalid_argument,
                 "every client could choose its user; list the addresses of the proxy, or unix",
-                {.path = "trust-from"});
+                {.path = "serve.trust.addresses"});
 }
 
 /// A user that can stand in a log line.
@@ -115,7 +115,7 @@ std::variant<caller, server_response> request_authenticator::identify(
   if (foreign && (open || !is_safe_method(request.method)))
     return problem_response(403, "the request comes from a page of another site");
   if (open) {
-    actor.name = "open";
+    actor.name = "local";
     actor.role = role::admin;
     actor.identified = true;
   }

@@ -37,7 +37,7 @@ struct trusted_proxy {
 };
 
 struct request_rules {
-  /// Clients use https: the server has TLS, or the proxy in front of its Unix socket has.
+  /// The server has TLS.
   bool https = false;
   /// Requests without a token from loopback and the Unix socket are an admin's.
   bool open = false;

@@ -236,7 +236,7 @@ TEST_F(AuthIdentity, TheFirstStartGetsCredentialsOnce) {
 
 TEST_F(AuthIdentity, TheLinkIsGoodForTenMinutes) {
   identity auth(state.options());
-  const auto credentials = auth.create_first_credentials("");
+  const auto credentials = auth.create_first_credentials("http://x");
   const auto secret = credentials->link.substr(credentials->link.find('=') + 1);
   state.clock->advance(10min);
   EXPECT_FALSE(auth.use_sign_in_link(secret));
