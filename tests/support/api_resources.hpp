@@ -59,11 +59,11 @@ class api_resources {
   }
   void add_sequences(const std::string& url, sequence_options options = {}) {
     const auto db = open(url);
-    shared.sequences.emplace(detail::serve::sequence_service{
-        .url = url,
-        .database = db,
-        .blocks = db.block_store(options.store),
-        .options = std::move(options)});
+    shared.sequences.emplace(
+        detail::serve::sequence_service{.url = url,
+                                        .database = db,
+                                        .blocks = db.block_store(options.store),
+                                        .options = std::move(options)});
   }
 
   /// Starts the server at the first call.
@@ -77,8 +77,7 @@ class api_resources {
     return *server_;
   }
   detail::serve::client_response send(std::string_view method, std::string_view target,
-                                      std::string_view bearer = "admin",
-                                      std::string_view body = {},
+                                      std::string_view bearer = "admin", std::string_view body = {},
                                       std::vector<std::pair<std::string, std::string>> fields = {},
                                       std::string_view content_type = "application/json") {
     detail::serve::client_request request{.method = method, .target = target, .body = body};

@@ -80,8 +80,7 @@ class api_server {
   }
   /// A request with fields of its own.
   detail::serve::client_response send(detail::serve::client_request request,
-                                      std::string_view bearer,
-                                      std::string_view content_type = {}) {
+                                      std::string_view bearer, std::string_view content_type = {}) {
     const auto& body = request.body;
     if (!bearer.empty()) request.fields.add("Authorization", "Bearer " + std::string(bearer));
     if (!body.empty() && !content_type.empty()) request.fields.add("Content-Type", content_type);

@@ -117,9 +117,8 @@ struct entry_location {
 server_response read_entry(services& shared, const api_request& request) {
   const entry_location location(shared, request);
   const auto scope = location.scope();
-  auto response =
-      describe_entry(request, location.service.store->find(location.place(), location.key),
-                     current_time(shared));
+  auto response = describe_entry(
+      request, location.service.store->find(location.place(), location.key), current_time(shared));
   const bool shows_payload = response.status == 200 && request.method != "HEAD";
   if (shows_payload && request.caller.role != role::application && shared.audit != nullptr)
     shared.audit->record(request.caller, "store.reveal",

@@ -106,25 +106,25 @@ bool is_lines(const api_request& request) {
 }  // namespace
 
 void add_key_endpoints(endpoint_table& table, [[maybe_unused]] services& shared) {
-  table.add({.method = "POST",
-             .path = "/v1/keys",
-             .summary = "Makes the key of a case, or of each line, as `holdfast key batch` does",
-             .roles = {role::operator_, role::application},
-             .scope = "key:make",
-             .for_tenants = true,
-             .query = {{"scheme", parameter_type::text,
-                        "failover, cachekit-auto, interop or interop-value"},
-                       {"style", parameter_type::text, "escaped or exact, for failover"},
-                       {"dialect", parameter_type::text,
-                        "current, py_0_17 or v1_0, for cachekit-auto"}},
-             .accepts = {"application/json", "application/x-ndjson"},
-             .statuses = {200, 422},
-             .max_body = max_batch_bytes,
-             .answer = [](api_request& request) {
-               key::batch batch(batch_options_of(request));
-               return is_lines(request) ? answer_lines(batch, request.body)
-                                        : answer_case(batch, request.body);
-             }});
+  table.add(
+      {.method = "POST",
+       .path = "/v1/keys",
+       .summary = "Makes the key of a case, or of each line, as `holdfast key batch` does",
+       .roles = {role::operator_, role::application},
+       .scope = "key:make",
+       .for_tenants = true,
+       .query = {{"scheme", parameter_type::text,
+                  "failover, cachekit-auto, interop or interop-value"},
+                 {"style", parameter_type::text, "escaped or exact, for failover"},
+                 {"dialect", parameter_type::text, "current, py_0_17 or v1_0, for cachekit-auto"}},
+       .accepts = {"application/json", "application/x-ndjson"},
+       .statuses = {200, 422},
+       .max_body = max_batch_bytes,
+       .answer = [](api_request& request) {
+         key::batch batch(batch_options_of(request));
+         return is_lines(request) ? answer_lines(batch, request.body)
+                                  : answer_case(batch, request.body);
+       }});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -127,9 +127,14 @@ class search {
   void find_event(const outbox_service& service) {
     if (!ask()) return;
     guarded("outbox:" + service.name, [&] {
+      // Ids are UUIDs in lower case.
+      std::string id = text_;
+      std::ranges::transform(id, id.begin(), [](char c) {
+        return c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
+      });
       std::optional<outbox_record> record;
       try {
-        record = service.outbox.find(text_);
+        record = service.outbox.find(id);
       } catch (const error& e) {
         if (e.transient() || e.in_doubt()) throw;
         return;  // the text cannot be an id
@@ -137,7 +142,7 @@ class search {
       if (!record) return;
       begin_hit("event")
           .member("outbox", service.name)
-          .member("id", text_)
+          .member("id", id)
           .member("state", to_string(record->state))
           .end_object();
     });
@@ -226,9 +231,7 @@ void add_search_endpoints(endpoint_table& table, services& shared) {
              .roles = {role::viewer, role::operator_},
              .for_tenants = true,
              .query = {{"q", parameter_type::text, "The text, 1 to 2048 bytes"}},
-             .answer = [&shared](api_request& request) {
-               return answer_search(shared, request);
-             }});
+             .answer = [&shared](api_request& request) { return answer_search(shared, request); }});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -3,11 +3,29 @@
 #include <holdfast/error.hpp>
 
 #include "sequence/definition.hpp"
+#include "sequence/id_range.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+/// A block may not be larger than the whole sequence, whose definition decides how large that is.
+void limit_blocks(sequence_options& options) {
+  const auto most = sequence::id_range(options).limit();
+  if (auto* const fixed = std::get_if<fixed_blocks>(&options.blocks)) {
+    fixed->size = std::min(fixed->size, most);
+  } else if (auto* const adaptive = std::get_if<adaptive_blocks>(&options.blocks)) {
+    adaptive->largest = std::min(adaptive->largest, most);
+    adaptive->smallest = std::min(adaptive->smallest, most);
+  }
+}
+
+}  // namespace
 
 sequence_cache::~sequence_cache() {
   for (auto& [name, slot] : slots_) close(*slot.sequence);
@@ -27,6 +45,7 @@ sequence_options sequence_cache::options_of(std::string_view name) {
   auto options = service.options;
   if (const auto definition = service.blocks->definition(name))
     sequence::read_definition(*definition, options);
+  limit_blocks(options);
   return options;
 }
 

@@ -82,8 +82,8 @@ std::optional<server_response> draw_now(sequence_cache& cache, const api_request
 }
 
 server_response draw_from(open_sequence& sequence, std::int64_t count) {
-  const auto wait = std::min<std::chrono::milliseconds>(sequence.options.wait,
-                                                        longest_wait_for_block);
+  const auto wait =
+      std::min<std::chrono::milliseconds>(sequence.options.wait, longest_wait_for_block);
   const auto block = sequence.ids.next_n(count, std::chrono::steady_clock::now() + wait);
   return ids_response(block.first(), block.step(), count);
 }
@@ -97,8 +97,8 @@ server_response draw(sequence_cache& cache, const api_request& request) {
     return draw_from(*sequence, count);
   } catch (const error& e) {
     // It was closed meanwhile, or its definition was changed, or its counter was lost and raised.
-    const bool may_be_outdated = sequence->closed || e.code() == errc::invalid_argument ||
-                                 e.code() == errc::tampered;
+    const bool may_be_outdated =
+        sequence->closed || e.code() == errc::invalid_argument || e.code() == errc::tampered;
     if (!may_be_outdated) throw;
     if (!sequence->closed) cache.close(name);
   }
@@ -235,15 +235,14 @@ server_response reset_sequence(services& shared, sequence_cache& cache,
 void add_sequence_endpoints(endpoint_table& table, services& shared,
                             std::shared_ptr<sequence_cache> cache) {
   const auto rates = std::make_shared<counter_rates>();
-  table.add({.method = "GET",
-             .path = "/v1/sequences",
-             .summary = "The sequences with their counters",
-             .roles = {role::viewer, role::operator_},
-             .query = {{"after", parameter_type::text, "The member `next` of the page before"},
-                       {"limit", parameter_type::integer, "1 to 1000, 100 if missing"}},
-             .answer = [&shared](api_request& request) {
-               return list_sequences(shared, request);
-             }});
+  table.add(
+      {.method = "GET",
+       .path = "/v1/sequences",
+       .summary = "The sequences with their counters",
+       .roles = {role::viewer, role::operator_},
+       .query = {{"after", parameter_type::text, "The member `next` of the page before"},
+                 {"limit", parameter_type::integer, "1 to 1000, 100 if missing"}},
+       .answer = [&shared](api_request& request) { return list_sequences(shared, request); }});
   table.add({.method = "GET",
              .path = "/v1/sequences/{name}",
              .summary = "The last id of a sequence, its limits, rate and definition",
@@ -251,18 +250,18 @@ void add_sequence_endpoints(endpoint_table& table, services& shared,
              .answer = [&shared, cache, rates](api_request& request) {
                return show_sequence(shared, *cache, *rates, request);
              }});
-  table.add({.method = "POST",
-             .path = "/v1/sequences/{name}/next",
-             .summary = "Draws ids",
-             .roles = {role::application},
-             .scope = "sequence:{name}:next",
-             .for_tenants = true,
-             .accepts = {"application/json"},
-             .statuses = {200, 422, 504},
-             .answer = answer_refusals(
-                 [cache](api_request& request) { return draw(*cache, request); }),
-             .answer_now = answer_refusals(
-                 [cache](api_request& request) { return draw_now(*cache, request); })});
+  table.add(
+      {.method = "POST",
+       .path = "/v1/sequences/{name}/next",
+       .summary = "Draws ids",
+       .roles = {role::application},
+       .scope = "sequence:{name}:next",
+       .for_tenants = true,
+       .accepts = {"application/json"},
+       .statuses = {200, 422, 504},
+       .answer = answer_refusals([cache](api_request& request) { return draw(*cache, request); }),
+       .answer_now =
+           answer_refusals([cache](api_request& request) { return draw_now(*cache, request); })});
   table.add({.method = "POST",
              .path = "/v1/sequences/{name}/ensure",
              .summary = "Makes sure that no id up to this one is drawn from now on",

@@ -167,8 +167,7 @@ server_response list_keys(services& shared, store_watch& watch, const api_reques
   // Payloads are read with the rows, so a page of the answer is read in several steps.
   constexpr std::size_t step = 100;
   for (std::size_t rows = 0; next && rows < limit && !limits.is_late();) {
-    auto page =
-        service.store->find_all(place(name, realm), std::min(step, limit - rows), *next);
+    auto page = service.store->find_all(place(name, realm), std::min(step, limit - rows), *next);
     for (const auto& row : page.entries) write_row(out, row, now);
     rows += page.entries.size() + page.unreadable;
     unreadable += page.unreadable;

@@ -59,8 +59,9 @@ std::string realm_of(const store_service& service, const api_request& request) {
     if (parameter && *parameter != own)
       throw refused_request{.detail = "the caller may use the entries of its own tenant only"};
     if (!realms.contains(own))
-      throw refused_request{.detail = "the store has no entries for the tenant of the caller; ask "
-                                      "an administrator to add the tenant to the store"};
+      throw refused_request{.detail =
+                                "the store has no entries for the tenant of the caller; ask "
+                                "an administrator to add the tenant to the store"};
     return own;
   }
   if (realms.empty()) {

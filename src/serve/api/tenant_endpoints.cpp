@@ -69,8 +69,8 @@ void write_store_count(json_writer& out, services& shared, store_watch& watch,
   out.end_object();
 }
 
-void write_tenant(json_writer& out, services& shared, store_watch& watch,
-                  const std::string& tenant, question_limits& limits, bool with_names) {
+void write_tenant(json_writer& out, services& shared, store_watch& watch, const std::string& tenant,
+                  question_limits& limits, bool with_names) {
   out.begin_object().member("tenant", tenant).key("stores").begin_array();
   for (const auto& service : shared.stores) {
     if (service.options.realms.contains(tenant))
@@ -81,8 +81,7 @@ void write_tenant(json_writer& out, services& shared, store_watch& watch,
 
 server_response list_tenants(services& shared, store_watch& watch, const api_request& request) {
   const auto limit = static_cast<std::size_t>(request.query_integer("limit", 100, 1, 1000));
-  const auto tenants =
-      visible_tenants(shared, request.caller, request.query("after").value_or(""));
+  const auto tenants = visible_tenants(shared, request.caller, request.query("after").value_or(""));
   json_writer out;
   out.begin_object().key("items").begin_array();
   question_limits limits;

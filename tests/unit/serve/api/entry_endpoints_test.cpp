@@ -129,8 +129,8 @@ TEST_P(EntryEndpoints, ADeletionIsATombstone) {
   EXPECT_EQ(answer.fields.find("Holdfast-Answer"), "tombstone");
   EXPECT_EQ(answer.fields.find("Holdfast-Expires"), "2026-01-02T00:00:01.000000Z");
   // A call that started before the deletion must not bring the entry back.
-  EXPECT_EQ(put(path, "x", {{"Holdfast-As-Of", "2026-01-01T00:00:00.5Z"},
-                            {"Cache-Control", "max-age=60"}})
+  EXPECT_EQ(put(path, "x",
+                {{"Holdfast-As-Of", "2026-01-01T00:00:00.5Z"}, {"Cache-Control", "max-age=60"}})
                 .status,
             409);
   EXPECT_EQ(put(path, "y", an_hour).status, 204);
@@ -153,10 +153,10 @@ TEST_P(EntryEndpoints, NewestOfManyWritersWins) {
       for (int i = 0; i < rounds; ++i) {
         // Each writer puts ever older versions, and no two are equal.
         const int micros = 500'000 - (i * writers + writer) * 10;
-        const auto answer = put(path, std::to_string(micros),
-                                {{"Holdfast-As-Of", "2026-01-01T00:00:00." +
-                                                        std::to_string(micros) + "Z"},
-                                 {"Cache-Control", "max-age=60"}});
+        const auto answer =
+            put(path, std::to_string(micros),
+                {{"Holdfast-As-Of", "2026-01-01T00:00:00." + std::to_string(micros) + "Z"},
+                 {"Cache-Control", "max-age=60"}});
         if (answer.status == 204) ++stored;
         if (answer.status == 409) ++older;
       }
@@ -195,8 +195,7 @@ TEST_P(EntryEndpoints, NamesAndKeysAreLimited) {
   EXPECT_EQ(put(key_of(256), "x", an_hour).status, 204);
   EXPECT_TRUE(is_problem(put(key_of(257), "x", an_hour), 400, "at most 256"));
   EXPECT_TRUE(is_problem(get(key_of(257)), 400, "\"path\":\"key\""));
-  EXPECT_TRUE(
-      is_problem(get("/v1/stores/main/" + std::string(51, 'n') + "/k"), 400, "at most 50"));
+  EXPECT_TRUE(is_problem(get("/v1/stores/main/" + std::string(51, 'n') + "/k"), 400, "at most 50"));
   EXPECT_EQ(get("/v1/stores/main/n/%FF").status, 400);
   EXPECT_EQ(get("/v1/stores/main/n/%00").status, 400);
   EXPECT_EQ(get("/v1/stores/main/n/a%2Fb").status, 400);
@@ -205,7 +204,8 @@ TEST_P(EntryEndpoints, NamesAndKeysAreLimited) {
   EXPECT_TRUE(is_problem(get("/v1/stores/main/bg/a?encoding=base64url"), 400, "base64url"));
   EXPECT_TRUE(is_problem(get("/v1/stores/main/bg/YQ==?encoding=base64url"), 400, "base64url"));
   EXPECT_TRUE(is_problem(get("/v1/stores/main/bg/YQ?encoding=hex"), 400, "base64url"));
-  EXPECT_TRUE(is_problem(get("/v1/stores/other/n/k", {}, "app store:*:read"), 404, "configured: main"));
+  EXPECT_TRUE(
+      is_problem(get("/v1/stores/other/n/k", {}, "app store:*:read"), 404, "configured: main"));
 }
 
 TEST_P(EntryEndpoints, BadFields) {
@@ -228,9 +228,7 @@ TEST_P(EntryEndpoints, BadFields) {
        400,
        "Holdfast-As-Of"},
       {{{"If-None-Match", "*"}, {"Holdfast-Expires", year}}, 400, "If-None-Match"},
-      {{{"Holdfast-Payload-Class", std::string(257, 'c')}, {"Holdfast-Expires", year}},
-       400,
-       "256"},
+      {{{"Holdfast-Payload-Class", std::string(257, 'c')}, {"Holdfast-Expires", year}}, 400, "256"},
       {{{"Holdfast-Payload-Class", "\xFF"}, {"Holdfast-Expires", year}}, 400, "UTF-8"}};
   for (const auto& [fields, status, detail] : cases) {
     const auto answer = put(path, "x", fields);
@@ -356,14 +354,12 @@ TEST_F(FaultyEntries, ANewerVersionThatComesAfterTheWriteIsNoConflict) {
   (void)api.server();
   std::atomic<int> first = 0;
   std::atomic<int> second = 0;
-  std::jthread older([&] {
-    first = api.send("PUT", path, "app", "1", an_hour, "text/plain").status;
-  });
+  std::jthread older(
+      [&] { first = api.send("PUT", path, "app", "1", an_hour, "text/plain").status; });
   EXPECT_TRUE(test::eventually([&] { return gate.waiting() == 1; }));
   api.clock->advance(1s);
-  std::jthread newer([&] {
-    second = api.send("PUT", path, "app", "2", an_hour, "text/plain").status;
-  });
+  std::jthread newer(
+      [&] { second = api.send("PUT", path, "app", "2", an_hour, "text/plain").status; });
   EXPECT_TRUE(test::eventually(
       [&] { return second != 0 || api.server().dispatcher().counts().workers.running == 2; }));
   gate.open();
@@ -385,10 +381,10 @@ TEST_F(FaultyEntries, AStoreThatHangsHoldsNoLoop) {
     clients.emplace_back([&] { answered += api.send("GET", path, "app").status == 404 ? 1 : 0; });
   EXPECT_TRUE(test::eventually([&] { return gate.waiting() == 4; }));
   // The loop answers others meanwhile.
-  EXPECT_EQ(api.send("POST", "/v1/keys?scheme=interop-value", "app",
-                     R"({"value":{"t":"int","v":"1"}})")
-                .status,
-            200);
+  EXPECT_EQ(
+      api.send("POST", "/v1/keys?scheme=interop-value", "app", R"({"value":{"t":"int","v":"1"}})")
+          .status,
+      200);
   EXPECT_EQ(answered, 0);
   gate.open();
   clients.clear();

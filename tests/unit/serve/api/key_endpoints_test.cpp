@@ -33,9 +33,8 @@ constexpr auto country =
 TEST_F(KeyEndpoints, ACaseGivesTheLineOfABatch) {
   for (const auto style : {key::style::escaped, key::style::exact}) {
     const auto line = line_of({.scheme = key::scheme::failover, .style = style}, country);
-    const auto answer = post(style == key::style::exact ? "?scheme=failover&style=exact"
-                                                        : "?scheme=failover",
-                             country);
+    const auto answer = post(
+        style == key::style::exact ? "?scheme=failover&style=exact" : "?scheme=failover", country);
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.fields.find("Content-Type"), "application/json");
     EXPECT_EQ(answer.body + "\n", line);
@@ -63,8 +62,8 @@ TEST_F(KeyEndpoints, EachLineGetsOneLine) {
   const std::string cases = std::string(country) + "\n\n{\"id\":7}\r\n" + country;
   std::string expected;
   key::batch batch({.scheme = key::scheme::failover});
-  for (const std::string& line : {std::string(country), std::string(), std::string("{\"id\":7}\r"),
-                                 std::string(country)})
+  for (const std::string& line :
+       {std::string(country), std::string(), std::string("{\"id\":7}\r"), std::string(country)})
     batch.run(line, expected);
   const auto answer = post("?scheme=failover", cases, "application/x-ndjson; charset=utf-8");
   EXPECT_EQ(answer.status, 200);
@@ -94,9 +93,9 @@ TEST_F(KeyEndpoints, ContentIsLimited) {
   const std::string large = R"({"id":")" + std::string(std::size_t{1} << 20U, 'x') + "\"}";
   EXPECT_TRUE(is_problem(post("?scheme=failover", large), 413, "application/x-ndjson"));
   EXPECT_EQ(post("?scheme=failover", large, "application/x-ndjson").status, 200);
-  EXPECT_TRUE(is_problem(post("?scheme=failover", std::string(100'001, '\n'),
-                              "application/x-ndjson"),
-                         413, "100,000"));
+  EXPECT_TRUE(
+      is_problem(post("?scheme=failover", std::string(100'001, '\n'), "application/x-ndjson"), 413,
+                 "100,000"));
   EXPECT_EQ(post("?scheme=failover", std::string((std::size_t{16} << 20U) + 1, 'x'),
                  "application/x-ndjson")
                 .status,
