@@ -17,8 +17,8 @@ constexpr std::size_t page_names = 100;
 
 void add_entry(entry_count& count, const entry& row, timestamp now) {
   ++count.entries;
-  if (row.tombstone()) ++count.tombstones;
-  else count.bytes += row.payload->size();
+  if (row.payload) count.bytes += row.payload->size();
+  else ++count.tombstones;
   count.oldest = count.oldest ? std::min(*count.oldest, row.as_of) : row.as_of;
   count.newest = count.newest ? std::max(*count.newest, row.as_of) : row.as_of;
   if (row.expire_on < now) ++count.expired;

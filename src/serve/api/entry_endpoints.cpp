@@ -72,7 +72,7 @@ server_response describe_entry(const api_request& request, std::optional<entry> 
   if (!stored) return not_found("missing", "there is no entry of this name and key", stored);
   if (stored->expire_on < now)
     return not_found("expired", "the entry has expired, so it may not be served", stored);
-  if (stored->tombstone())
+  if (!stored->payload)
     return not_found("tombstone", "the entry was deleted, and its deletion is recorded", stored);
   const auto tag = tag_of(*stored);
   const http::validators current{.tag = http::entity_tag{.weak = true, .opaque = tag}};

@@ -50,7 +50,7 @@ sequence_options sequence_cache::options_of(std::string_view name) {
 }
 
 std::shared_ptr<open_sequence> sequence_cache::open(std::string_view name) {
-  if (auto known = find(name)) return known;
+  if (auto opened_before = find(name)) return opened_before;
   auto options = options_of(name);
   auto ids = shared_.find_sequences().database.sequence(name, options);
   auto opened = std::make_shared<open_sequence>(std::move(ids), std::move(options));
@@ -62,7 +62,7 @@ std::shared_ptr<open_sequence> sequence_cache::open(std::string_view name) {
     } else {
       uses_.emplace_front(name);
       slots_.emplace(std::string(name), slot{.sequence = opened, .use = uses_.begin()});
-      if (slots_.size() > most_) evicted = take(uses_.back());
+      if (slots_.size() > most_) evicted = remove_slot(uses_.back());
     }
   }
   if (evicted) close(*evicted);
@@ -73,7 +73,7 @@ void sequence_cache::close(std::string_view name) {
   std::shared_ptr<open_sequence> removed;
   {
     const std::scoped_lock lock(mutex_);
-    removed = take(name);
+    removed = remove_slot(name);
   }
   if (removed) close(*removed);
 }
@@ -83,7 +83,7 @@ std::size_t sequence_cache::size() {
   return slots_.size();
 }
 
-std::shared_ptr<open_sequence> sequence_cache::take(std::string_view name) {
+std::shared_ptr<open_sequence> sequence_cache::remove_slot(std::string_view name) {
   const auto it = slots_.find(name);
   if (it == slots_.end()) return nullptr;
   auto removed = std::move(it->second.sequence);

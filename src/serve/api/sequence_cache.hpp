@@ -63,7 +63,7 @@ class sequence_cache {
     }
   };
   /// Call with the lock. Returns null if the name is not open.
-  [[nodiscard]] std::shared_ptr<open_sequence> take(std::string_view name);
+  [[nodiscard]] std::shared_ptr<open_sequence> remove_slot(std::string_view name);
   static void close(open_sequence& sequence) noexcept;
 
   services& shared_;

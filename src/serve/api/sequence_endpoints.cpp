@@ -233,7 +233,7 @@ server_response reset_sequence(services& shared, sequence_cache& cache,
 }  // namespace
 
 void add_sequence_endpoints(endpoint_table& table, services& shared,
-                            std::shared_ptr<sequence_cache> cache) {
+                            const std::shared_ptr<sequence_cache>& cache) {
   const auto rates = std::make_shared<counter_rates>();
   table.add(
       {.method = "GET",

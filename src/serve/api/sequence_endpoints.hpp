@@ -12,6 +12,6 @@ struct services;
 
 /// /v1/sequences.
 void add_sequence_endpoints(endpoint_table& table, services& shared,
-                            std::shared_ptr<sequence_cache> cache);
+                            const std::shared_ptr<sequence_cache>& cache);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -49,15 +49,15 @@ void write_options(json_writer& out, const store_service& service, const caller&
   out.end_object();
 }
 
-void write_health(json_writer& out, const observed_store& known, const caller& client) {
+void write_health(json_writer& out, const observed_store& observed, const caller& client) {
   out.key("health");
-  if (!known.health) {
+  if (!observed.health) {
     out.null();
     return;
   }
-  const auto& health = *known.health;
+  const auto& health = *observed.health;
   out.begin_object()
-      .member("at", known.health_at)
+      .member("at", observed.health_at)
       .member("available", health.available)
       .member("healthy", health.healthy());
   // The problem can contain the message of a backend.
@@ -72,24 +72,24 @@ void write_health(json_writer& out, const observed_store& known, const caller& c
       .end_object();
 }
 
-void write_findings(json_writer& out, const observed_store& known) {
+void write_findings(json_writer& out, const observed_store& observed) {
   out.key("findings");
-  if (!known.findings) {
+  if (!observed.findings) {
     out.null();
     return;
   }
-  out.begin_object().member("at", known.findings_at);
-  for (const auto& [level, count] : *known.findings) out.member(to_string(level), count);
+  out.begin_object().member("at", observed.findings_at);
+  for (const auto& [level, count] : *observed.findings) out.member(to_string(level), count);
   out.end_object();
 }
 
-void write_store(json_writer& out, const store_service& service, const observed_store& known,
+void write_store(json_writer& out, const store_service& service, const observed_store& observed,
                  const caller& client) {
   out.begin_object().member("name", service.name).member("url", service.url);
   out.member("waits", service.store->waits());
   write_options(out, service, client);
-  write_health(out, known, client);
-  write_findings(out, known);
+  write_health(out, observed, client);
+  write_findings(out, observed);
   out.end_object();
 }
 
@@ -247,7 +247,7 @@ server_response clean_store(services& shared, store_watch& watch, const api_requ
 }  // namespace
 
 void add_store_endpoints(endpoint_table& table, services& shared,
-                         std::shared_ptr<store_watch> watch) {
+                         const std::shared_ptr<store_watch>& watch) {
   const auto row = [&](auto function) {
     return answer_refusals([&shared, watch, function](api_request& request) {
       return function(shared, *watch, request);

@@ -12,6 +12,6 @@ struct services;
 
 /// /v1/stores, /v1/stores/{store} with its names, keys, doctor and clean.
 void add_store_endpoints(endpoint_table& table, services& shared,
-                         std::shared_ptr<store_watch> watch);
+                         const std::shared_ptr<store_watch>& watch);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

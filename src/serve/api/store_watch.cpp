@@ -29,20 +29,21 @@ store_watch::watched& store_watch::watched_of(const store_service& service) {
 observed_store store_watch::observe(const store_service& service) {
   auto& state = watched_of(service);
   const auto now = current_time(shared_);
-  const auto known = [&] {
+  const auto last_observation = [&] {
     const std::scoped_lock lock(state.mutex);
     return state.last;
   };
-  const auto before = known();
+  auto before = last_observation();
   const std::unique_lock asking(state.asking, std::try_to_lock);
   if (!asking.owns_lock()) return before;
+  bool is_available = before.health && before.health->available;
   if (!before.health || now - before.health_at > health_lifetime) {
     auto health = service.store->health();
+    is_available = health.available;
     const std::scoped_lock lock(state.mutex);
     state.last.health = std::move(health);
     state.last.health_at = current_time(shared_);
   }
-  const bool is_available = known().health->available;
   if (is_available && (!before.findings || now - before.findings_at > findings_lifetime)) {
     const std::unique_lock probing(state.probing, std::try_to_lock);
     try {
@@ -51,7 +52,7 @@ observed_store store_watch::observe(const store_service& service) {
       // The findings stay unknown. GET .../doctor tells the reason.
     }
   }
-  return known();
+  return last_observation();
 }
 
 probe_report store_watch::examine(const store_service& service, watched& state) {

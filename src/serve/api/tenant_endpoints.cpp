@@ -115,7 +115,7 @@ server_response show_tenant(services& shared, store_watch& watch, const api_requ
 }  // namespace
 
 void add_tenant_endpoints(endpoint_table& table, services& shared,
-                          std::shared_ptr<store_watch> watch) {
+                          const std::shared_ptr<store_watch>& watch) {
   table.add({.method = "GET",
              .path = "/v1/tenants",
              .summary = "The tenants with the number of their entries in each store",

@@ -12,6 +12,6 @@ struct services;
 
 /// /v1/tenants: the tenants of all stores.
 void add_tenant_endpoints(endpoint_table& table, services& shared,
-                          std::shared_ptr<store_watch> watch);
+                          const std::shared_ptr<store_watch>& watch);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

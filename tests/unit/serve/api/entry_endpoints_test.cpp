@@ -144,8 +144,6 @@ TEST_P(EntryEndpoints, NewestOfManyWritersWins) {
   constexpr int rounds = 25;
   std::atomic<int> stored = 0;
   std::atomic<int> older = 0;
-  std::vector<int> newest(rounds, 0);
-  std::mutex mutex;
   (void)api.server();
   std::vector<std::jthread> threads;
   for (int writer = 0; writer < writers; ++writer) {
