@@ -185,6 +185,20 @@ class HOLDFAST_API store {
   [[nodiscard]] virtual bool waits() const noexcept { return true; }
 };
 
+/// Lists the names of a store. The SQL stores and the memory store implement it; see
+/// find_name_listing in store/compose.hpp for a store with layers.
+///
+/// Thread-safety and exception safety: those of the store.
+class HOLDFAST_API name_listing {
+ public:
+  virtual ~name_listing();
+
+  /// Returns at most `limit` effective names that have entries in this realm and come after
+  /// `after`, in byte order.
+  [[nodiscard]] virtual std::vector<std::string> names(std::string_view realm, std::size_t limit,
+                                                       std::string_view after = {}) = 0;
+};
+
 /// The statements that a store sends, for `store_options::replace_query`.
 enum class store_query : std::uint8_t {
   upsert,

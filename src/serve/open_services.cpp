@@ -41,6 +41,7 @@ store_service open_store(config::store_config& config, const services& shared,
   auto db = open_database(config.database, shared);
   store_options options{
       .prefix = config.prefix, .create_schema = config.create_schema, .payload = config.payload};
+  if (points) options.realms = points->store.realms;
   auto store = points ? compose(db, std::move(points->layers), options) : db.store(options);
   return {.name = config.name,
           .url = without_password(config.database.url),

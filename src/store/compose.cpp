@@ -84,4 +84,10 @@ std::shared_ptr<composed_store> compose(std::shared_ptr<store> base, store_layer
   return std::make_shared<composed_store>(std::move(parts));
 }
 
+name_listing* find_name_listing(store& listed) noexcept {
+  const auto* composed = dynamic_cast<const composed_store*>(&listed);
+  store& bottom = composed != nullptr ? *composed->parts().base : listed;
+  return dynamic_cast<name_listing*>(&bottom);
+}
+
 }  // namespace HOLDFAST_NAMESPACE

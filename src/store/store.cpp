@@ -4,6 +4,8 @@ namespace HOLDFAST_NAMESPACE {
 
 store::~store() = default;
 
+name_listing::~name_listing() = default;
+
 remembered_entry store::find_in_memory(place location, std::string_view key) {
   if (waits()) return {};
   return {.entry = find(location, key), .current = true};

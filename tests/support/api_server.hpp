@@ -76,7 +76,12 @@ class api_server {
   detail::serve::client_response send(std::string_view method, std::string_view target,
                                       std::string_view bearer = {}, std::string_view body = {},
                                       std::string_view content_type = "application/json") {
-    detail::serve::client_request request{.method = method, .target = target, .body = body};
+    return send({.method = method, .target = target, .body = body}, bearer, content_type);
+  }
+  /// A request with fields of its own.
+  detail::serve::client_response send(detail::serve::client_request request,
+                                      std::string_view bearer, std::string_view content_type = {}) {
+    const auto& body = request.body;
     if (!bearer.empty()) request.fields.add("Authorization", "Bearer " + std::string(bearer));
     if (!body.empty() && !content_type.empty()) request.fields.add("Content-Type", content_type);
     return client_.send(request, std::chrono::steady_clock::now() + std::chrono::seconds(60));

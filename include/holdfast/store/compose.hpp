@@ -117,4 +117,8 @@ struct store_environment {
                                                                    store_layers layers,
                                                                    store_options options = {});
 
+/// Returns the listing of a store, or of the store at the bottom of a composition. Null if that
+/// store does not list names. The result belongs to the store.
+[[nodiscard]] HOLDFAST_API name_listing* find_name_listing(store& listed) noexcept;
+
 }  // namespace HOLDFAST_NAMESPACE

@@ -192,7 +192,7 @@ class HOLDFAST_API sealed_store : public store {
 
 /// The operations that `sealed_store::rekey` needs of the store below. `put` would not do: it could
 /// bring back an entry that was erased meanwhile.
-class HOLDFAST_API rewritable_store {
+class HOLDFAST_API rewritable_store : public name_listing {
  public:
   struct rewriting {
     /// The entry as it was read.
@@ -201,13 +201,16 @@ class HOLDFAST_API rewritable_store {
     std::string payload;
   };
 
-  virtual ~rewritable_store();
+  ~rewritable_store() override;
   /// Replaces the payload of each entry whose as_of and payload still match. All entries are in one
   /// realm. Returns how many were replaced.
   virtual std::size_t rewrite(std::span<const rewriting> entries) = 0;
   /// Returns the next effective name in byte order that has entries, or nothing after the last.
   [[nodiscard]] virtual std::optional<std::string> name_after(std::string_view name,
                                                               std::string_view realm) = 0;
+  /// Calls name_after for each name.
+  [[nodiscard]] std::vector<std::string> names(std::string_view realm, std::size_t limit,
+                                               std::string_view after = {}) override;
 };
 
 /// Throws errc::invalid_argument if the key ring is empty, if its current key cannot be used for

@@ -160,6 +160,10 @@ void api_dispatcher::dispatch(const server_request& request, responder answer) {
     run(current, std::move(answer));
     return;
   }
+  if (auto response = answer_now(*current)) {
+    answer.answer(*std::move(response));
+    return;
+  }
   if (current->row->answer) {
     post(std::move(current), std::move(answer));
     return;
@@ -215,6 +219,19 @@ std::optional<server_response> api_dispatcher::identify(const server_request& re
   if (client.address.empty()) client.address = request.peer;
   if (client.identified) current.caller_name = client.name;
   return std::nullopt;
+}
+
+std::optional<server_response> api_dispatcher::answer_now(const exchange& current) {
+  if (!current.row->answer_now) return std::nullopt;
+  try {
+    return current.row->answer_now(*current.request);
+  } catch (const error& failure) {
+    if (failure.code() == errc::internal) report_defect(current, failure.what());
+    return problem_of(failure, current.request->caller, current.reference);
+  } catch (const std::exception& failure) {
+    report_defect(current, failure.what());
+    return problem_of(std::current_exception(), current.request->caller, current.reference);
+  }
 }
 
 void api_dispatcher::post(std::shared_ptr<exchange> current, responder answer) {

@@ -93,6 +93,8 @@ class api_dispatcher {
                                                         exchange& current) const;
   [[nodiscard]] std::optional<server_response> prepare(const server_request& request,
                                                        exchange& current);
+  /// Returns nothing if the endpoint needs a worker.
+  [[nodiscard]] std::optional<server_response> answer_now(const exchange& current);
   void run(const std::shared_ptr<exchange>& current, responder answer);
   void post(std::shared_ptr<exchange> current, responder answer);
   void complete(const exchange& current, server_response& response) const noexcept;

@@ -95,6 +95,9 @@ struct endpoint {
 
   /// Answers on a worker thread; may wait. Exceptions become problem details.
   std::function<server_response(api_request&)> answer{};
+  /// With `answer`: called first, on a loop thread, so it must not wait. Returns nothing if it
+  /// would have to; then `answer` is called. Exceptions become problem details.
+  std::function<std::optional<server_response>(api_request&)> answer_now{};
   /// Instead of `answer`: answers later, from any thread. Called on a loop thread, so it must not
   /// wait.
   std::function<void(std::shared_ptr<api_request>, responder)> start{};

@@ -96,6 +96,7 @@ void endpoint_table::add(endpoint row) {
     refuse_row(row, "has a method that the dispatcher answers itself");
   if (static_cast<bool>(row.answer) == static_cast<bool>(row.start))
     refuse_row(row, "needs one of answer and start");
+  if (row.answer_now && !row.answer) refuse_row(row, "has answer_now, which needs answer");
   if (row.statuses.empty()) refuse_row(row, "names no status");
   if (row.accepts.empty() && !row.request_schema.empty())
     refuse_row(row, "has a schema for content that it does not accept");

@@ -32,7 +32,8 @@
 ///
 /// `answer` runs on one of the worker threads and may wait for a database. It returns the response,
 /// or throws holdfast::error, which becomes problem details (problem_mapping.hpp). `start` runs on
-/// a loop thread, must not wait, and keeps the responder until it answers.
+/// a loop thread, must not wait, and keeps the responder until it answers. `answer_now` runs on a
+/// loop thread before `answer`, for requests that memory can answer.
 /// HEAD is answered by the row for GET, unless that has `start`. Holdfast-Request, Cache-Control:
 /// no-store and the other fields of every answer are added by the dispatcher, unless the answer has
 /// them.

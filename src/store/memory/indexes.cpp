@@ -106,6 +106,16 @@ void name_index::add(memory_node& node, const memory_identity& id) {
   groups_.emplace(id.location_hash, std::move(group));
 }
 
+void name_index::collect(std::string_view realm, std::string_view after, std::size_t limit,
+                         std::set<std::string>& names) const {
+  for (const auto& [hash, group] : groups_) {
+    if (group->realm() != realm || group->name() <= after) continue;
+    if (names.size() >= limit && group->name() >= *names.rbegin()) continue;
+    names.insert(group->name());
+    if (names.size() > limit) names.erase(std::prev(names.end()));
+  }
+}
+
 void name_index::remove(memory_node& node) noexcept {
   name_group* group = node.group;
   group->remove(node);

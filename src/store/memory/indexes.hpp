@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -101,6 +103,9 @@ class name_index {
   /// Changes nothing if it throws.
   void add(memory_node& node, const memory_identity& id);
   void remove(memory_node& node) noexcept;
+  /// Adds the names of a realm that come after `after`, and keeps the first `limit` of all.
+  void collect(std::string_view realm, std::string_view after, std::size_t limit,
+               std::set<std::string>& names) const;
 
  private:
   struct identity_hash {

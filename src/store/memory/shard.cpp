@@ -205,6 +205,12 @@ std::size_t memory_shard::count(const memory_identity& id) {
   return group == nullptr ? 0 : group->size();
 }
 
+void memory_shard::collect_names(std::string_view realm, std::string_view after, std::size_t limit,
+                                 std::set<std::string>& names) {
+  const std::scoped_lock lock(mutex_);
+  names_.collect(realm, after, limit, names);
+}
+
 void memory_shard::add_to(memory_store::numbers& sum) {
   const std::scoped_lock lock(mutex_);
   sum.hits += hits_;

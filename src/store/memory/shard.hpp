@@ -12,6 +12,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
@@ -71,6 +74,9 @@ class alignas(64) memory_shard {
   [[nodiscard]] std::vector<entry> page(const memory_identity& id, std::size_t limit,
                                         std::string_view after, bool& more);
   [[nodiscard]] std::size_t count(const memory_identity& id);
+  /// As name_index::collect.
+  void collect_names(std::string_view realm, std::string_view after, std::size_t limit,
+                     std::set<std::string>& names);
   /// Evicts an entry. Returns false if there is none.
   bool evict(timestamp now, memory_budget& budget);
   void add_to(memory_store::numbers& sum);

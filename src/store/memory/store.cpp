@@ -13,7 +13,7 @@ namespace detail::store {
 namespace {
 
 /// Adds the checks of texts, versions and expiries to a memory_table.
-class bounded_memory_store final : public memory_store {
+class bounded_memory_store final : public memory_store, public name_listing {
  public:
   explicit bounded_memory_store(memory_store_options options)
       : options_(std::move(options)),
@@ -64,6 +64,11 @@ class bounded_memory_store final : public memory_store {
   std::uint64_t count(place location) override {
     check_name(location.name);
     return table_.count(location);
+  }
+
+  std::vector<std::string> names(std::string_view realm, std::size_t limit,
+                                 std::string_view after) override {
+    return table_.names(realm, limit, after);
   }
 
   store_health health() noexcept override { return {.available = true}; }

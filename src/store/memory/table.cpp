@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <queue>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,6 +145,15 @@ std::uint64_t memory_table::count(place location) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < shard_count_; ++i) sum += shards_[i].count(id);
   return sum;
+}
+
+std::vector<std::string> memory_table::names(std::string_view realm, std::size_t limit,
+                                             std::string_view after) {
+  std::set<std::string> collected;
+  if (limit == 0) return {};
+  for (std::size_t i = 0; i < shard_count_; ++i)
+    shards_[i].collect_names(realm, after, limit, collected);
+  return {collected.begin(), collected.end()};
 }
 
 memory_store::numbers memory_table::stats() const {

@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
@@ -36,6 +38,8 @@ class memory_table {
 
   [[nodiscard]] entry_page find_all(place location, std::size_t limit, std::string_view after);
   [[nodiscard]] std::uint64_t count(place location);
+  [[nodiscard]] std::vector<std::string> names(std::string_view realm, std::size_t limit,
+                                               std::string_view after);
   [[nodiscard]] memory_store::numbers stats() const;
 
  private:

@@ -16,6 +16,19 @@ namespace HOLDFAST_NAMESPACE {
 
 rewritable_store::~rewritable_store() = default;
 
+std::vector<std::string> rewritable_store::names(std::string_view realm, std::size_t limit,
+                                                 std::string_view after) {
+  std::vector<std::string> result;
+  std::string previous(after);
+  while (result.size() < limit) {
+    const auto next = name_after(previous, realm);
+    if (!next) break;
+    result.push_back(*next);
+    previous = *next;
+  }
+  return result;
+}
+
 namespace detail::store {
 
 namespace {

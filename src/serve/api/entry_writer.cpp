@@ -1,0 +1,72 @@
+#include "serve/api/entry_writer.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/store/compose.hpp>
+#include <holdfast/store/tenants.hpp>
+
+#include <chrono>
+#include <functional>
+#include <string_view>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+constexpr std::chrono::seconds longest_wait_for_writes{5};
+constexpr int max_attempts = 3;
+
+/// The layer that knows what other processes have written. A memory tier has this version even if
+/// the store below it keeps a newer one. A write-behind layer has not written yet, so it decides.
+store& deciding_layer(store& target) {
+  const auto* composed = dynamic_cast<composed_store*>(&target);
+  if (composed == nullptr || !composed->parts().tiered) return target;
+  const auto& parts = composed->parts();
+  if (parts.write_behind) return *parts.write_behind;
+  return parts.sealed ? static_cast<store&>(*parts.sealed) : *parts.base;
+}
+
+std::optional<entry> find_after_write(store& target, const entry& written) {
+  try {
+    return target.find(place(written), written.key);
+  } catch (const error& e) {
+    throw error(e.code(),
+                "the entry was written, but the store failed before it told which version it "
+                "keeps: " +
+                    e.message(),
+                {.backend_code = e.backend_code(), .transient = true, .in_doubt = true});
+  }
+}
+
+}  // namespace
+
+std::timed_mutex& entry_writer::mutex_of(const std::string& store_name, const entry& written) {
+  std::size_t hash = 0;
+  for (const std::string* part : {&written.realm, &written.name, &written.key})
+    hash = hash * 31 + std::hash<std::string_view>{}(*part);
+  const std::scoped_lock lock(mutex_);
+  auto& own = stripes_[store_name];
+  if (!own) own = std::make_unique<stripes>();
+  return (*own)[hash % stripe_count];
+}
+
+std::optional<timestamp> entry_writer::put(const std::string& store_name, store& target,
+                                           const entry& written) {
+  const std::unique_lock lock(mutex_of(store_name, written), longest_wait_for_writes);
+  if (!lock.owns_lock())
+    throw error(errc::timeout, "other writes of this key take too long; try again later",
+                {.transient = true});
+  const tenant_scope scope(written.realm.empty() ? std::nullopt : std::optional(written.realm));
+  store& decider = deciding_layer(target);
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    target.put(written);
+    const auto stored = find_after_write(decider, written);
+    if (!stored || stored->as_of < written.as_of) continue;
+    return stored->as_of == written.as_of ? std::nullopt : std::optional(stored->as_of);
+  }
+  throw error(errc::unavailable,
+              "the entry was removed each time after it was written: it expires too soon, the "
+              "store is full, or other programs erase it; try again later",
+              {.transient = true});
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
