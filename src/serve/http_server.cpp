@@ -38,6 +38,7 @@ void responder::answer(server_response response) {
   if (response.status < 200 || response.status > 599)
     throw error(errc::invalid_argument, "the status of an answer is between 200 and 599");
   const auto worker = std::exchange(worker_, nullptr);
+  if (worker && complete_) complete_(response);
   if (worker) worker->answer(connection_, number_, std::move(response));
 }
 

@@ -25,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::net {
@@ -72,11 +73,17 @@ class responder {
 
   /// Does nothing if the client is gone. Never throws because of the client.
   void answer(server_response response);
+  /// `complete` is called with the answer before it is sent, on the thread that answers: it adds
+  /// fields, and counts. Must not throw.
+  void set_completion(std::function<void(server_response&)> complete) {
+    complete_ = std::move(complete);
+  }
 
  private:
   std::shared_ptr<loop_worker> worker_;
   std::uint64_t connection_;
   std::uint64_t number_;
+  std::function<void(server_response&)> complete_{};
 };
 
 struct server_options {
@@ -103,6 +110,9 @@ struct server_options {
   std::size_t max_pipelined = 16;
   /// Requests of all connections that wait for their answer. Beyond it they get 503.
   std::size_t max_waiting = 1'024;
+  /// Largest content of a request, called on a loop thread with its method and its target as it was
+  /// sent. Empty: limits.body for all.
+  std::function<std::uint64_t(std::string_view method, std::string_view target)> max_body{};
   /// Called with the message of an exception that the handler threw, on a loop thread.
   std::function<void(std::string_view)> on_failure{};
 };

@@ -5,7 +5,12 @@
 #include "http/writer.hpp"
 #include "serve/loop_worker.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <utility>
 
@@ -24,6 +29,22 @@ constexpr std::size_t kept_capacity = std::size_t{4} << 10U;
 
 /// 1 KiB per second is the slowest transfer.
 milliseconds time_for(std::size_t bytes) { return milliseconds(bytes); }
+
+std::string host_of_peer(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  if (address.ss_family == AF_UNIX) return "unix";
+  const void* host = nullptr;
+  if (address.ss_family == AF_INET)
+    host = &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr;
+  else if (address.ss_family == AF_INET6)
+    host = &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
+  if (host == nullptr || ::inet_ntop(address.ss_family, host, text.data(), text.size()) == nullptr)
+    return {};
+  return text.data();
+}
 
 void release_if_large(std::string& text) {
   text.clear();
@@ -47,6 +68,7 @@ server_connection::server_connection(loop_worker& worker, std::uint64_t id,
 server_connection::~server_connection() = default;
 
 void server_connection::start() {
+  peer_ = host_of_peer(stream_->descriptor());
   registration_.add(worker_.loop(), stream_->descriptor(), EPOLLIN, *this);
   // Also for a client that connects and sends nothing.
   head_deadline_ = worker_.loop().now() + worker_.shared().options.head_timeout;
@@ -156,6 +178,9 @@ bool server_connection::begin_request() {
   head_started_ = false;
   in_content_ = true;
   content_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
+  if (const auto& limit = worker_.shared().options.max_body;
+      limit && reader_.head().content != http::framing::none)
+    reader_.body().set_limit(limit(reader_.head().method, reader_.head().target));
   // Refuses content that is announced to be too large.
   if (reader_.body().read({}).status == http::read_status::failed) {
     refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
@@ -224,7 +249,8 @@ void server_connection::dispatch() {
                                    .target = *target,
                                    .host = head.host,
                                    .fields = head.fields,
-                                   .body = content_},
+                                   .body = content_,
+                                   .peer = peer_},
                     responder(worker_.shared_from_this(), id_, number));
     } catch (const std::exception& failure) {
       // The responder has answered 500.

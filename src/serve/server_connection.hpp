@@ -78,6 +78,7 @@ class server_connection final : public net::event_handler {
 
   loop_worker& worker_;
   std::uint64_t id_;
+  std::string peer_{};  // host of the client, or `unix`
   std::unique_ptr<net::socket_stream> stream_;
   net::registration registration_{};
   net::timer timer_;
