@@ -31,10 +31,14 @@ struct job {
 
 std::string_view to_string(job_state state) noexcept {
   switch (state) {
-    case job_state::running: return "running";
-    case job_state::done: return "done";
-    case job_state::stopped: return "stopped";
-    case job_state::failed: return "failed";
+    case job_state::running:
+      return "running";
+    case job_state::done:
+      return "done";
+    case job_state::stopped:
+      return "stopped";
+    case job_state::failed:
+      return "failed";
   }
   return "failed";
 }
@@ -181,8 +185,9 @@ std::string job_runner::start(job_definition definition) {
   std::vector<std::unique_ptr<job>> forgotten;
   const std::scoped_lock lock(state_->mutex);
   if (state_->closed)
-    throw error(errc::unavailable, "the server is stopping and starts no jobs; repeat the request "
-                                   "when it runs again",
+    throw error(errc::unavailable,
+                "the server is stopping and starts no jobs; repeat the request "
+                "when it runs again",
                 {.transient = true});
   std::size_t running = 0;
   for (const auto& other : state_->jobs) {
@@ -213,7 +218,9 @@ std::string job_runner::start(job_definition definition) {
   try {
     // The thread waits for the mutex before it touches the job.
     work.thread = start_quiet_thread("hf-job", [runner = state_.get(), &work] {
-      { const std::scoped_lock started(runner->mutex); }
+      {
+        const std::scoped_lock started(runner->mutex);
+      }
       runner->run(work);
     });
   } catch (...) {
@@ -258,8 +265,7 @@ void job_runner::shut_down() {
     const std::scoped_lock lock(state_->mutex);
     state_->closed = true;
     for (const auto& work : state_->jobs) {
-      if (work->status.state == job_state::running &&
-          !std::exchange(work->stop_requested, true))
+      if (work->status.state == job_state::running && !std::exchange(work->stop_requested, true))
         work->status.reason = "the server stops; start the job again to continue";
       threads.push_back(std::move(work->thread));
     }

@@ -39,6 +39,13 @@ std::function<server_response(api_request&)> on_outbox(services& shared, outbox_
   };
 }
 
+std::size_t checked_count(json_object& body, std::string_view name, std::size_t fallback) {
+  const auto value = body.integer(name);
+  if (!value) return fallback;
+  if (*value >= 1 && *value <= 1000) return static_cast<std::size_t>(*value);
+  throw error(errc::invalid_argument, "must be from 1 to 1000", {.path = std::string(name)});
+}
+
 std::size_t checked_lane(const outbox_service& service, std::int64_t lane) {
   const auto lanes = service.outbox.lanes();
   if (lane >= 0 && static_cast<std::uint64_t>(lane) < lanes) return static_cast<std::size_t>(lane);

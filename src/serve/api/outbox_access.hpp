@@ -7,6 +7,7 @@
 #include <holdfast/version.hpp>
 
 #include "serve/api/endpoint.hpp"
+#include "serve/api/json_reader.hpp"
 #include "serve/api/services.hpp"
 
 #include <functional>
@@ -26,6 +27,10 @@ using outbox_action = std::function<server_response(outbox_service&, api_request
 /// An `answer` that calls the action with the outbox of the path, or answers 403 or 404.
 [[nodiscard]] std::function<server_response(api_request&)> on_outbox(services& shared,
                                                                      outbox_action action);
+
+/// A member that is a number from 1 to 1000. Throws errc::invalid_argument.
+[[nodiscard]] std::size_t checked_count(json_object& body, std::string_view name,
+                                        std::size_t fallback);
 
 /// The query parameter or member `lane`, checked. Throws errc::invalid_argument.
 [[nodiscard]] std::size_t checked_lane(const outbox_service& service, std::int64_t lane);

@@ -10,8 +10,8 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
-/// Returns true for names such as `password`, `accessToken`, `client_secret`, `IBAN`, `card_number`,
-/// `Authorization`, `Cookie`, `X-Api-Key`.
+/// Returns true for names such as `password`, `accessToken`, `client_secret`, `IBAN`,
+/// `card_number`, `Authorization`, `Cookie`, `X-Api-Key`.
 [[nodiscard]] bool is_secret_name(std::string_view name);
 
 /// Replaces the values of members with secret names by `"***"`, at any depth. The text must be
