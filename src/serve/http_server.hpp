@@ -110,6 +110,8 @@ struct server_options {
   /// In all loops together. Beyond it the connection that was idle for longest is closed, or the
   /// new one gets 503.
   std::size_t max_connections = 4'096;
+  /// Of one address that is not loopback. Beyond it a new connection gets 503.
+  std::size_t max_connections_per_address = 4'096;
   std::size_t max_requests_per_connection = 10'000;
   /// Requests of a connection that wait for their answer. It is not read further beyond it.
   std::size_t max_pipelined = 16;
@@ -154,6 +156,8 @@ class http_server {
   /// The addresses it listens on, with the ports that the system chose.
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
   [[nodiscard]] server_counts counts() const noexcept;
+  /// Replaces the certificate for connections that come later. Only if the server had one.
+  void set_tls(std::shared_ptr<const net::tls_server_context> context);
   /// Stops accepting, closes idle connections, and waits until the others have their answers, at
   /// most for `grace`. Then it closes them. Returns how many were closed that way. A second call
   /// does nothing.

@@ -5,12 +5,7 @@
 #include "http/writer.hpp"
 #include "serve/loop_worker.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <utility>
 
@@ -30,22 +25,6 @@ constexpr std::size_t kept_capacity = std::size_t{4} << 10U;
 /// 1 KiB per second is the slowest transfer.
 milliseconds time_for(std::size_t bytes) { return milliseconds(bytes); }
 
-std::string host_of_peer(int socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  if (address.ss_family == AF_UNIX) return "unix";
-  const void* host = nullptr;
-  if (address.ss_family == AF_INET)
-    host = &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr;
-  else if (address.ss_family == AF_INET6)
-    host = &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
-  if (host == nullptr || ::inet_ntop(address.ss_family, host, text.data(), text.size()) == nullptr)
-    return {};
-  return text.data();
-}
-
 void release_if_large(std::string& text) {
   text.clear();
   if (text.capacity() > kept_capacity) std::string().swap(text);
@@ -54,9 +33,10 @@ void release_if_large(std::string& text) {
 }  // namespace
 
 server_connection::server_connection(loop_worker& worker, std::uint64_t id,
-                                     std::unique_ptr<net::socket_stream> stream)
+                                     std::unique_ptr<net::socket_stream> stream, std::string peer)
     : worker_(worker),
       id_(id),
+      peer_(std::move(peer)),
       stream_(std::move(stream)),
       timer_(worker.loop()),
       reader_(worker.shared().options.limits),
@@ -68,7 +48,6 @@ server_connection::server_connection(loop_worker& worker, std::uint64_t id,
 server_connection::~server_connection() = default;
 
 void server_connection::start() {
-  peer_ = host_of_peer(stream_->descriptor());
   registration_.add(worker_.loop(), stream_->descriptor(), EPOLLIN, *this);
   // Also for a client that connects and sends nothing.
   head_deadline_ = worker_.loop().now() + worker_.shared().options.head_timeout;

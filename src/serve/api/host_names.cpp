@@ -1,5 +1,7 @@
 #include "serve/api/host_names.hpp"
 
+#include "base/local_host.hpp"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -50,11 +52,8 @@ std::string_view host_part(std::string_view address) noexcept {
 }
 
 bool is_loopback(std::string_view host) {
-  if (host == "unix" || host.starts_with('/')) return true;
-  const auto name = comparable_host(host);
-  return name == "localhost" || name == "::1" ||
-         (name.starts_with("127.") && numeric_host(name).has_value()) ||
-         name.starts_with("::ffff:127.");
+  if (host.empty()) return false;
+  return host == "unix" || host.starts_with("::ffff:127.") || is_local_host(comparable_host(host));
 }
 
 host_names::host_names(const std::vector<std::string>& addresses,
