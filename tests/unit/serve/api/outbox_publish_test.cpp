@@ -37,14 +37,13 @@ event only_event(const outbox_api& api) {
 
 TEST(OutboxPublish, KeepsEveryFieldOfAnEvent) {
   outbox_api api;
-  const auto response = api.send(
-      "POST", "/events", "app",
-      R"({"type":"order.paid","key":"order-7","id":"0190A1B2-0000-7000-8000-000000000001",
+  const auto response =
+      api.send("POST", "/events", "app",
+               R"({"type":"order.paid","key":"order-7","id":"0190A1B2-0000-7000-8000-000000000001",
           "payload": {"euro": 30.10, "big": 12345678901234567},"headers":{"tenant":"acme"},
           "schema":"order/2","aggregateType":"order","aggregateId":"7","timeToLive":"7d"})");
   EXPECT_EQ(response.status, 201) << response.body;
-  EXPECT_EQ(response.body,
-            R"({"id":"0190a1b2-0000-7000-8000-000000000001","status":"added"})");
+  EXPECT_EQ(response.body, R"({"id":"0190a1b2-0000-7000-8000-000000000001","status":"added"})");
   const auto event = only_event(api);
   EXPECT_EQ(event.type, "order.paid");
   EXPECT_EQ(event.key, "order-7");
@@ -114,8 +113,8 @@ TEST(OutboxPublish, ReadsAStructuredCloudEvent) {
   EXPECT_EQ(event.headers.at("id"), "A 7");
   EXPECT_EQ(event.headers.at("traceparent"), "00-ab");
   EXPECT_EQ(event.headers.at("sampled"), "true");
-  EXPECT_EQ(event.id, detail::uuid_v5(detail::uuid_namespace_oid,
-                                      std::string("app\0/shop\0A 7", 13)));
+  EXPECT_EQ(event.id,
+            detail::uuid_v5(detail::uuid_namespace_oid, std::string("app\0/shop\0A 7", 13)));
 }
 
 TEST(OutboxPublish, ReadsABinaryCloudEvent) {

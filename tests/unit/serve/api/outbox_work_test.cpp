@@ -33,10 +33,9 @@ std::string settlement_of(const nlohmann::json& claim, const std::string& outcom
                           const std::string& more = "") {
   std::string events;
   for (const auto& event : claim["events"])
-    events += (events.empty() ? "" : ",") + nlohmann::json({{"id", event["id"]},
-                                                            {"key", event["key"]},
-                                                            {"outcome", outcome}})
-                                                .dump();
+    events +=
+        (events.empty() ? "" : ",") +
+        nlohmann::json({{"id", event["id"]}, {"key", event["key"]}, {"outcome", outcome}}).dump();
   return R"({"fence":)" + claim["fence"].dump() + R"(,"events":[)" + events + "]" + more + "}";
 }
 
@@ -60,8 +59,8 @@ TEST(OutboxWork, ClaimsARunAndSettlesItAndClaimsTheNext) {
   ASSERT_EQ(first["events"].size(), 2U);
   EXPECT_EQ(first["events"][0]["payload"], 1);
   EXPECT_EQ(first["events"][1]["payload"], 2);
-  const auto settled = outbox_api::json(
-      api.send("POST", "/settlements", "app", settlement_of(first, "done", R"(,"next":{"run":5})")));
+  const auto settled = outbox_api::json(api.send(
+      "POST", "/settlements", "app", settlement_of(first, "done", R"(,"next":{"run":5})")));
   EXPECT_EQ(settled["events"][0]["result"], "done");
   ASSERT_EQ(settled["next"]["events"].size(), 1U) << settled;
   EXPECT_EQ(settled["next"]["events"][0]["payload"], 3);
@@ -79,10 +78,10 @@ TEST(OutboxWork, AStaleFenceChangesNothing) {
   const auto late =
       outbox_api::json(api.send("POST", "/settlements", "app", settlement_of(first, "done")));
   EXPECT_EQ(late["events"][0]["result"], "stale");
-  const auto extended = outbox_api::json(api.send(
-      "POST", "/extensions", "app",
-      R"({"lease":"1m","fence":)" + first["fence"].dump() + R"(,"events":[{"key":"k","id":)" +
-          first["events"][0]["id"].dump() + "}]}"));
+  const auto extended = outbox_api::json(
+      api.send("POST", "/extensions", "app",
+               R"({"lease":"1m","fence":)" + first["fence"].dump() +
+                   R"(,"events":[{"key":"k","id":)" + first["events"][0]["id"].dump() + "}]}"));
   EXPECT_EQ(extended["events"][0]["result"], "stale");
   EXPECT_EQ(api.orders().admin().stats().events, 1U);
 }
@@ -142,8 +141,8 @@ TEST(OutboxWork, OneThreadServesManyPolls) {
   constexpr int polls = 40;
   std::vector<std::future<nlohmann::json>> answers;
   for (int i = 0; i < polls; ++i)
-    answers.push_back(std::async(std::launch::async,
-                                 [&] { return claim(api, R"({"wait":"60s","most":1})"); }));
+    answers.push_back(
+        std::async(std::launch::async, [&] { return claim(api, R"({"wait":"60s","most":1})"); }));
   for (int i = 0; i < polls; ++i) publish(api, "");
   std::set<std::string> ids;
   for (auto& answer : answers) {
@@ -198,8 +197,8 @@ TEST(OutboxWork, EventsThatCannotBeSentAreReleased) {
   }
   EXPECT_TRUE(test::eventually([&] {
     const auto records = api.orders().admin().scan().records;
-    return std::ranges::all_of(
-        records, [](const auto& record) { return record.state == event_state::due; });
+    return std::ranges::all_of(records,
+                               [](const auto& record) { return record.state == event_state::due; });
   }));
 }
 
