@@ -57,6 +57,7 @@ class config_reader {
     values_.read(result.label, "serve.label");
     values_.read(result.state, "serve.state");
     values_.read(result.allow_plain, "serve.allow-plain");
+    values_.read(result.open, "serve.open");
     values_.read(result.tls.certificate, "serve.tls.certificate");
     values_.read(result.tls.key, "serve.tls.key");
     values_.read(result.tls.client_ca, "serve.tls.client-ca");
@@ -208,6 +209,10 @@ void add_effective(const config_values& values, server_config& config) {
 
 }  // namespace
 
+bool is_local_address(const std::string& address) {
+  return is_loopback(address.starts_with('/') ? address : host_part(address));
+}
+
 std::string socket_address(std::string address) {
   if (address.starts_with("unix:")) address.erase(0, 5);
   return address;
@@ -238,7 +243,11 @@ void check_config(const server_config& config) {
   if (config.stores.empty() && config.outboxes.empty() && !config.sequences)
     refuse("there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences]");
   for (const auto& address : config.listen) {
-    const bool remote = !is_loopback(address.starts_with('/') ? address : host_part(address));
+    const bool remote = !is_local_address(address);
+    if (remote && config.open)
+      refuse(address +
+             " can be reached from other machines, and with serve.open callers need no token; "
+             "remove one of them");
     if (remote && config.tls.certificate.empty() && !config.allow_plain)
       refuse(address +
              " can be reached from other machines; set serve.tls.certificate and serve.tls.key, or "

@@ -76,6 +76,7 @@ struct server_config {
   /// Empty: the default place.
   std::string state{};
   bool allow_plain = false;
+  bool open = false;
   net::tls_server_options tls{};
   std::size_t loops = 0;
   std::string access_log = "-";
@@ -105,6 +106,9 @@ struct server_config {
 
 /// Checks what the command line can break, too. Throws errc::invalid_argument.
 void check_config(const server_config& config);
+
+/// Whether only this machine reaches an address of `listen`.
+[[nodiscard]] bool is_local_address(const std::string& address);
 
 /// `unix:/path` as the path of a socket; other addresses unchanged.
 [[nodiscard]] std::string socket_address(std::string address);
