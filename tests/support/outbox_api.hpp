@@ -7,7 +7,9 @@
 #include <holdfast/database.hpp>
 #include <holdfast/outbox.hpp>
 
+#include "serve/api/claim_polls.hpp"
 #include "serve/api/endpoint_table.hpp"
+#include "serve/api/job_endpoints.hpp"
 #include "serve/api/job_runner.hpp"
 #include "serve/api/outbox_endpoints.hpp"
 #include "serve/api/services.hpp"
@@ -93,10 +95,16 @@ class outbox_api {
                                  .outbox = database_.outbox(settings),
                                  .options = settings});
     }
-    detail::serve::add_outbox_endpoints(table_, shared);
+    polls = std::make_unique<detail::serve::claim_polls>(shared);
+    detail::serve::add_outbox_endpoints(table_, shared, *polls);
+    detail::serve::add_job_endpoints(table_, shared);
     server = std::make_unique<api_server>(table_);
   }
-  ~outbox_api() { jobs->shut_down(); }
+  ~outbox_api() {
+    // In the order of the server: the polls are answered before the connections end.
+    jobs.reset();
+    polls->drain();
+  }
   outbox_api(const outbox_api&) = delete;
   outbox_api& operator=(const outbox_api&) = delete;
 
@@ -120,6 +128,7 @@ class outbox_api {
   kept_events events{};
   std::unique_ptr<detail::serve::job_runner> jobs{};
   detail::serve::services shared{};
+  std::unique_ptr<detail::serve::claim_polls> polls{};
   std::unique_ptr<api_server> server{};
 };
 

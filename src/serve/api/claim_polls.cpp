@@ -135,6 +135,7 @@ struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
   void try_first(const std::shared_ptr<claim_poll>& poll);
   void add_to_lane(const std::shared_ptr<claim_poll>& poll);
   /// On hf-lane.
+  void run_lane(lane_polls& lane);
   void serve_lane(lane_polls& lane);
   [[nodiscard]] milliseconds serve_round(lane_polls& lane);
   [[nodiscard]] bool begin_wait(lane_polls& lane, std::uint64_t arrivals);
@@ -156,6 +157,8 @@ struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
   std::mutex mutex{};
   bool draining = false;
   bool stopping = false;
+  std::size_t running_lanes = 0;
+  std::condition_variable lane_ended{};
   /// Never erased before the end.
   std::map<std::pair<const outbox_service*, std::size_t>, std::unique_ptr<lane_polls>> lanes{};
   std::shared_ptr<thread_pool> pool =
@@ -233,9 +236,11 @@ void claim_polls::state::add_to_lane(const std::shared_ptr<claim_poll>& poll) {
   }
   auto& lane = lanes[{&poll->service, poll->claim.lane}];
   if (!lane) lane = std::make_unique<lane_polls>(poll->service, poll->claim.lane);
-  if (!lane->thread.joinable())
+  if (!lane->thread.joinable()) {
     lane->thread =
-        start_quiet_thread("hf-lane", [this, target = lane.get()] { serve_lane(*target); });
+        start_quiet_thread("hf-lane", [this, target = lane.get()] { run_lane(*target); });
+    ++running_lanes;
+  }
   lane->waiting.push_back(poll);
   ++lane->arrivals;
   lane->changed.notify_all();
@@ -339,6 +344,13 @@ void claim_polls::state::end_wait(lane_polls& lane) {
   lane.waits_for_signal = false;
 }
 
+void claim_polls::state::run_lane(lane_polls& lane) {
+  serve_lane(lane);
+  const std::scoped_lock lock(mutex);
+  --running_lanes;
+  lane_ended.notify_all();
+}
+
 void claim_polls::state::serve_lane(lane_polls& lane) {
   for (;;) {
     std::uint64_t arrivals = 0;
@@ -366,19 +378,23 @@ void claim_polls::state::serve_lane(lane_polls& lane) {
 claim_polls::claim_polls(services& shared, claim_polls_options options)
     : state_(std::make_shared<state>(shared, options)) {}
 
-claim_polls::~claim_polls() {
+claim_polls::~claim_polls() { (void)close(std::chrono::steady_clock::time_point::max()); }
+
+bool claim_polls::close(std::chrono::steady_clock::time_point deadline) {
   drain();
   std::vector<std::jthread> threads;
   {
-    const std::scoped_lock lock(state_->mutex);
+    std::unique_lock lock(state_->mutex);
     state_->stopping = true;
-    for (auto& [key, lane] : state_->lanes) {
-      lane->changed.notify_all();
-      threads.push_back(std::move(lane->thread));
-    }
+    for (auto& [key, lane] : state_->lanes) lane->changed.notify_all();
+    const auto have_ended = [&] { return state_->running_lanes == 0; };
+    if (deadline == std::chrono::steady_clock::time_point::max())
+      state_->lane_ended.wait(lock, have_ended);
+    else if (!state_->lane_ended.wait_until(lock, deadline, have_ended)) return false;
+    for (auto& [key, lane] : state_->lanes) threads.push_back(std::move(lane->thread));
   }
   threads.clear();  // joins them
-  state_->pool->close(std::chrono::steady_clock::now() + std::chrono::seconds(10));
+  return state_->pool->close(deadline).still_running == 0;
 }
 
 void claim_polls::start(outbox_service& service, claim_request claim, milliseconds wait,

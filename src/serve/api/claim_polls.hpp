@@ -37,7 +37,7 @@ struct claim_polls_options {
 class claim_polls {
  public:
   explicit claim_polls(services& shared, claim_polls_options options = {});
-  /// As `drain`; then waits for the threads.
+  /// As `close`, without a limit.
   ~claim_polls();
   claim_polls(const claim_polls&) = delete;
   claim_polls& operator=(const claim_polls&) = delete;
@@ -47,6 +47,9 @@ class claim_polls {
              std::shared_ptr<api_request> request, responder answer);
   /// Answers all polls that wait, empty. Later claims do not wait.
   void drain();
+  /// As `drain`; then waits for the threads. Returns false if one still waits for its database at
+  /// the deadline.
+  [[nodiscard]] bool close(std::chrono::steady_clock::time_point deadline);
   /// Claims in progress.
   [[nodiscard]] std::size_t count() const noexcept;
 

@@ -85,6 +85,8 @@ struct job_runner::state {
   /// In the order of their starts.
   std::deque<std::unique_ptr<job>> jobs{};
   bool closed = false;
+  /// Threads that have not written their last record.
+  std::size_t unended = 0;
 };
 
 void job_runner::state::announce(const job_status& status) const {
@@ -179,7 +181,13 @@ job_runner::job_runner(job_runner_options options)
   if (!state_->options.clock) state_->options.clock = system_clock();
 }
 
-job_runner::~job_runner() { shut_down(); }
+job_runner::~job_runner() {
+  stop_all();
+  // A thread may still need its job, and the state.
+  for (const auto& work : state_->jobs) {
+    if (work->thread.joinable()) work->thread.join();
+  }
+}
 
 std::string job_runner::start(job_definition definition) {
   std::vector<std::unique_ptr<job>> forgotten;
@@ -222,7 +230,11 @@ std::string job_runner::start(job_definition definition) {
         const std::scoped_lock started(runner->mutex);
       }
       runner->run(work);
+      const std::scoped_lock ended(runner->mutex);
+      --runner->unended;
+      runner->changed.notify_all();
     });
+    ++state_->unended;
   } catch (...) {
     state_->jobs.pop_back();
     throw;
@@ -259,19 +271,22 @@ bool job_runner::stop(std::string_view id, const std::string& reason) {
   return true;
 }
 
-void job_runner::shut_down() {
-  std::vector<std::jthread> threads;
+void job_runner::stop_all() noexcept {
   {
     const std::scoped_lock lock(state_->mutex);
     state_->closed = true;
     for (const auto& work : state_->jobs) {
       if (work->status.state == job_state::running && !std::exchange(work->stop_requested, true))
         work->status.reason = "the server stops; start the job again to continue";
-      threads.push_back(std::move(work->thread));
     }
   }
   state_->changed.notify_all();
-  threads.clear();  // joins them
+}
+
+std::size_t job_runner::wait_for_end(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(state_->mutex);
+  (void)state_->changed.wait_until(lock, deadline, [&] { return state_->unended == 0; });
+  return state_->unended;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

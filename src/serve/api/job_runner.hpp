@@ -17,6 +17,7 @@
 #include "serve/auth/audit.hpp"
 #include "serve/live/event_sink.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -101,13 +102,13 @@ struct job_runner_options {
 class job_runner {
  public:
   explicit job_runner(job_runner_options options);
-  /// As `shut_down`.
+  /// Stops all jobs, and waits for their steps.
   ~job_runner();
   job_runner(const job_runner&) = delete;
   job_runner& operator=(const job_runner&) = delete;
 
   /// Starts a job and returns its id. Throws errc::duplicate if a job runs on the same resource,
-  /// and errc::unavailable (transient) if too many jobs run or the runner is shut down.
+  /// and errc::unavailable (transient) if too many jobs run, or after stop_all.
   [[nodiscard]] std::string start(job_definition definition);
   /// The newest first.
   [[nodiscard]] std::vector<job_status> list() const;
@@ -115,8 +116,10 @@ class job_runner {
   /// Stops the job after its step, without waiting for it. Returns false if there is no such job,
   /// or it has ended.
   bool stop(std::string_view id, const std::string& reason);
-  /// Stops all jobs, and waits until their steps have ended. Later starts are refused.
-  void shut_down();
+  /// Stops all jobs after their steps, without waiting for them. Later starts are refused.
+  void stop_all() noexcept;
+  /// Waits until no job runs. Returns how many do at the deadline.
+  [[nodiscard]] std::size_t wait_for_end(std::chrono::steady_clock::time_point deadline);
 
  private:
   struct state;

@@ -55,11 +55,7 @@ void start_claim(services& shared, claim_polls& polls, const std::shared_ptr<api
 
 }  // namespace
 
-void add_outbox_claim_endpoints(endpoint_table& table, services& shared) {
-  const auto polls = std::make_shared<claim_polls>(shared);
-  shared.at_drain.emplace_back([weak = std::weak_ptr(polls)] {
-    if (const auto waiting = weak.lock()) waiting->drain();
-  });
+void add_outbox_claim_endpoints(endpoint_table& table, services& shared, claim_polls& polls) {
   table.add(
       {.method = "POST",
        .path = "/v1/outboxes/{outbox}/claims",
@@ -69,8 +65,8 @@ void add_outbox_claim_endpoints(endpoint_table& table, services& shared) {
        .for_tenants = true,
        .accepts = {"application/json"},
        .statuses = {200, 504},
-       .start = [&shared, polls](const std::shared_ptr<api_request>& request, responder answer) {
-         start_claim(shared, *polls, request, std::move(answer));
+       .start = [&shared, &polls](const std::shared_ptr<api_request>& request, responder answer) {
+         start_claim(shared, polls, request, std::move(answer));
        }});
 }
 

@@ -16,7 +16,6 @@
 #include "serve/auth/audit.hpp"
 #include "serve/live/event_sink.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,9 +71,6 @@ struct services {
   job_runner* jobs = nullptr;
   /// For endpoints that scan a database.
   std::shared_ptr<question_gate> questions = std::make_shared<question_gate>();
-  /// Called when the server begins to stop: requests that wait for something are answered now.
-  /// Must not throw. Filled while endpoints are added.
-  std::vector<std::function<void()>> at_drain{};
 
   /// Throw errc::not_found, with the names that there are.
   [[nodiscard]] store_service& find_store(std::string_view name);

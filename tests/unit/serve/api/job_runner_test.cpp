@@ -112,7 +112,8 @@ TEST(JobRunner, TheEndOfTheServerStopsJobsAfterTheirStep) {
   std::atomic<int> steps = 0;
   const auto id = runner.start(endless("r", steps));
   ASSERT_TRUE(test::eventually([&] { return steps > 2; }));
-  runner.shut_down();
+  runner.stop_all();
+  EXPECT_EQ(runner.wait_for_end(std::chrono::steady_clock::now() + 60s), 0U);
   const auto status = *runner.find(id);
   EXPECT_EQ(status.state, job_state::stopped);
   EXPECT_EQ(status.changed, static_cast<std::uint64_t>(steps));

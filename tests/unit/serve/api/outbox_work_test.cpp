@@ -206,7 +206,7 @@ TEST(OutboxWork, DrainAnswersThePolls) {
   outbox_api api;
   auto answer = std::async(std::launch::async, [&] { return claim(api, R"({"wait":"60s"})"); });
   ASSERT_TRUE(test::eventually([&] { return api.server->transport().counts().waiting == 1; }));
-  for (const auto& drain : api.shared.at_drain) drain();
+  api.polls->drain();
   EXPECT_EQ(answer.get()["status"], "empty");
   EXPECT_EQ(claim(api, R"({"wait":"60s"})")["status"], "empty");
 }
