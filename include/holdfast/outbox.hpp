@@ -56,7 +56,8 @@ class HOLDFAST_API outbox {
   receipt publish(event event, const durability& durability) const;
   /// Publishes many events, in steps of up to 1000 events and 4 MiB of one lane. If a step is
   /// refused, or its answer is lost, the receipts of its events say so, and the later events of the
-  /// lane are refused.
+  /// lane are refused. If an event is invalid, nothing is published, and the `path()` of the error
+  /// is the index of the event: `[3]`.
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> events) const;
   [[nodiscard]] std::vector<receipt> publish_all(std::vector<event> events,
                                                  const durability& durability) const;

@@ -108,9 +108,15 @@ std::optional<outbox_record> outbox_state::find(std::string_view id) const {
 }
 
 void outbox_state::prepare(std::span<event> events) const {
-  for (auto& event : events) {
-    check_event(event, options);
-    if (event.id.empty()) event.id = new_event_id();
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    try {
+      check_event(events[i], options);
+    } catch (const error& problem) {
+      if (events.size() == 1) throw;
+      // Of many events, the caller must know which.
+      throw error(problem.code(), problem.message(), {.path = "[" + std::to_string(i) + "]"});
+    }
+    if (events[i].id.empty()) events[i].id = new_event_id();
   }
   std::size_t moved = 0;
   try {

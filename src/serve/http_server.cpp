@@ -42,6 +42,10 @@ void responder::answer(server_response response) {
   if (worker) worker->answer(connection_, number_, std::move(response));
 }
 
+void responder::watch_client(std::function<void()> gone) {
+  if (worker_) worker_->watch_client(connection_, number_, std::move(gone));
+}
+
 struct http_server::state {
   std::shared_ptr<server_shared> shared = std::make_shared<server_shared>();
   std::vector<net::listening_socket> sockets{};

@@ -73,6 +73,11 @@ class responder {
 
   /// Does nothing if the client is gone. Never throws because of the client.
   void answer(server_response response);
+  /// `gone` is called once, on a loop thread, if the client closes its connection, or its side of
+  /// it, before it was answered, or if the connection breaks before the answer was handed to the
+  /// system in full. Must not wait or throw. Without the call the client may still be gone: what
+  /// the system has taken may never arrive.
+  void watch_client(std::function<void()> gone);
   /// `complete` is called with the answer before it is sent, on the thread that answers: it adds
   /// fields, and counts. Must not throw.
   void set_completion(std::function<void(server_response&)> complete) {

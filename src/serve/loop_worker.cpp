@@ -97,6 +97,16 @@ void loop_worker::answer(std::uint64_t connection, std::uint64_t number, server_
   });
 }
 
+void loop_worker::watch_client(std::uint64_t connection, std::uint64_t number,
+                               std::function<void()> gone) {
+  auto watch = [this, connection, number, gone = std::move(gone)]() mutable {
+    if (auto* const target = find(connection)) target->watch_client(number, std::move(gone));
+    else gone();
+  };
+  if (loop_.is_own_thread()) watch();
+  else (void)loop_.post(std::move(watch));
+}
+
 server_connection* loop_worker::find(std::uint64_t id) noexcept {
   const auto index = static_cast<std::uint32_t>(id);
   if (index >= slots_.size() || slots_[index].generation != id >> 32U) return nullptr;

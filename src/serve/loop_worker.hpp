@@ -70,6 +70,8 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   [[nodiscard]] server_shared& shared() noexcept { return *shared_; }
   /// From any thread.
   void answer(std::uint64_t connection, std::uint64_t number, server_response response);
+  /// As responder::watch_client. From any thread.
+  void watch_client(std::uint64_t connection, std::uint64_t number, std::function<void()> gone);
   /// Closes the listeners and the idle connections.
   void begin_stop();
   /// Closes all connections.

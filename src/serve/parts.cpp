@@ -1,6 +1,8 @@
 #include "serve/parts.hpp"
 
 #include "serve/auth/identity_part.hpp"
+#include "serve/job_part.hpp"
+#include "serve/outbox_part.hpp"
 
 #include <utility>
 
@@ -11,6 +13,8 @@ std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config
                                                      part_hooks hooks) {
   std::vector<std::unique_ptr<server_part>> parts;
   parts.push_back(make_identity_part(config, std::move(hooks.show)));
+  parts.push_back(make_job_part());
+  parts.push_back(make_outbox_part());
   return parts;
 }
 

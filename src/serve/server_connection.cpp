@@ -65,12 +65,40 @@ void server_connection::close() {
   for (const auto& request : pending_) {
     if (request.counted) --worker_.shared().waiting;
   }
+  report_gone();
+  for (const auto& gone : std::exchange(unsent_, {})) gone();
   pending_.clear();
   timer_.cancel();
   registration_.remove();
   // The client must not take a part of an answer for all of it.
   if (!output_.empty()) stream_->reset_on_close();
   worker_.remove(*this);
+}
+
+void server_connection::report_gone() {
+  // They may answer, which changes pending_.
+  std::vector<std::function<void()>> watching;
+  for (auto& request : pending_) {
+    if (request.gone) watching.push_back(std::exchange(request.gone, nullptr));
+  }
+  for (const auto& gone : watching) gone();
+}
+
+bool server_connection::is_watched() const noexcept {
+  return std::ranges::any_of(pending_,
+                             [](const pending_request& request) { return bool(request.gone); });
+}
+
+void server_connection::watch_client(std::uint64_t number, std::function<void()> gone) {
+  const auto first = next_number_ - pending_.size();
+  // Answered already.
+  if (state_ != state::closed && (number < first || number >= next_number_)) return;
+  if (state_ == state::closed || input_ended_ || half_closed_) {
+    gone();
+    return;
+  }
+  pending_[static_cast<std::size_t>(number - first)].gone = std::move(gone);
+  if (!processing_) settle();
 }
 
 void server_connection::finish() {
@@ -98,6 +126,8 @@ void server_connection::on_events(std::uint32_t events) {
     registration_.change(EPOLLIN);
     return;
   }
+  if ((events & EPOLLRDHUP) != 0 && !std::exchange(half_closed_, true)) report_gone();
+  if (state_ == state::closed) return;
   if ((events & EPOLLIN) != 0) receive();
   if (state_ != state::closed) settle();
 }
@@ -109,6 +139,7 @@ void server_connection::receive() {
     input_ended_ = true;
     if (state_ == state::draining) close();
     else state_ = state::closing;
+    report_gone();
     return;
   }
   if (result.status == net::io_status::done && state_ == state::reading)
@@ -278,8 +309,8 @@ void server_connection::send_due_answers() {
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
-void server_connection::append_answer(const pending_request& request,
-                                      const server_response& response) {
+void server_connection::append_answer(pending_request& request, const server_response& response) {
+  if (request.gone) unsent_.push_back(std::move(request.gone));
   const auto before = output_.size();
   if (response.close || worker_.is_stopping()) {
     // The requests that were read are answered; the last of them says that there are no more.
@@ -315,6 +346,7 @@ void server_connection::flush() {
   }
   release_if_large(output_);
   output_sent_ = 0;
+  unsent_.clear();
 }
 
 bool server_connection::wants_input() const noexcept {
@@ -352,7 +384,10 @@ void server_connection::settle() {
     drain_deadline_ = worker_.loop().now() + drain_time;
     std::string().swap(input_);
   }
+  // After the last request nothing is read, but the end of the client is to be seen.
+  const bool wants_end = state_ == state::closing && !half_closed_ && is_watched();
   registration_.change((wants_input() ? std::uint32_t{EPOLLIN} : 0U) |
+                       (wants_end ? std::uint32_t{EPOLLRDHUP} : 0U) |
                        (output_.empty() ? 0U : std::uint32_t{EPOLLOUT}));
   timer_.set(deadline());
 }

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,6 +37,8 @@ class server_connection final : public net::event_handler {
   void on_events(std::uint32_t events) override;
   /// Takes the answer to a request. Ignores a request that was answered already.
   void answer(std::uint64_t number, server_response response);
+  /// As responder::watch_client.
+  void watch_client(std::uint64_t number, std::function<void()> gone);
   /// Closes the connection when its requests are answered; at once if it has none.
   void finish();
   /// Closes the connection now.
@@ -59,6 +62,7 @@ class server_connection final : public net::event_handler {
     bool old_version = false;                     // HTTP/1.0
     bool counted = false;                         // in server_counts::waiting
     std::unique_ptr<server_response> response{};  // if it must wait for an earlier one
+    std::function<void()> gone{};                 // see watch_client
   };
 
   void receive();
@@ -70,7 +74,10 @@ class server_connection final : public net::event_handler {
   void dispatch();
   void refuse(int status, std::string_view detail);
   void send_due_answers();
-  void append_answer(const pending_request& request, const server_response& response);
+  void append_answer(pending_request& request, const server_response& response);
+  /// Tells those who wait for answers that the client is gone.
+  void report_gone();
+  [[nodiscard]] bool is_watched() const noexcept;
   void flush();
   void settle();
   void on_deadline();
@@ -88,6 +95,7 @@ class server_connection final : public net::event_handler {
   bool in_content_ = false;    // the head of the request is complete
   bool head_started_ = false;  // bytes of the next request have arrived
   bool input_ended_ = false;
+  bool half_closed_ = false;  // the client sends no more, but what it has sent may be unread
   bool continue_due_ = false;  // 100 must be sent when it is this request's turn
   http::request_reader reader_;
   std::string input_{};      // bytes that are not processed yet
@@ -95,6 +103,7 @@ class server_connection final : public net::event_handler {
   std::string content_{};
   std::string output_{};
   std::size_t output_sent_ = 0;
+  std::vector<std::function<void()>> unsent_{};  // `gone` of the answers in output_
   std::uint64_t next_number_ = 0;           // of the next request
   std::vector<pending_request> pending_{};  // the first has the number next_number_ - size
   net::steady::time_point head_deadline_{};

@@ -12,6 +12,7 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/version.hpp>
 
+#include "serve/api/question_gate.hpp"
 #include "serve/auth/audit.hpp"
 #include "serve/live/event_sink.hpp"
 
@@ -70,6 +71,8 @@ struct services {
   audit_log* audit = nullptr;
   event_sink* events = nullptr;
   job_runner* jobs = nullptr;
+  /// For endpoints that scan a database.
+  std::shared_ptr<question_gate> questions = std::make_shared<question_gate>();
 
   /// Throw errc::not_found, with the names that there are.
   [[nodiscard]] store_service& find_store(std::string_view name);
