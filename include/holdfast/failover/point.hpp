@@ -43,6 +43,15 @@ class pending {
   /// Start of the call, which is the version of its answer.
   [[nodiscard]] timestamp as_of() const { return call().provenance.as_of; }
 
+  /// For a call that a drill selects: returns the kept answer, which is then the outcome of this
+  /// call. Otherwise, or if nothing is kept, returns nothing: call the upstream. Reads the store
+  /// only if a drill selects the call; then it may wait.
+  [[nodiscard]] std::optional<answer<T>> rehearse() {
+    if (refusal_ || !detail::failover::finish_in_drill(values_->core, call())) return std::nullopt;
+    const auto finished = take_call();
+    return answer<T>{std::move(finished->value), std::move(finished->provenance)};
+  }
+
   /// Reports the result of the upstream; an empty optional means that there is nothing. Stores it
   /// and returns it. Throws errc::invalid_argument if the call already has an outcome.
   answer<T> succeed(std::optional<T> value) {
