@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -39,6 +40,18 @@ struct server_shared {
   std::atomic<std::uint64_t> cut = 0;
   std::mutex mutex{};
   std::condition_variable closed{};  // connections became 0
+
+  void set_tls(std::shared_ptr<const net::tls_server_context> context);
+  [[nodiscard]] std::shared_ptr<const net::tls_server_context> tls();
+  /// Counts a connection of an address. Returns false if the address has too many.
+  [[nodiscard]] bool admit(const std::string& peer);
+  void release(const std::string& peer) noexcept;
+
+ private:
+  std::mutex tls_mutex_{};
+  std::shared_ptr<const net::tls_server_context> tls_{};
+  std::mutex peers_mutex_{};
+  std::unordered_map<std::string, std::size_t> peers_{};  // without loopback
 };
 
 /// Thread-safety: used on its own thread, apart from `answer` and `loop().post`.
