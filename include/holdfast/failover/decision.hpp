@@ -87,6 +87,11 @@ struct decision {
 /// it may be served until ...".
 [[nodiscard]] HOLDFAST_API std::string explain(const decision& made);
 
+struct point_outlook;
+/// The same for an outlook: "If the upstream stays down, the first answers expire in 2 h 58 min,
+/// half of them in 11 h, 90 % in 23 h. Of the calls of the last hour 96 % are covered now."
+[[nodiscard]] HOLDFAST_API std::string explain(const point_outlook& outlook);
+
 /// Keeps the last decisions.
 /// Thread-safety: every function may be called from any thread.
 class HOLDFAST_API decision_log {

@@ -168,6 +168,11 @@ class HOLDFAST_API engine {
   /// store throws; then some of them are left.
   std::uint64_t invalidate_domain(std::string_view domain);
 
+  /// The entry of one row key of a point, in the realm of the caller: stores that there is no
+  /// answer, until the entry expires. Returns false if nothing is kept. Throws errc::not_found if
+  /// no point has this name, and what the store throws.
+  bool invalidate_entry(std::string_view point, std::string_view key);
+
   /// The store that the engine uses, including its write-behind queue.
   [[nodiscard]] std::shared_ptr<holdfast::store> store() const;
 

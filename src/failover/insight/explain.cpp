@@ -1,6 +1,7 @@
 // The sentences of a decision.
 
 #include <holdfast/failover/decision.hpp>
+#include <holdfast/failover/outlook.hpp>
 
 #include <array>
 #include <cstdio>
@@ -134,6 +135,24 @@ std::string explained_service(const decision& made) {
 }
 
 }  // namespace
+
+std::string explain(const point_outlook& outlook) {
+  if (!outlook.covered) {
+    if (outlook.entries == 0) return "No calls are known, and no answer is kept.";
+    return "No calls of the last hour are known; " +
+           std::string(outlook.entries_at_least ? "at least " : "") +
+           std::to_string(outlook.entries) + " answers are kept.";
+  }
+  // Rounded down: 99.9 % are not all.
+  const auto covered = "Of the calls of the last hour " +
+                       std::to_string(static_cast<int>(*outlook.covered * 100 + 1e-9)) +
+                       " % are covered now.";
+  if (!outlook.first || !outlook.half || !outlook.most) return covered;
+  const auto in = [&](timestamp time) { return explained_duration(time - outlook.at); };
+  return "If the upstream stays down, the first answers expire in " + in(*outlook.first) +
+         ", half of them in " + in(*outlook.half) + ", 90 % in " + in(*outlook.most) + ". " +
+         covered;
+}
 
 std::string explain(const decision& made) {
   switch (made.rule) {

@@ -53,6 +53,9 @@ TEST_F(FailoverOutlook, IsWeightedByWhatIsAsked) {
   EXPECT_DOUBLE_EQ(part_at(outlook.calls_covered, now + 3h), 0.9);
   EXPECT_DOUBLE_EQ(part_at(outlook.calls_covered, now + 12h), 0.0);
   EXPECT_DOUBLE_EQ(part_at(outlook.entries_left, now + 3h), 0.5) << "rows count once each";
+  EXPECT_EQ(explain(outlook),
+            "If the upstream stays down, the first answers expire in 1 h, half of them in 10 h, 90 "
+            "% in 10 h. Of the calls of the last hour 100 % are covered now.");
   clock->advance(2h);
   (void)point("1");
   const auto later = e.outlook("country-by-code");
@@ -261,6 +264,14 @@ TEST_F(FailoverOutlook, ThreadsCallAndAskAtOnce) {
       });
   }
   EXPECT_EQ(numbers().live, 2000U);
+}
+
+TEST_F(FailoverOutlook, ExplainsWhatItDoesNotKnow) {
+  EXPECT_EQ(explain(point_outlook{}), "No calls are known, and no answer is kept.");
+  EXPECT_EQ(explain(point_outlook{.entries = 5, .entries_at_least = true}),
+            "No calls of the last hour are known; at least 5 answers are kept.");
+  EXPECT_EQ(explain(point_outlook{.covered = 0.9999}),
+            "Of the calls of the last hour 99 % are covered now.");
 }
 
 TEST_F(FailoverOutlook, ResolvedOptionsAreThoseInForce) {
