@@ -57,6 +57,10 @@ std::vector<point_status> engine::points() const {
 engine_health engine::health() const noexcept { return detail::failover::health_of(*core_); }
 void engine::report() const { detail::failover::write_report(*core_); }
 
+point_status engine::status(std::string_view point) const {
+  return core_->find_point(point)->status();
+}
+
 point_options engine::resolved(std::string_view point) const {
   return core_->find_point(point)->resolved();
 }

@@ -134,6 +134,7 @@ class HOLDFAST_API engine {
   // For operators; see "See why" in docs/failover.md. All of them throw errc::not_found if no point
   // has this name.
 
+  [[nodiscard]] point_status status(std::string_view point) const;
   /// The options of a point that are in force: those of the code, changed by the configuration
   /// file, with the defaults of the engine filled in.
   [[nodiscard]] point_options resolved(std::string_view point) const;

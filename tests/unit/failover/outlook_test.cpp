@@ -293,6 +293,8 @@ TEST_F(FailoverOutlook, ResolvedOptionsAreThoseInForce) {
   EXPECT_EQ(resolved.write_behind, false) << "the store is in memory and has no queue";
   EXPECT_TRUE(resolved.scatter);
   EXPECT_THROW((void)e.resolved("never"), error);
+  EXPECT_EQ(e.status("country-by-code").expiry, resolved.expiry.text());
+  EXPECT_THROW((void)e.status("never"), error);
 }
 
 }  // namespace
