@@ -9,10 +9,14 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 std::string_view to_string(role value) noexcept {
   switch (value) {
-    case role::viewer: return "viewer";
-    case role::operator_: return "operator";
-    case role::application: return "app";
-    case role::admin: return "admin";
+    case role::viewer:
+      return "viewer";
+    case role::operator_:
+      return "operator";
+    case role::application:
+      return "app";
+    case role::admin:
+      return "admin";
   }
   return "viewer";
 }

@@ -20,7 +20,7 @@ constexpr std::uint32_t sign_in_burst = 5;
 
 /// The address of a client, as the limit counts it.
 std::string limited_network(std::string_view address) {
-  const std::string text(address);
+  std::string text(address);
   in6_addr parsed{};
   if (::inet_pton(AF_INET6, text.c_str(), &parsed) != 1 || IN6_IS_ADDR_V4MAPPED(&parsed))
     return text;
@@ -51,10 +51,11 @@ std::optional<nanoseconds> admit_at_rate(rate_bucket& bucket, rate_bucket::time_
 
 std::uint32_t parse_rate(std::string_view text) {
   std::uint32_t rate = 0;
-  const auto end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, rate);
-  if (status != std::errc{} || std::string_view(stop, static_cast<std::size_t>(end - stop)) != "/s" ||
-      rate == 0 || rate > 1'000'000)
+  const std::string digits(text.substr(0, text.find('/')));
+  const auto* const end = digits.data() + digits.size();
+  const auto [stop, status] = std::from_chars(digits.data(), end, rate);
+  if (status != std::errc{} || stop != end || text.substr(digits.size()) != "/s" || rate == 0 ||
+      rate > 1'000'000)
     throw error(errc::invalid_argument,
                 "the rate must be a number of requests in a second, from 1/s to 1000000/s",
                 {.path = "rate"});
@@ -81,8 +82,8 @@ std::optional<nanoseconds> sign_in_limit::admit(std::string_view address,
 void sign_in_limit::make_room(rate_bucket::time_point now) {
   std::erase_if(full_again_, [now](const auto& entry) { return entry.second <= now; });
   if (full_again_.size() < max_addresses) return;
-  full_again_.erase(std::ranges::min_element(
-      full_again_, {}, [](const auto& entry) { return entry.second; }));
+  full_again_.erase(
+      std::ranges::min_element(full_again_, {}, [](const auto& entry) { return entry.second; }));
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

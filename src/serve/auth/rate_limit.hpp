@@ -35,8 +35,9 @@ class rate_bucket {
 };
 
 /// Requests in a second. Beyond twice as many at once a token is refused.
-[[nodiscard]] std::optional<std::chrono::nanoseconds> admit_at_rate(
-    rate_bucket& bucket, rate_bucket::time_point now, std::uint32_t rate) noexcept;
+[[nodiscard]] std::optional<std::chrono::nanoseconds> admit_at_rate(rate_bucket& bucket,
+                                                                    rate_bucket::time_point now,
+                                                                    std::uint32_t rate) noexcept;
 
 /// Reads `100/s`: 1 to 1,000,000 requests in a second. Throws errc::invalid_argument with the path
 /// `rate`.

@@ -19,13 +19,15 @@ constexpr std::size_t max_user_size = 100;
 
 void check_proxy(const trusted_proxy& proxy) {
   if (proxy.field.empty() || !std::ranges::all_of(proxy.field, http::is_token_character))
-    throw error(errc::invalid_argument, "the name of the field is not valid; for example "
-                                        "X-Forwarded-User",
+    throw error(errc::invalid_argument,
+                "the name of the field is not valid; for example "
+                "X-Forwarded-User",
                 {.path = "trust-header"});
   if (http::equals_ignoring_case(proxy.field, "Authorization") ||
       http::equals_ignoring_case(proxy.field, "Cookie"))
-    throw error(errc::invalid_argument, "this field has another meaning; for example "
-                                        "X-Forwarded-User",
+    throw error(errc::invalid_argument,
+                "this field has another meaning; for example "
+                "X-Forwarded-User",
                 {.path = "trust-header"});
   if (proxy.addresses.empty())
     throw error(errc::invalid_argument,
@@ -52,7 +54,7 @@ bool came_through_proxy(const http::fields& fields) {
 
 server_response unauthorized(std::string_view detail) {
   auto response = problem_response(401, detail);
-  response.fields.add("WWW-Authenticate", "Bearer realm=\"holdfast\", error=\"invalid_token\"");
+  response.fields.add("WWW-Authenticate", R"(Bearer realm="holdfast", error="invalid_token")");
   return response;
 }
 
@@ -65,7 +67,8 @@ std::string_view session_cookie_name(bool https) noexcept {
 server_response too_many_requests(std::chrono::nanoseconds pause, std::string_view detail) {
   auto response = problem_response(429, detail);
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(pause).count();
-  response.fields.add("Retry-After", static_cast<std::uint64_t>(std::max<std::int64_t>(1, seconds)));
+  response.fields.add("Retry-After",
+                      static_cast<std::uint64_t>(std::max<std::int64_t>(1, seconds)));
   return response;
 }
 
@@ -77,8 +80,9 @@ server_response refuse_token(token_verdict verdict) {
       return unauthorized("the token was revoked; ask an admin for a new one");
     case token_verdict::unavailable: {
       auto response = problem_response(
-          503, "the tokens cannot be read; the log of the server says why. Repeat the request "
-               "later");
+          503,
+          "the tokens cannot be read; the log of the server says why. Repeat the request "
+          "later");
       response.fields.add("Retry-After", "1");
       return response;
     }
@@ -99,7 +103,7 @@ std::variant<caller, server_response> request_authenticator::identify(
   if (request.fields.count("Authorization") > 1)
     return problem_response(400, "the field Authorization occurs twice; send one token");
   if (const auto field = request.fields.find("Authorization")) return by_token(request, *field);
-  if (const auto user = proxy_user(request)) return by_proxy(request, *user);
+  if (const auto user = proxy_user(request)) return by_proxy(*rules_.proxy, request, *user);
   if (auto session = by_session(request)) return std::move(*session);
   caller actor{.address = std::string(request.peer)};
   const bool open = is_open_to(request);
@@ -155,16 +159,18 @@ std::optional<std::string_view> request_authenticator::proxy_user(
   return request.fields.find(proxy.field);
 }
 
-std::variant<caller, server_response> request_authenticator::by_proxy(const server_request& request,
+std::variant<caller, server_response> request_authenticator::by_proxy(const trusted_proxy& proxy,
+                                                                      const server_request& request,
                                                                       std::string_view user) const {
   if (!is_user_name(user))
     return problem_response(403, "the proxy does not name one user of visible ASCII characters");
-  const auto& roles = rules_.proxy->roles;
+  const auto& roles = proxy.roles;
   auto it = roles.find(user);
   if (it == roles.end()) it = roles.find(std::string_view("*"));
   if (it == roles.end())
-    return problem_response(403, "this user has no role; add one to the configuration of the "
-                                 "server");
+    return problem_response(403,
+                            "this user has no role; add one to the configuration of the "
+                            "server");
   if (const auto problem = cross_site_problem(request, rules_.https); !problem.empty())
     return problem_response(403, problem);
   return caller{.name = "user:" + std::string(user),

@@ -13,10 +13,10 @@
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
 enum class request_origin : std::uint8_t {
-  own,        ///< a page of this server
-  foreign,    ///< a page of another origin; another port of this machine is foreign, too
-  navigation, ///< a link or a typed address: the user goes to a page
-  unknown     ///< not a browser, or an old one
+  own,         ///< a page of this server
+  foreign,     ///< a page of another origin; another port of this machine is foreign, too
+  navigation,  ///< a link or a typed address: the user goes to a page
+  unknown      ///< not a browser, or an old one
 };
 
 /// Reads Sec-Fetch-Site, or else Origin, which must be `https://` or `http://` and the host that

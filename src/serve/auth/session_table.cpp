@@ -132,17 +132,17 @@ void session_table::store_uses(state_database& database) {
     const auto last_seen = live->last_seen.load(std::memory_order_relaxed);
     if (last_seen <= live->stored || live->ended) continue;
     const auto hash = to_hex(id);
-    database.write("session.used").execute(
-        "UPDATE HOLDFAST_SERVE_SESSION SET LAST_SEEN = ? WHERE HASH = ? AND LAST_SEEN < ?",
-        {last_seen, std::string_view(hash), last_seen});
+    database.write("session.used")
+        .execute("UPDATE HOLDFAST_SERVE_SESSION SET LAST_SEEN = ? WHERE HASH = ? AND LAST_SEEN < ?",
+                 {last_seen, std::string_view(hash), last_seen});
     live->stored = last_seen;
   }
 }
 
 void session_table::forget_old_sessions(state_session& session, timestamp now) {
-  session.execute("DELETE FROM HOLDFAST_SERVE_SESSION WHERE LAST_SEEN < ? OR CREATED_ON < ?",
-                  {to_integer(now - session_idle_time - unstored_use),
-                   to_integer(now - session_life)});
+  session.execute(
+      "DELETE FROM HOLDFAST_SERVE_SESSION WHERE LAST_SEEN < ? OR CREATED_ON < ?",
+      {to_integer(now - session_idle_time - unstored_use), to_integer(now - session_life)});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

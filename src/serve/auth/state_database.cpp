@@ -81,14 +81,19 @@ sql::type type_of(const sql::parameter& value) noexcept {
 std::string state_column_types::text(std::size_t size) const {
   const auto length = "(" + std::to_string(size) + ")";
   switch (dialect) {
-    case dialect_id::sqlite: return "TEXT";
-    case dialect_id::postgresql: return "VARCHAR" + length + " COLLATE \"C\"";
+    case dialect_id::sqlite:
+      return "TEXT";
+    case dialect_id::postgresql:
+      return "VARCHAR" + length + " COLLATE \"C\"";
     case dialect_id::mysql:
     case dialect_id::mariadb:
       return "VARCHAR" + length + " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
-    case dialect_id::sqlserver: return "NVARCHAR" + length + " COLLATE Latin1_General_100_BIN2";
-    case dialect_id::oracle: return "VARCHAR2(" + std::to_string(size) + " CHAR)";
-    default: return "VARCHAR" + length;
+    case dialect_id::sqlserver:
+      return "NVARCHAR" + length + " COLLATE Latin1_General_100_BIN2";
+    case dialect_id::oracle:
+      return "VARCHAR2(" + std::to_string(size) + " CHAR)";
+    default:
+      return "VARCHAR" + length;
   }
 }
 
@@ -98,7 +103,9 @@ state_column_types state_columns(dialect_id dialect) {
                 "the state of the server needs a database whose dialect is known; use sqlite: or "
                 "postgresql://");
   const bool sqlite = dialect == dialect_id::sqlite;
-  return {.integer = sqlite ? "INTEGER" : dialect == dialect_id::oracle ? "NUMBER(19)" : "BIGINT",
+  return {.integer = sqlite                          ? "INTEGER"
+                     : dialect == dialect_id::oracle ? "NUMBER(19)"
+                                                     : "BIGINT",
           .dialect = dialect};
 }
 
@@ -133,9 +140,12 @@ sql::rows state_session::query(std::string_view text, std::span<const sql::param
 
 std::string_view state_session::row_limit() {
   switch (dialect()) {
-    case dialect_id::sqlserver: return " OFFSET 0 ROWS FETCH NEXT ? ROWS ONLY";
-    case dialect_id::oracle: return " FETCH FIRST ? ROWS ONLY";
-    default: return " LIMIT ?";
+    case dialect_id::sqlserver:
+      return " OFFSET 0 ROWS FETCH NEXT ? ROWS ONLY";
+    case dialect_id::oracle:
+      return " FETCH FIRST ? ROWS ONLY";
+    default:
+      return " LIMIT ?";
   }
 }
 
@@ -199,9 +209,9 @@ std::string state_database::shown_url() const { return without_password(options_
 
 void state_database::create_tables(sql::context& database) {
   if (!file_.empty() && is_public_file(file_))
-    throw error(errc::permission,
-                "every user of this machine may read or change the state file; run: chmod 600 " +
-                    file_);
+    throw error(
+        errc::permission,
+        "every user of this machine may read or change the state file; run: chmod 600 " + file_);
   const auto dialect = database.dialect();
   (void)state_columns(dialect);  // refuses an unknown dialect
   const auto connection = database.pool.acquire_writer("state.open");
@@ -217,7 +227,7 @@ std::shared_ptr<sql::context> state_database::opened() {
   const std::scoped_lock lock(mutex_);
   if (tables_exist_) return context_;
   const auto now = std::chrono::steady_clock::now();
-  if (failure_ && now - failed_ < failure_pause) throw *failure_;
+  if (failure_ && now - failed_ < failure_pause) throw error(*failure_);
   try {
     open();
     failure_.reset();

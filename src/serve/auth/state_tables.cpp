@@ -27,9 +27,8 @@ std::vector<std::string> create_identity_tables(sql::dialect_id dialect, int /*v
                              ", TENANT" + text(128) + ", ACTION_NAME" + name(64) + ", SUBJECT" +
                              text(500) + ", AMOUNT" + number + ", RESULT_TEXT" + text(500) +
                              ", PRIMARY KEY (ENTRY_ID)"),
-      create_state_table(
-          dialect, "HOLDFAST_SERVE_CHANGE",
-          "PART" + name(16) + ", CHANGE_COUNT" + number + ", PRIMARY KEY (PART)")};
+      create_state_table(dialect, "HOLDFAST_SERVE_CHANGE",
+                         "PART" + name(16) + ", CHANGE_COUNT" + number + ", PRIMARY KEY (PART)")};
 }
 
 }  // namespace
@@ -45,8 +44,7 @@ void count_change(state_session& session, std::string_view part) {
   if (session.execute("UPDATE HOLDFAST_SERVE_CHANGE SET CHANGE_COUNT = CHANGE_COUNT + 1 WHERE "
                       "PART = ?",
                       {part}) == 0)
-    session.execute("INSERT INTO HOLDFAST_SERVE_CHANGE (PART, CHANGE_COUNT) VALUES (?, 1)",
-                    {part});
+    session.execute("INSERT INTO HOLDFAST_SERVE_CHANGE (PART, CHANGE_COUNT) VALUES (?, 1)", {part});
 }
 
 std::int64_t read_change_count(state_session& session) {

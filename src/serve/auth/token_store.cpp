@@ -44,14 +44,15 @@ void check_token_settings(const token_settings& settings) {
   if (settings.scopes.size() > max_scopes)
     refuse_setting("scopes", "a token has at most " + std::to_string(max_scopes) + " scopes");
   for (const auto& scope : settings.scopes) {
-    if (scope.empty() || scope.size() > max_scope_size || !has_only(scope, "._@-:*"))
+    if (scope.empty() || scope.size() > max_scope_size || !has_only(scope, "._@-:*%"))
       refuse_setting("scopes",
-                     "a scope has at most 78 letters, digits and the characters . _ @ - *, with "
+                     "a scope has at most 78 letters, digits and the characters . _ @ - * %, with "
                      "colons between its parts; for example outbox:orders:publish");
   }
   if (settings.tenant.size() > max_token_tenant || !is_utf8(settings.tenant) ||
       std::ranges::any_of(settings.tenant, is_control))
-    refuse_setting("tenant", "the tenant has at most 128 bytes of UTF-8 without control characters");
+    refuse_setting("tenant",
+                   "the tenant has at most 128 bytes of UTF-8 without control characters");
   // Such an admin could add a token for all tenants.
   if (!settings.tenant.empty() && settings.role == role::admin)
     refuse_setting("tenant", "an admin sees all tenants; choose the role operator or viewer");
@@ -127,11 +128,12 @@ std::vector<stored_token> select_tokens(state_session& session, std::string_view
 }
 
 void insert_token(state_session& session, const token_record& token, const std::string& hash) {
-  const auto count = session.query("SELECT COUNT(*) FROM HOLDFAST_SERVE_TOKEN", {},
-                                   {sql::type::integer});
+  const auto count =
+      session.query("SELECT COUNT(*) FROM HOLDFAST_SERVE_TOKEN", {}, {sql::type::integer});
   if (integer_of(count, 0, 0) >= static_cast<std::int64_t>(max_tokens))
-    throw error(errc::too_large, "there are " + std::to_string(max_tokens) +
-                                     " tokens already; revoke some, they are deleted 30 days later");
+    throw error(errc::too_large,
+                "there are " + std::to_string(max_tokens) +
+                    " tokens already; revoke some, they are deleted 30 days later");
   for (const auto& other : select_tokens(session, "NAME = ?", {std::string_view(token.name)})) {
     if (other.record.is_usable(token.created))
       throw error(errc::duplicate,
@@ -181,8 +183,7 @@ added_token add_token(state_database& database, token_settings settings) {
   check_token_settings(settings);
   auto text = make_token_text();
   const auto now = database.clock().now();
-  if (settings.name.empty())
-    settings.name = std::string(to_string(settings.role)) + "-" + text.id;
+  if (settings.name.empty()) settings.name = std::string(to_string(settings.role)) + "-" + text.id;
   added_token token{.record = {.id = text.id,
                                .name = std::move(settings.name),
                                .role = settings.role,

@@ -85,9 +85,10 @@ void token_table::store_uses(state_database& database) {
     const auto last_used = token->use->last_used.load(std::memory_order_relaxed);
     if (last_used <= token->use->stored) continue;
     // A session for each token: nothing else waits longer than one statement for the connection.
-    database.write("token.used").execute(
-        "UPDATE HOLDFAST_SERVE_TOKEN SET LAST_USED = ? WHERE TOKEN_ID = ? AND LAST_USED < ?",
-        {last_used, std::string_view(id), last_used});
+    database.write("token.used")
+        .execute(
+            "UPDATE HOLDFAST_SERVE_TOKEN SET LAST_USED = ? WHERE TOKEN_ID = ? AND LAST_USED < ?",
+            {last_used, std::string_view(id), last_used});
     token->use->stored = last_used;
   }
 }
