@@ -68,7 +68,7 @@ call_points::call_point call_points::add(const std::string& name) {
 run_time_arguments read_arguments(const std::vector<std::string>& typed_json) {
   if (typed_json.size() > most_arguments)
     throw error(errc::too_large, "a call has at most 100 arguments", {.path = "args"});
-  key::typed_json_reader reader(key::scheme::failover);
+  holdfast::key::typed_json_reader reader(holdfast::key::scheme::failover);
   run_time_arguments arguments;
   for (std::size_t i = 0; i < typed_json.size(); ++i) {
     try {

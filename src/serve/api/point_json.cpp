@@ -166,7 +166,7 @@ void write_rules(json_writer& out, const point_options& options) {
       .member("maxPayload", options.max_payload)
       .member("payloadClass", options.payload_class)
       .member("writeBehind", options.write_behind.value_or(true))
-      .member("keyStyle", options.key_style == key::style::exact ? "exact" : "escaped")
+      .member("keyStyle", options.key_style == holdfast::key::style::exact ? "exact" : "escaped")
       .member("exceptionPolicy",
               name_of(options.exception_policy.value_or(exception_policy::rethrow)));
   if (!options.key_generator.empty()) out.member("keyGenerator", options.key_generator);
