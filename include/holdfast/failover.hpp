@@ -6,6 +6,8 @@
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/call_context.hpp>
 #include <holdfast/failover/classify.hpp>
+#include <holdfast/failover/decision.hpp>
+#include <holdfast/failover/drill.hpp>
 #include <holdfast/failover/each.hpp>
 #include <holdfast/failover/engine.hpp>
 #include <holdfast/failover/expiry.hpp>
@@ -13,6 +15,7 @@
 #include <holdfast/failover/hooks.hpp>
 #include <holdfast/failover/list.hpp>
 #include <holdfast/failover/options.hpp>
+#include <holdfast/failover/outlook.hpp>
 #include <holdfast/failover/point.hpp>
 #include <holdfast/failover/scatter.hpp>
 #include <holdfast/failover/splitter.hpp>

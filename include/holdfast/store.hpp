@@ -68,6 +68,17 @@ struct entry_page {
   std::optional<std::string> next{};
 };
 
+/// How many entries of a name expire by certain times; see store::expiring.
+struct expiry_profile {
+  /// For each requested time: the number of entries that cannot be served any more at that time,
+  /// because they expire before it.
+  std::vector<std::uint64_t> counts{};
+  /// The number of entries that were counted, including expired ones and tombstones.
+  std::uint64_t entries = 0;
+  /// The name has more entries than were counted: all numbers are lower bounds.
+  bool at_least = false;
+};
+
 /// What the memory of this process has of a key; see store::find_in_memory.
 struct remembered_entry {
   /// Empty: no entry, or memory does not know one.
@@ -174,6 +185,12 @@ class HOLDFAST_API store {
   /// Returns the number of entries of a name, including expired ones and tombstones.
   [[nodiscard]] virtual std::uint64_t count(place location) = 0;
 
+  /// Counts the entries of a name by their expiry, for at most `max_expiry_times` times. Bounded: a
+  /// large name is counted in part. The default reads up to 10,000 entries with `find_all`. Throws
+  /// errc::invalid_argument for more times.
+  [[nodiscard]] virtual expiry_profile expiring(place location, std::span<const timestamp> times);
+  static constexpr std::size_t max_expiry_times = 16;
+
   /// Returns which other programs use the table. A decorator returns what the store below returns.
   [[nodiscard]] virtual holdfast::peer peer() const noexcept;
 
@@ -211,7 +228,8 @@ enum class store_query : std::uint8_t {
   count,
   rewrite,
   name_after,
-  find_many
+  find_many,
+  expiring
 };
 
 /// The type of the payload column.
@@ -277,7 +295,8 @@ struct store_options {
   /// with the same parameters and columns. On SQLite and MySQL the `upsert` text ends before the
   /// rows; rows and guard are appended. `find_all` is called twice: for the first page and for the
   /// following ones. `find_many` is called for each of several numbers of keys; if `find` is
-  /// replaced and `find_many` is not, keys are found one by one.
+  /// replaced and `find_many` is not, keys are found one by one. If `find_all` is replaced and
+  /// `expiring` is not, entries are counted with `find_all`.
   std::function<std::string(store_query query, const std::string& standard_text)> replace_query{};
 };
 

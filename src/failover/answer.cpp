@@ -8,8 +8,8 @@
 namespace HOLDFAST_NAMESPACE {
 
 std::string_view to_string(cause_code code) noexcept {
-  constexpr std::array<std::string_view, 7> names{"none",  "failed",     "late",     "refused",
-                                                  "fresh", "refreshing", "abandoned"};
+  constexpr std::array<std::string_view, 8> names{"none",  "failed",     "late",      "refused",
+                                                  "fresh", "refreshing", "abandoned", "drill"};
   const auto index = static_cast<std::size_t>(code);
   return index < names.size() ? names[index] : "unknown";
 }

@@ -5,6 +5,8 @@
 
 #include "base/duration_limit.hpp"
 #include "failover/executor_call.hpp"
+#include "failover/insight/call_notes.hpp"
+#include "failover/insight/drill.hpp"
 #include "failover/keep.hpp"
 #include "failover/recover.hpp"
 #include "failover/report.hpp"
@@ -89,6 +91,7 @@ void start(const point_core& point, call_base& call) {
   call.now = engine.clock->now();
   if (point.timed || call.time_limit.count() != 0) set_times(point, call);
   call.provenance.as_of = engine.stamp(call.now);
+  if (point.insight) note_start(point, call);
 }
 
 std::exception_ptr refusal(const std::string& message) {
@@ -200,6 +203,12 @@ void finish_failed(const std::shared_ptr<point_core>& point, call_base& call,
     record_result(*point, call,
                   code == cause_code::late ? call_result::failure : result_of(*point, error));
   answer_failure(point, call, std::move(error), code);
+}
+
+bool finish_in_drill(const std::shared_ptr<point_core>& point, call_base& call) {
+  if (!point->drill.active() || !serve_in_drill(point, call)) return false;
+  record_result(*point, call, call_result::none);
+  return true;
 }
 
 void abandon(const std::shared_ptr<point_core>& point, call_base& call) noexcept {
@@ -337,6 +346,7 @@ void run_shared(const std::shared_ptr<point_core>& point, call_base& upstream_ca
 
 void run(const std::shared_ptr<point_core>& point, call_base& call) {
   if (point->options.soft_expiry && !call.key.empty() && serve_before_call(point, call)) return;
+  if (point->drill.active() && serve_in_drill(point, call)) return;
   run_shared(point, call, call, [&](shared_result* shared) { run_on_caller(point, call, shared); });
 }
 
@@ -349,9 +359,15 @@ void run_owned(const std::shared_ptr<point_core>& point, const std::shared_ptr<c
   caller_call.deadline = call->deadline;
   caller_call.upstream_deadline = call->upstream_deadline;
   caller_call.provenance = call->provenance;
+  caller_call.notes = call->notes;
   if (point->options.soft_expiry && !call->key.empty() &&
       serve_before_call(point, caller_call, call))
     return;
+  if (point->drill.active()) {
+    if (serve_in_drill(point, caller_call)) return;
+    call->deadline = caller_call.deadline;
+    call->upstream_deadline = caller_call.upstream_deadline;
+  }
   run_shared(point, *call, caller_call,
              [&](shared_result* shared) { run_on_executor(point, call, caller_call, shared); });
 }

@@ -47,6 +47,10 @@ enum class counter : std::uint8_t {
   partial,
   unlisted,
   asymmetric,
+  drill_served,
+  drill_uncovered,
+  covered,
+  uncovered,
   end_of_counters
 };
 inline constexpr std::size_t counter_count = static_cast<std::size_t>(counter::end_of_counters);

@@ -1,6 +1,9 @@
 #include <holdfast/failover/engine.hpp>
 
 #include "failover/engine_core.hpp"
+#include "failover/insight/call_notes.hpp"
+#include "failover/insight/drill.hpp"
+#include "failover/insight/outlook.hpp"
 #include "failover/point_core.hpp"
 #include "failover/report.hpp"
 
@@ -53,6 +56,51 @@ std::vector<point_status> engine::points() const {
 
 engine_health engine::health() const noexcept { return detail::failover::health_of(*core_); }
 void engine::report() const { detail::failover::write_report(*core_); }
+
+point_status engine::status(std::string_view point) const {
+  return core_->find_point(point)->status();
+}
+
+point_options engine::resolved(std::string_view point) const {
+  return core_->find_point(point)->resolved();
+}
+
+point_outlook engine::outlook(std::string_view point) const {
+  return detail::failover::outlook_of(*core_, *core_->find_point(point),
+                                      core_->clock->steady() + std::chrono::seconds(2));
+}
+
+point_coverage engine::coverage(std::string_view point) const {
+  return detail::failover::coverage_of(*core_->find_point(point));
+}
+
+drill_report engine::drill(std::string_view point, const drill_options& options) {
+  const auto target = core_->find_point(point);
+  detail::failover::check_drill(*target, options);
+  const auto now = core_->clock->steady();
+  const auto run = std::make_shared<detail::failover::drill_run>(
+      options, core_->clock->now(), now, target->counts.sum(detail::failover::counter::started));
+  target->drill.start(run, now);
+  return detail::failover::report_of(*target, *run);
+}
+
+drill_report engine::end_drill(std::string_view point) {
+  const auto target = core_->find_point(point);
+  const auto run = target->drill.last();
+  if (!run) throw error(errc::not_found, "there was no drill of this point", {.path = "point"});
+  if (run->runs(core_->clock->steady())) run->end(drill_end::request, core_->clock->now());
+  target->drill.stop(*run);
+  return detail::failover::report_of(*target, *run);
+}
+
+std::vector<drill_report> engine::drills() const {
+  std::vector<drill_report> reports;
+  for (const auto& point : core_->all_points()) {
+    if (const auto run = point->drill.last())
+      reports.push_back(detail::failover::report_of(*point, *run));
+  }
+  return reports;
+}
 
 bool engine::flush(std::chrono::steady_clock::time_point deadline) {
   return core_->flush(deadline);

@@ -9,6 +9,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <random>
 #include <ranges>
 #include <thread>
 
@@ -128,7 +129,9 @@ engine_core::engine_core(std::shared_ptr<holdfast::store> store, engine_options 
       write_queue(queue_for(base_store, options, served)),
       owns_queue(write_queue && !queue_of(base_store)),
       front_store(owns_queue ? write_queue : base_store),
-      reads_block(front_store->waits()) {
+      reads_block(front_store->waits()),
+      // The references have 40 bits.
+      decisions_((std::uint64_t{std::random_device{}()} << 7U) + 1) {
   metrics->gauge("holdfast_failover_points", {}, "points that are registered")->set(0);
 }
 
@@ -386,6 +389,12 @@ std::vector<std::shared_ptr<point_core>> engine_core::all_points() const {
   const std::shared_lock lock(points_mutex);
   const auto values = std::views::values(points);
   return {values.begin(), values.end()};
+}
+
+std::shared_ptr<point_core> engine_core::find_point(std::string_view name) const {
+  const std::shared_lock lock(points_mutex);
+  if (const auto it = points.find(name); it != points.end()) return it->second;
+  throw error(errc::not_found, "there is no point of this name", {.path = "point"});
 }
 
 std::chrono::steady_clock::time_point engine_core::on_queue_clock(

@@ -11,6 +11,7 @@
 
 #include "base/deadline.hpp"
 #include "failover/call_scheduler.hpp"
+#include "failover/insight/outlook_turn.hpp"
 #include "failover/read_time.hpp"
 #include "failover/served_versions.hpp"
 #include "failover/shared_reads.hpp"
@@ -136,6 +137,13 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   void pause(std::chrono::microseconds duration) const;
 
   [[nodiscard]] std::vector<std::shared_ptr<point_core>> all_points() const;
+  /// Throws errc::not_found if no point has this name.
+  [[nodiscard]] std::shared_ptr<point_core> find_point(std::string_view name) const;
+  /// A number for provenance::decision. The first is random, so that the references of an earlier
+  /// process lead to nothing.
+  [[nodiscard]] std::uint64_t next_decision() noexcept {
+    return decisions_.fetch_add(1, std::memory_order_relaxed);
+  }
   /// Writes the queue, if there is one.
   bool flush(std::chrono::steady_clock::time_point deadline);
   close_report close(std::chrono::steady_clock::time_point deadline);
@@ -164,6 +172,8 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   std::atomic<bool> closed{false};
   /// The executor refused the timer of the next report; the next call tries again.
   std::atomic<bool> report_refused{false};
+  std::atomic<int> running_looks{0};  ///< see insight/look.hpp
+  outlook_turn outlooks{};            ///< one outlook at a time asks the store
   std::stop_source stop{};
 
   mutable std::shared_mutex points_mutex{};
@@ -182,6 +192,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   /// Asks the store in the background whether it answers again.
   void schedule_probe(std::chrono::milliseconds pause) noexcept;
 
+  std::atomic<std::uint64_t> decisions_;
   alignas(128) std::atomic<timestamp> last_stamp_{timestamp::min()};
   alignas(128) mutable std::mutex threads_mutex_{};
   lazy_scheduler calls_{};

@@ -167,6 +167,7 @@ void run_on_executor(const std::shared_ptr<point_core>& point,
   };
   /// Serves the stored answer instead of a late one, if there is one.
   const auto serve_instead = [&] {
+    caller_call.attempt = 1;
     if (!serve_stored(point, caller_call, late_error(*point), shared)) return false;
     point->count(counter::late);
     if (leave(*point, *call) == phase::abandoned) record_late(*point, *call);
@@ -199,6 +200,8 @@ void run_on_executor(const std::shared_ptr<point_core>& point,
     (void)wait_for_result(*point, *call, call->deadline);
   }
   const auto state = leave(*point, *call);
+  // Unless the call has ended, its thread still counts the attempts.
+  caller_call.attempt = state == phase::ended ? call->attempt : state == phase::refused ? 0 : 1;
   if (state == phase::refused) return refuse();
   if (state == phase::abandoned) {
     record_late(*point, *call);

@@ -41,6 +41,11 @@ constexpr family unlisted_lists{"holdfast_failover_unlisted_total", "kind",
 constexpr family asymmetries{"holdfast_failover_asymmetric_total", "kind",
                              "live answers with a slice that their splitter would not look for"};
 
+constexpr family drills{"holdfast_failover_drill_total", "result",
+                        "calls that a drill selected, by whether an answer was kept"};
+constexpr family checks{"holdfast_failover_coverage_checks_total", "result",
+                        "calls that were checked, by whether a kept answer could serve them"};
+
 struct series {
   counter index;
   const family& metric;
@@ -82,6 +87,10 @@ constexpr std::array all_series{
     series{counter::partial, partials, "answer"},
     series{counter::unlisted, unlisted_lists, "answer"},
     series{counter::asymmetric, asymmetries, "answer"},
+    series{counter::drill_served, drills, "served"},
+    series{counter::drill_uncovered, drills, "not_covered"},
+    series{counter::covered, checks, "covered"},
+    series{counter::uncovered, checks, "not_covered"},
 };
 
 }  // namespace
@@ -184,6 +193,26 @@ void instruments::gauges(breaker_state breaker, const point_numbers& numbers,
   const double all = served + since(&point_numbers::failed);
   health_->set(all == 0 ? 1 : served / all);
   stale_ratio_->set(all == 0 ? 0 : stale / all);
+}
+
+void instruments::outlook(const outlook_seconds& seconds) {
+  const auto set = [&](const char* part, double value) {
+    sink_
+        ->gauge("holdfast_point_outlook_seconds",
+                {{"name", name_}, {"domain", domain_}, {"part", part}},
+                "time until this part of the answers that cover recent calls has expired")
+        ->set(value);
+  };
+  set("first", seconds.first);
+  set("half", seconds.half);
+  set("most", seconds.most);
+}
+
+void instruments::coverage(double part) {
+  sink_
+      ->gauge("holdfast_point_coverage", {{"name", name_}, {"domain", domain_}},
+              "part of the checked calls of the last hour that kept answers could have served")
+      ->set(part);
 }
 
 void instruments::entries(std::uint64_t count) {

@@ -35,6 +35,15 @@ class instruments {
   void exception(const std::string& type);
   void gauges(breaker_state breaker, const point_numbers& numbers, std::uint64_t running);
   /// Sets the number of entries of the effective name. Creates the series on first use.
+  struct outlook_seconds {
+    double first;
+    double half;
+    double most;
+  };
+  /// Time until the first, half, and 90 % of the answers that cover calls have expired.
+  void outlook(const outlook_seconds& seconds);
+  /// The part of recent calls that kept answers could have served.
+  void coverage(double part);
   void entries(std::uint64_t count);
 
  private:

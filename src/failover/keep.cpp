@@ -1,5 +1,6 @@
 #include "failover/keep.hpp"
 
+#include "failover/insight/call_notes.hpp"
 #include "failover/scatter/keep.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::failover {
@@ -153,7 +154,9 @@ void keep(const point_core& point, call_base& call) noexcept {
 void finish_answer(const point_core& point, call_base& call) noexcept {
   point.enrich(call);
   const auto* scattered = call.gather();
-  point.count(scattered != nullptr && scattered->refusal ? counter::failed : counter::live);
+  const bool refused = scattered != nullptr && scattered->refusal;
+  point.count(refused ? counter::failed : counter::live);
+  if (point.insight) note_end(point, call, refused ? decision_rule::unserved : decision_rule::live);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::failover

@@ -62,12 +62,15 @@ point_core::point_core(engine_core& owner, std::string point_name, point_options
       guarded(options.breaker || options.concurrency_limit != 0),
       deadline(limit_duration(options.deadline.value_or(std::chrono::microseconds::zero()))),
       soft_expiry(options.soft_expiry.value_or(std::chrono::microseconds::zero())),
-      timed(guarded || options.deadline || options.single_flight || owner.options.metrics),
+      timed(guarded || options.deadline || options.single_flight || owner.options.metrics ||
+            owner.options.insight.on_decision),
       mode(mode_for(options)),
       limit(options.concurrency_limit) {
   if (options.breaker) breaker = std::make_unique<detail::breaker>(*options.breaker);
   if (options.retry && options.retry->attempts > 1)
     retry = std::make_unique<retry_plan>(*options.retry, std::random_device{}());
+  if (owner.options.insight.on_decision || owner.options.insight.coverage)
+    insight = std::make_unique<point_insight>();
   if (owner.options.metrics) {
     const auto now = owner.clock->now();
     const auto expiry_seconds =
@@ -134,6 +137,18 @@ point_status point_core::status() const {
           .breaker = breaker ? breaker->state(engine.clock->steady()) : breaker_state::closed,
           .running = running(),
           .numbers = counts.numbers()};
+}
+
+point_options point_core::resolved() const {
+  auto resolved = options;
+  resolved.domain = effective_name;
+  if (!resolved.key_style) resolved.key_style = engine.options.keys.style;
+  resolved.exception_policy = policy;
+  resolved.write_behind = engine.write_queue && options.write_behind.value_or(true);
+  resolved.max_payload = max_payload;
+  resolved.payload_class = payload_class;
+  resolved.scatter = scatter;
+  return resolved;
 }
 
 std::uint64_t row_id(std::uint64_t name_hash, std::string_view key,

@@ -7,10 +7,17 @@
 #include "failover/concurrency_limit.hpp"
 #include "failover/counters.hpp"
 #include "failover/engine_core.hpp"
+#include "failover/insight/drill_run.hpp"
+#include "failover/insight/recent_calls.hpp"
 #include "failover/instruments.hpp"
 #include "failover/retry.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::failover {
+
+/// The part of a point that observes its calls.
+struct point_insight {
+  recent_calls recent{};
+};
 
 /// A point without its types.
 class point_core {
@@ -38,6 +45,8 @@ class point_core {
     return counts.running() + detached_calls.load(std::memory_order_relaxed);
   }
   [[nodiscard]] point_status status() const;
+  /// The options with the defaults of the engine filled in.
+  [[nodiscard]] point_options resolved() const;
   /// Hash of the row of a call, for engine_core::served.
   [[nodiscard]] std::uint64_t row_id(const call_base& call) const noexcept {
     return failover::row_id(name_hash, call.key, call.realm);
@@ -80,6 +89,8 @@ class point_core {
 
   mutable counters counts{};
   std::unique_ptr<instruments> meters{};
+  std::unique_ptr<point_insight> insight{};  ///< null: the engine records nothing about calls
+  mutable point_drill drill{};
   std::unique_ptr<detail::breaker> breaker{};
   std::unique_ptr<retry_plan> retry{};
   mutable concurrency_limit limit;

@@ -1,6 +1,7 @@
 #include "failover/recover.hpp"
 
 #include "failover/call.hpp"
+#include "failover/insight/call_notes.hpp"
 #include "failover/keep.hpp"
 #include "failover/read.hpp"
 #include "failover/scatter/keep.hpp"
@@ -66,7 +67,9 @@ bool recover_row(const std::shared_ptr<point_core>& point, call_base& call, cons
   } else {
     read = read_row(point, call, engine.read_deadline(call));
     if (!read.row) {
-      point->count(counter_of(read.status));
+      const auto missing = counter_of(read.status);
+      point->count(missing);
+      if (point->insight) note_miss(*point, call, missing, nullptr);
       return false;
     }
     row = &*read.row;
@@ -74,6 +77,7 @@ bool recover_row(const std::shared_ptr<point_core>& point, call_base& call, cons
   const auto now = engine.clock->now();
   if (const auto checked = check_row(point, call, *row, now, newest); checked != counter::live) {
     point->count(checked);
+    if (point->insight) note_miss(*point, call, checked, row);
     return false;
   }
   serve(*point, call, *row, now, reason);
@@ -92,8 +96,8 @@ bool recover(const std::shared_ptr<point_core>& point, call_base& call, const ca
   return served;
 }
 
-/// Runs the recovered hook. Returns whether there is an answer afterwards. If the hook throws, the
-/// recovered row is served unchanged.
+}  // namespace
+
 bool run_recovered_hook(const point_core& point, call_base& call, bool served,
                         const std::optional<entry>& row) {
   const bool had_value = call.has_value();
@@ -111,8 +115,17 @@ bool run_recovered_hook(const point_core& point, call_base& call, bool served,
   return call.has_value() || (served && !had_value);
 }
 
-[[noreturn]] void rethrow(const point_core& point, counter index, const std::exception_ptr& error) {
+namespace {
+
+decision_rule rule_of(counter index) noexcept {
+  if (index == counter::passed) return decision_rule::passed;
+  return index == counter::invalidated ? decision_rule::invalidated : decision_rule::unserved;
+}
+
+[[noreturn]] void rethrow(const point_core& point, call_base& call, counter index,
+                          const std::exception_ptr& error) {
   point.count(index);
+  if (point.insight) note_end(point, call, rule_of(index));
   std::rethrow_exception(error);
 }
 
@@ -121,7 +134,7 @@ void apply_policy(const point_core& point, call_base& call, const std::exception
   call.provenance.origin = origin::substitute;
   switch (point.policy) {
     case exception_policy::rethrow:
-      rethrow(point, counter::failed, error);
+      rethrow(point, call, counter::failed, error);
     case exception_policy::never_throw:
       try {
         call.set_default_value();
@@ -136,11 +149,12 @@ void apply_policy(const point_core& point, call_base& call, const std::exception
       try {
         if (!call.call_unserved_hook()) point.engine.options.unserved(point.name, call.provenance);
       } catch (...) {
-        rethrow(point, counter::failed, std::current_exception());
+        rethrow(point, call, counter::failed, std::current_exception());
       }
       break;
   }
   point.count(counter::substituted);
+  if (point.insight) note_end(point, call, decision_rule::substituted);
 }
 
 void invalidate(const point_core& point, call_base& call) noexcept {
@@ -164,16 +178,19 @@ bool recover_with_hook(const std::shared_ptr<point_core>& point, call_base& call
                        shared_result* shared, const shared_result* leader) {
   call.make_empty();
   call.provenance.cause = std::move(reason);
+  if (point->insight) note_failure(*point, call);
   std::optional<entry> own_row;
   auto* served_row = shared != nullptr ? &shared->served : &own_row;
   const bool copy_row = shared != nullptr || point->type.has_recovered;
   bool served =
       recover(point, call, call.provenance.cause, leader, copy_row ? served_row : nullptr);
   if (point->type.has_recovered) served = run_recovered_hook(*point, call, served, *served_row);
-  if (served)
-    point->count(call.provenance.origin == origin::substitute ? counter::substituted
-                                                              : counter::stale);
-  return served;
+  if (!served) return false;
+  const bool substitute = call.provenance.origin == origin::substitute;
+  point->count(substitute ? counter::substituted : counter::stale);
+  if (point->insight)
+    note_end(*point, call, substitute ? decision_rule::substituted : decision_rule::recovered);
+  return true;
 }
 
 }  // namespace
@@ -204,10 +221,11 @@ void answer_failure(const std::shared_ptr<point_core>& point, call_base& call,
   // The rules of the point apply to exceptions of the upstream, not to those of the engine.
   const auto action =
       code == cause_code::failed ? point->options.classify(error) : on_failure::recover;
-  if (action == on_failure::pass) rethrow(*point, counter::passed, error);
+  if (action != on_failure::recover) call.provenance.cause = cause(code, error);
+  if (action == on_failure::pass) rethrow(*point, call, counter::passed, error);
   if (action == on_failure::invalidate) {
     invalidate(*point, call);
-    rethrow(*point, counter::invalidated, error);
+    rethrow(*point, call, counter::invalidated, error);
   }
   point->warn("failed", "a call failed; it is answered from the store if possible", error);
   if (!recover_with_hook(point, call, cause(code, std::move(error)), shared, leader))
@@ -289,6 +307,7 @@ bool serve_before_call(const std::shared_ptr<point_core>& point, call_base& call
   if (!fresh) refresh(point, call, std::move(owned));  // before `serve` changes the provenance
   serve(*point, call, *row, now, cause(fresh ? cause_code::fresh : cause_code::refreshing));
   point->count(fresh ? counter::fresh : counter::stale);
+  if (point->insight) note_end(*point, call, decision_rule::soft_expiry);
   return true;
 }
 

@@ -19,6 +19,11 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 void serve(const point_core& point, call_base& call, const entry& row, timestamp now,
            cause reason) noexcept;
 
+/// Runs the recovered hook. Returns whether there is an answer afterwards. If the hook throws, the
+/// recovered row is served unchanged.
+bool run_recovered_hook(const point_core& point, call_base& call, bool served,
+                        const std::optional<entry>& row);
+
 /// Answers a failed call according to rules, store and exception policy, or throws. The leader of a
 /// shared call passes `shared`, which gets error and served entry. A follower passes the result of
 /// its leader, and does not read the store again.

@@ -1,6 +1,7 @@
 #include "failover/report.hpp"
 
 #include "base/cron.hpp"
+#include "failover/insight/outlook.hpp"
 #include "failover/point_core.hpp"
 
 #include <algorithm>
@@ -134,6 +135,7 @@ void write_report(engine_core& engine) {
     if (engine.log.listened()) log_point(engine.log, status);
   }
   if (!has_metrics) return;
+  if (engine.options.insight.coverage) update_outlook_gauges(engine);
   const auto health = health_of(engine);
   const auto set = [&](const char* name, double value, const char* help) {
     engine.metrics->gauge(name, {}, help)->set(value);

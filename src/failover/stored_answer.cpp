@@ -104,6 +104,20 @@ void erase_stored(const std::shared_ptr<point_core>& point, call_base& call,
 
 }  // namespace detail::failover
 
+bool engine::invalidate_entry(std::string_view point, std::string_view key) {
+  const auto target = core_->find_point(point);
+  const auto realm = core_->options.caller.tenant ? core_->options.caller.tenant() : std::string();
+  auto row = core_->front_store->find(place(target->effective_name, realm), key);
+  const auto now = core_->clock->now();
+  if (!row || row->tombstone() || row->expire_on < now) return false;
+  row->as_of = std::max(row->as_of, core_->stamp(now));
+  row->payload.reset();
+  row->payload_class.clear();
+  core_->note_served(detail::failover::row_id(target->name_hash, row->key, row->realm), row->as_of);
+  target->write_store->put(*row);
+  return true;
+}
+
 std::uint64_t engine::invalidate_domain(std::string_view domain) {
   constexpr std::size_t page_size = 500;
   auto& store = *core_->front_store;

@@ -92,6 +92,14 @@ std::vector<const entry*> entries_to_write(std::span<const entry> entries, times
   return result;
 }
 
+void check_expiry_times(std::span<const timestamp> times) {
+  if (times.size() > holdfast::store::max_expiry_times)
+    throw error(errc::invalid_argument,
+                "expiring takes at most " + std::to_string(holdfast::store::max_expiry_times) +
+                    " times; ask twice",
+                {.path = "times"});
+}
+
 void keep_newest(std::vector<const entry*>& entries, timestamp horizon) {
   if (entries.size() < 2) return;
   struct arrival {

@@ -40,6 +40,9 @@ void keep_newest(std::vector<const entry*>& entries, timestamp horizon);
   return now > timestamp::max() - max_skew ? timestamp::max() : now + max_skew;
 }
 
+/// Throws errc::invalid_argument for more times than store::expiring takes.
+void check_expiry_times(std::span<const timestamp> times);
+
 /// Throws errc::invalid_argument if max_skew is negative.
 HOLDFAST_API void check_max_skew(std::chrono::microseconds max_skew);
 

@@ -50,6 +50,9 @@ std::size_t composed_store::expire(timestamp before, std::size_t limit) {
   return top_.expire(before, limit);
 }
 std::uint64_t composed_store::count(place location) { return top_.count(location); }
+expiry_profile composed_store::expiring(place location, std::span<const timestamp> times) {
+  return top_.expiring(location, times);
+}
 peer composed_store::peer() const noexcept { return top_.peer(); }
 bool composed_store::waits() const noexcept { return top_.waits(); }
 store_health composed_store::health() noexcept { return top_.health(); }

@@ -471,6 +471,38 @@ TYPED_TEST_P(StoreContract, SaysThatItIsWell) {
   EXPECT_TRUE(health.healthy()) << health.problem;
 }
 
+TYPED_TEST_P(StoreContract, CountsByExpiry) {
+  using namespace std::chrono_literals;
+  const auto now = this->clock_->now();
+  for (int i = 0; i < 6; ++i) {
+    auto e = this->make("k" + std::to_string(i));
+    e.expire_on = now + std::chrono::minutes(10 * (i + 1));
+    this->put(e);
+  }
+  entry gone = this->make("gone");
+  gone.payload.reset();
+  gone.payload_class.clear();
+  this->put(gone);  // expires in an hour, as k5
+  auto other = this->make("k0");
+  other.name = "other";
+  this->put(other);
+  const std::vector<timestamp> times{now, now + 10min, now + 10min + 1us, now + 35min, now + 2h};
+  const auto profile = this->store_->expiring("n", times);
+  EXPECT_EQ(profile.counts, (std::vector<std::uint64_t>{0, 0, 1, 3, 7}))
+      << "an entry may be served at the moment of its expiry";
+  EXPECT_EQ(profile.entries, 7U);
+  EXPECT_FALSE(profile.at_least);
+  this->clock_->move(15min);
+  EXPECT_EQ(this->store_->expiring("n", {&times[2], 1}).counts, std::vector<std::uint64_t>{1})
+      << "what has expired counts until it is removed";
+  EXPECT_EQ(this->store_->expiring("never", times).counts, std::vector<std::uint64_t>(5));
+  EXPECT_EQ(this->store_->expiring("n", {}).entries, 7U);
+  const std::vector<timestamp> many(store::max_expiry_times, now + 2h);
+  EXPECT_EQ(this->store_->expiring("n", many).counts, std::vector<std::uint64_t>(many.size(), 7U));
+  const std::vector<timestamp> too_many(store::max_expiry_times + 1, now);
+  EXPECT_THROW((void)this->store_->expiring("n", too_many), error);
+}
+
 REGISTER_TYPED_TEST_SUITE_P(StoreContract, KeepsWhatItIsGiven, TellsEmptyFromNothing, NewerWins,
                             ATombstoneHoldsItsPlace, AFutureStampDoesNotFreezeItsKey, ManyAtOnce,
                             FindsManyAtOnce, FindsManyWithLargePayloads, PagesInByteOrder,
@@ -478,6 +510,6 @@ REGISTER_TYPED_TEST_SUITE_P(StoreContract, KeepsWhatItIsGiven, TellsEmptyFromNot
                             NeverWritesWhatHasExpired, RefusesWhatDoesNotFit, KeepsLargePayloads,
                             KeepsMomentsExactly, ManyThreadsOnTheSameKeysLeaveTheNewest,
                             MemoryGivesWhatFindGives, MemoryHasNothingUnderAnInvalidName,
-                            MemoryNeverGoesBackWhileOthersWrite, SaysThatItIsWell);
+                            MemoryNeverGoesBackWhileOthersWrite, SaysThatItIsWell, CountsByExpiry);
 
 }  // namespace holdfast::test

@@ -35,7 +35,9 @@ enum class cause_code : std::uint8_t {
   fresh,
   /// Nothing failed: the stored answer is past its soft expiry, and a refresh has started
   refreshing,
-  abandoned  ///< a split-phase call was dropped without an outcome
+  abandoned,  ///< a split-phase call was dropped without an outcome
+  /// Nothing failed: a drill rehearsed an outage; see drill.hpp
+  drill
 };
 /// The name of the enumerator, for example `failed`. Does not change between versions.
 [[nodiscard]] HOLDFAST_API std::string_view to_string(cause_code code) noexcept;
@@ -75,6 +77,9 @@ struct provenance {
   timestamp expires{};
   completeness complete = completeness::yes;
   holdfast::cause cause{};
+  /// Number of the decision that was reported for this answer; decision_ref makes its reference. 0:
+  /// none was reported.
+  std::uint64_t decision = 0;
 };
 
 /// The answer to a protected call. It is empty if the call returned an empty optional, or if the

@@ -27,6 +27,7 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 class point_core;
 class engine_core;
 class gather_base;
+struct call_notes;
 struct handover;
 
 /// A live value in the form in which it is stored.
@@ -87,6 +88,7 @@ class HOLDFAST_API call_base {
       std::chrono::steady_clock::time_point::max();
   std::shared_ptr<failover::handover> handover{};     ///< set if the call runs on the executor
   std::shared_ptr<const std::string> shared_bytes{};  ///< payload for callers that share this call
+  std::shared_ptr<call_notes> notes{};  ///< what the engine notes for decisions; null: nothing
   unsigned attempt = 0;
   std::uint32_t breaker_period = 0;  ///< from the permission of the breaker
   bool breaker_waits = false;        ///< the breaker still expects the result of this call
@@ -159,6 +161,10 @@ HOLDFAST_API void finish_live(const std::shared_ptr<point_core>& point, call_bas
 /// Answers a failed call from the store, or throws.
 HOLDFAST_API void finish_failed(const std::shared_ptr<point_core>& point, call_base& call,
                                 std::exception_ptr error, cause_code code);
+/// If a drill selects this call and an answer is kept for it: serves that, as the outcome of the
+/// call. Otherwise returns false and leaves the call as it was.
+[[nodiscard]] HOLDFAST_API bool finish_in_drill(const std::shared_ptr<point_core>& point,
+                                                call_base& call);
 /// Finishes a call without an outcome.
 HOLDFAST_API void abandon(const std::shared_ptr<point_core>& point, call_base& call) noexcept;
 

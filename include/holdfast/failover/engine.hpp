@@ -5,10 +5,12 @@
 
 #include <holdfast/codec.hpp>
 #include <holdfast/failover/core.hpp>
+#include <holdfast/failover/drill.hpp>
 #include <holdfast/failover/each.hpp>
 #include <holdfast/failover/hooks.hpp>
 #include <holdfast/failover/list.hpp>
 #include <holdfast/failover/options.hpp>
+#include <holdfast/failover/outlook.hpp>
 #include <holdfast/failover/point.hpp>
 #include <holdfast/failover/signature.hpp>
 #include <holdfast/failover/splitter.hpp>
@@ -129,6 +131,31 @@ class HOLDFAST_API engine {
   /// `reports.cron` call it regularly.
   void report() const;
 
+  // For operators; see "See why" in docs/failover.md. All of them throw errc::not_found if no point
+  // has this name.
+
+  [[nodiscard]] point_status status(std::string_view point) const;
+  /// The options of a point that are in force: those of the code, changed by the configuration
+  /// file, with the defaults of the engine filled in.
+  [[nodiscard]] point_options resolved(std::string_view point) const;
+  /// What expires when, if the upstream stays down. Needs engine_insight::coverage for the part
+  /// that concerns calls. Asks the store for at most two seconds; throws errc::timeout or
+  /// errc::unavailable if it does not answer, and what it throws.
+  [[nodiscard]] point_outlook outlook(std::string_view point) const;
+  /// Whether kept answers could have served the calls of the last hour. Needs
+  /// engine_insight::coverage. Does not ask the store.
+  [[nodiscard]] point_coverage coverage(std::string_view point) const;
+  /// Starts a drill: for a part of the calls, the upstream counts as down. They are answered from
+  /// the store with cause_code::drill, or, where nothing is kept, by the upstream after all. A
+  /// drill never makes a call fail. It ends by itself. Throws errc::invalid_argument for options
+  /// out of range and for points whose answers are stored in slices, errc::duplicate if a drill of
+  /// this point runs. Split-phase calls take part with pending::rehearse.
+  drill_report drill(std::string_view point, const drill_options& options = {});
+  /// Ends the drill of a point, if one runs. Throws errc::not_found if there never was one.
+  drill_report end_drill(std::string_view point);
+  /// The running or last drill of each point that had one, by name.
+  [[nodiscard]] std::vector<drill_report> drills() const;
+
   /// Waits until all stored answers are durable, or until the deadline. Returns whether they are.
   /// The deadline refers to engine_options::clock, by default std::chrono::steady_clock. If that
   /// clock stands still, the same time on std::chrono::steady_clock is the limit.
@@ -141,6 +168,11 @@ class HOLDFAST_API engine {
   /// that there is no answer, in the realm of the caller. Returns their number. Throws what the
   /// store throws; then some of them are left.
   std::uint64_t invalidate_domain(std::string_view domain);
+
+  /// The entry of one row key of a point, in the realm of the caller: stores that there is no
+  /// answer, until the entry expires. Returns false if nothing is kept. Throws errc::not_found if
+  /// no point has this name, and what the store throws.
+  bool invalidate_entry(std::string_view point, std::string_view key);
 
   /// The store that the engine uses, including its write-behind queue.
   [[nodiscard]] std::shared_ptr<holdfast::store> store() const;

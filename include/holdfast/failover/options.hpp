@@ -8,6 +8,7 @@
 #include <holdfast/executor.hpp>
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/classify.hpp>
+#include <holdfast/failover/decision.hpp>
 #include <holdfast/failover/expiry.hpp>
 #include <holdfast/failover/scatter.hpp>
 #include <holdfast/key/failover.hpp>
@@ -192,6 +193,20 @@ struct engine_reports {
   bool count_entries = false;
 };
 
+/// What the engine records about its calls, for operators; see "See why" in docs/failover.md. If
+/// nothing is set, calls do not pay for it.
+struct engine_insight {
+  /// Called for every answer that is not live, for every call without an answer, and for a sample
+  /// of the live ones. Runs on the thread of the call, before the caller gets the answer, so it
+  /// must not wait. Use decision_log::record.
+  std::function<void(const decision&)> on_decision{};
+  /// Samples the keys of calls for engine::outlook, and checks for a sample of the calls whether a
+  /// kept answer could have served them, for engine::coverage. A check reads the store.
+  bool coverage = false;
+  /// The sample: one of so many live calls is reported and checked. 0: none.
+  std::uint32_t sample = 100;
+};
+
 /// Options of an engine.
 struct engine_options {
   std::shared_ptr<const holdfast::clock> clock{};  ///< default: the system clock
@@ -202,6 +217,7 @@ struct engine_options {
   engine_storage storage{};
   engine_caller caller{};
   engine_reports reports{};
+  engine_insight insight{};
   holdfast::expiry_policies expiry_policies{};  ///< expiry policies that points can name
   /// Default policy of points.
   holdfast::exception_policy exception_policy = exception_policy::rethrow;

@@ -6,6 +6,8 @@
 #include <holdfast/failover/answer.hpp>
 #include <holdfast/failover/call.hpp>
 #include <holdfast/failover/core.hpp>
+#include <holdfast/key/failover.hpp>
+#include <holdfast/key/value.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/version.hpp>
 
@@ -14,9 +16,19 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
+
+/// The arguments of a call that are known only at run time. A point with this as its only parameter
+/// has the key of a call with these arguments; a server uses it for calls of other programs.
+struct run_time_arguments {
+  std::vector<key::value> values{};
+};
 
 /// A call in two phases, for callbacks and coroutines: the caller calls the upstream and reports
 /// the outcome. A call that is destroyed without an outcome counts as abandoned and stores nothing.
@@ -42,6 +54,25 @@ class pending {
   [[nodiscard]] bool allowed() const noexcept { return !refusal_; }
   /// Start of the call, which is the version of its answer.
   [[nodiscard]] timestamp as_of() const { return call().provenance.as_of; }
+
+  /// The upstream was called earlier than `begin`, by another program: its answer has this version,
+  /// and expires as if it had come then. Throws errc::invalid_argument for a time in the future.
+  void set_start(timestamp as_of) {
+    if (as_of > call().now)
+      throw error(errc::invalid_argument, "a call cannot have started in the future",
+                  {.path = "as_of"});
+    call().now = as_of;
+    call().provenance.as_of = as_of;
+  }
+
+  /// For a call that a drill selects: returns the kept answer, which is then the outcome of this
+  /// call. Otherwise, or if nothing is kept, returns nothing: call the upstream. Reads the store
+  /// only if a drill selects the call; then it may wait.
+  [[nodiscard]] std::optional<answer<T>> rehearse() {
+    if (refusal_ || !detail::failover::finish_in_drill(values_->core, call())) return std::nullopt;
+    const auto finished = take_call();
+    return answer<T>{std::move(finished->value), std::move(finished->provenance)};
+  }
 
   /// Reports the result of the upstream; an empty optional means that there is nothing. Stores it
   /// and returns it. Throws errc::invalid_argument if the call already has an outcome.
@@ -199,6 +230,8 @@ class point<R(A...)> {
 
  private:
   friend class engine;
+  static constexpr bool at_run_time =
+      sizeof...(A) == 1 && (std::is_same_v<std::remove_cvref_t<A>, run_time_arguments> && ...);
   using state = detail::failover::typed_point<R, A...>;
   explicit point(std::shared_ptr<const state> point_state) : state_(std::move(point_state)) {}
 
@@ -208,9 +241,16 @@ class point<R(A...)> {
     const auto& core = *state_->core;
     try {
       const auto& keys = detail::failover::keys_of(core);
-      if (detail::failover::varies(core))
+      if constexpr (at_run_time) {
+        auto raw = keys.raw_of(std::get<0>(std::tie(args...)).values);
+        call.key = detail::failover::varies(core)
+                       ? detail::failover::varied_key(core, std::move(raw))
+                       : keys.of_raw(raw);
+      } else if (detail::failover::varies(core)) {
         call.key = detail::failover::varied_key(core, keys.raw(args...));
-      else call.key = keys(args...);
+      } else {
+        call.key = keys(args...);
+      }
     } catch (...) {
       detail::failover::record_missing_key(core, call);
     }

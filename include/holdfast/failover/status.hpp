@@ -59,6 +59,10 @@ struct point_numbers {
   std::uint64_t partial = 0;          ///< recoveries with a missing slice, served or not
   std::uint64_t unlisted = 0;         ///< recoveries of lists without a manifest
   std::uint64_t asymmetric = 0;       ///< live answers whose splitter functions disagree
+  std::uint64_t drill_served = 0;     ///< calls of a drill with a kept answer
+  std::uint64_t drill_uncovered = 0;  ///< calls of a drill without one
+  std::uint64_t covered = 0;          ///< checks of coverage that found a kept answer
+  std::uint64_t uncovered = 0;        ///< checks of coverage that found none
 };
 
 /// Status of one point.

@@ -74,6 +74,7 @@ class HOLDFAST_API composed_store final : public store {
   bool erase(place location, std::string_view key, timestamp as_of) override;
   std::size_t expire(timestamp before, std::size_t limit) override;
   [[nodiscard]] std::uint64_t count(place location) override;
+  [[nodiscard]] expiry_profile expiring(place location, std::span<const timestamp> times) override;
   [[nodiscard]] holdfast::peer peer() const noexcept override;
   [[nodiscard]] bool waits() const noexcept override;
   [[nodiscard]] store_health health() noexcept override;

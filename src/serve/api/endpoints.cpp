@@ -2,7 +2,9 @@
 
 #include "serve/api/endpoint_table.hpp"
 #include "serve/api/entry_endpoints.hpp"
+#include "serve/api/explain_endpoints.hpp"
 #include "serve/api/key_endpoints.hpp"
+#include "serve/api/point_endpoints.hpp"
 #include "serve/api/search_endpoints.hpp"
 #include "serve/api/sequence_cache.hpp"
 #include "serve/api/sequence_endpoints.hpp"
@@ -22,6 +24,8 @@ void add_endpoints(endpoint_table& table, services& shared) {
   add_sequence_endpoints(table, shared, std::make_shared<sequence_cache>(shared));
   add_tenant_endpoints(table, shared, watch);
   add_search_endpoints(table, shared);
+  add_point_endpoints(table, shared);
+  add_explain_endpoints(table, shared);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -64,6 +64,10 @@ struct services {
   std::optional<sequence_service> sequences{};
   /// Points, on the first store. Null if there is no store.
   std::shared_ptr<holdfast::engine> engine{};
+  /// Decisions of the engine; see api/decision_recorder.hpp. Null if there is no engine.
+  std::shared_ptr<decision_log> decisions{};
+  /// The names in [failover.points], which exist from the start.
+  std::vector<std::string> point_names{};
   std::shared_ptr<const holdfast::clock> clock{};
   log_sink log{};
   std::shared_ptr<prometheus_registry> metrics{};

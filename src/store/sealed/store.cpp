@@ -134,6 +134,9 @@ class sealing_store final : public sealed_store {
     return next_->expire(before, limit);
   }
   std::uint64_t count(place location) override { return next_->count(location); }
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    return next_->expiring(location, times);
+  }
 
   [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
   [[nodiscard]] bool waits() const noexcept override { return next_->waits(); }

@@ -198,6 +198,9 @@ class first_contact_store final : public holdfast::store, public rewritable_stor
     return opened().expire(before, limit);
   }
   std::uint64_t count(place location) override { return opened().count(location); }
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    return opened().expiring(location, times);
+  }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return peer_; }
   [[nodiscard]] bool waits() const noexcept override { return true; }
   store_health health() noexcept override {

@@ -81,16 +81,9 @@ class statement_builder {
 
   /// The first page, or the page after a key.
   [[nodiscard]] sql::statement find_all(bool after_key) const {
-    const std::string key = in_byte_order("FAILOVER_KEY");
-    sql::statement s{
-        .text =
-            text(store_query::find_all,
-                 "SELECT FAILOVER_KEY, " + time_.from_column("AS_OF") + ", " +
-                     time_.from_column("EXPIRE_ON") + ", PAYLOAD, PAYLOAD_CLASS FROM " + table_ +
-                     " WHERE FAILOVER_NAME = ?" + (after_key ? " AND " + key + " > ?" : "") +
-                     " ORDER BY " + key + row_limit(dialect_, "?")),
-        .parameters = {type::text},
-        .results = {type::text, type::time, type::time, payload_, type::text}};
+    sql::statement s{.text = text(store_query::find_all, find_all_text(after_key)),
+                     .parameters = {type::text},
+                     .results = {type::text, type::time, type::time, payload_, type::text}};
     if (after_key) s.parameters.push_back(type::text);
     if (dialect_ != dialect_id::unknown) s.parameters.push_back(type::integer);
     return s;
@@ -123,6 +116,29 @@ class statement_builder {
                          "SELECT COUNT(*) FROM " + table_ + " WHERE FAILOVER_NAME = ?"),
             .parameters = {type::text},
             .results = {type::integer}};
+  }
+
+  [[nodiscard]] sql::statement expiring() const {
+    if (dialect_ == dialect_id::unknown) return {};
+    std::string standard = "SELECT COUNT(*)";
+    for (std::size_t i = 0; i < holdfast::store::max_expiry_times; ++i)
+      standard += ", COUNT(CASE WHEN EXPIRE_ON < " + time_parameter_ + " THEN 1 END)";
+    // The limit bounds the time; the order is that of the primary key.
+    standard += " FROM (SELECT EXPIRE_ON FROM " + table_ + " WHERE FAILOVER_NAME = ?" +
+                read_again() + " ORDER BY FAILOVER_KEY" + row_limit(dialect_, "?") +
+                ") counted_rows";
+    sql::statement s{
+        .text = text(store_query::expiring, standard),
+        .parameters = std::vector<type>(holdfast::store::max_expiry_times, type::time),
+        .results = std::vector<type>(1 + holdfast::store::max_expiry_times, type::integer)};
+    s.parameters.push_back(type::text);
+    s.parameters.push_back(type::integer);
+    // The replaced statement may read another table.
+    const std::string first_page = find_all_text(false);
+    const bool find_all_is_replaced =
+        text(store_query::find_all, first_page) != numbered(first_page);
+    if (find_all_is_replaced && s.text == numbered(standard)) return {};
+    return s;
   }
 
   [[nodiscard]] sql::statement rewrite() const {
@@ -158,6 +174,14 @@ class statement_builder {
     return "SELECT " + time_.from_column("AS_OF") + ", " + time_.from_column("EXPIRE_ON") +
            ", PAYLOAD, PAYLOAD_CLASS FROM " + table_ +
            " WHERE FAILOVER_NAME = ? AND FAILOVER_KEY = ?" + read_again();
+  }
+
+  [[nodiscard]] std::string find_all_text(bool after_key) const {
+    const std::string key = in_byte_order("FAILOVER_KEY");
+    return "SELECT FAILOVER_KEY, " + time_.from_column("AS_OF") + ", " +
+           time_.from_column("EXPIRE_ON") + ", PAYLOAD, PAYLOAD_CLASS FROM " + table_ +
+           " WHERE FAILOVER_NAME = ?" + (after_key ? " AND " + key + " > ?" : "") + " ORDER BY " +
+           key + row_limit(dialect_, "?");
   }
 
   /// H2 gives the last result of a query again if no statement has changed the table since. It does
@@ -265,6 +289,7 @@ store_statements make_statements(dialect_id dialect, const std::string& prefix,
           .expire = build.expire(),
           .expired = build.expired(),
           .count = build.count(),
+          .expiring = build.expiring(),
           .rewrite = build.rewrite(),
           .name_after = build.name_after(),
           .native = dialect != dialect_id::unknown};

@@ -47,6 +47,9 @@ struct store_statements {
   sql::statement expired{};
   /// name -> count
   sql::statement count{};
+  /// times (store::max_expiry_times), name, limit -> count, count before each time. Empty for an
+  /// unknown dialect, and if `find_all` is replaced and this is not.
+  sql::statement expiring{};
   /// payload, name, key, first as_of, end of as_of (exclusive), previous payload
   sql::statement rewrite{};
   /// name -> the next name

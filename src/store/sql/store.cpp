@@ -193,6 +193,28 @@ class sql_store final : public holdfast::store, public rewritable_store {
     return static_cast<std::uint64_t>(std::get<std::int64_t>(rows.at(0, 0)));
   }
 
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    // A name with more rows is counted in part: such a question must not keep the database busy.
+    constexpr std::int64_t most_rows = 200'000;
+    check_name(location.name);
+    check_expiry_times(times);
+    const auto& statement = statements_.for_realm(location.realm).expiring;
+    if (statement.text.empty() || times.empty()) return holdfast::store::expiring(location, times);
+    // Unused parameters repeat the last time.
+    std::vector<sql::parameter> parameters(max_expiry_times, times.back());
+    std::ranges::copy(times, parameters.begin());
+    parameters.emplace_back(location.name);
+    parameters.emplace_back(most_rows);
+    const auto rows = read("store.expiring", statement, parameters).rows;
+    const auto count_at = [&](std::size_t column) {
+      return static_cast<std::uint64_t>(std::get<std::int64_t>(rows.at(0, column)));
+    };
+    expiry_profile profile{.entries = count_at(0)};
+    profile.at_least = profile.entries >= most_rows;
+    for (std::size_t i = 0; i < times.size(); ++i) profile.counts.push_back(count_at(1 + i));
+    return profile;
+  }
+
   [[nodiscard]] holdfast::peer peer() const noexcept override { return options_.peer; }
 
   std::size_t rewrite(std::span<const rewriting> entries) override {

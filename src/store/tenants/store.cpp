@@ -125,6 +125,9 @@ class realm_store final : public tenant_store {
     return next_->expire(before, limit);
   }
   std::uint64_t count(place location) override { return next_->count(in_realm(location)); }
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    return next_->expiring(in_realm(location), times);
+  }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return next_->peer(); }
   [[nodiscard]] bool waits() const noexcept override { return next_->waits(); }
   store_health health() noexcept override { return next_->health(); }

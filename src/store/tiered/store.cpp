@@ -175,6 +175,15 @@ class memory_fronted_store final : public tiered_store {
          realm = std::string(location.realm)] { return durable->count({name, realm}); });
   }
 
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    if (!has_deadline()) return core_->durable->expiring(location, times);
+    return read_with_deadline<expiry_profile>(
+        [durable = core_->durable, name = std::string(location.name),
+         realm = std::string(location.realm), copy = std::vector(times.begin(), times.end())] {
+          return durable->expiring({name, realm}, copy);
+        });
+  }
+
   [[nodiscard]] holdfast::peer peer() const noexcept override { return core_->durable->peer(); }
   [[nodiscard]] bool waits() const noexcept override { return core_->durable->waits(); }
   store_health health() noexcept override { return core_->durable->health(); }

@@ -75,6 +75,11 @@ class write_behind_store final : public write_behind {
     flush_for_scan();
     return state_.next->count(location);
   }
+  expiry_profile expiring(place location, std::span<const timestamp> times) override {
+    check_name(location.name);
+    flush_for_scan();
+    return state_.next->expiring(location, times);
+  }
   [[nodiscard]] holdfast::peer peer() const noexcept override { return state_.next->peer(); }
   [[nodiscard]] bool waits() const noexcept override { return state_.next->waits(); }
   store_health health() noexcept override {

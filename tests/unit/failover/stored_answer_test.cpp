@@ -80,5 +80,52 @@ TEST_F(StoredAnswer, NeedsAKey) {
   EXPECT_THROW(point.prime("FR", country{"FR", "France"}), error);
 }
 
+TEST_F(StoredAnswer, OneEntryIsInvalidatedByItsRowKey) {
+  const auto point = protect("country-by-code", {.expiry = 1h});
+  (void)point("FR");
+  const auto key = row("FR")->key;
+  const auto expires = row("FR")->expire_on;
+  clock->advance(1s);
+  EXPECT_TRUE(current_engine().invalidate_entry("country-by-code", key));
+  EXPECT_TRUE(row("FR")->tombstone());
+  EXPECT_EQ(row("FR")->expire_on, expires);
+  down = true;
+  EXPECT_THROW((void)point("FR"), outage);
+  EXPECT_FALSE(current_engine().invalidate_entry("country-by-code", key)) << "it is one already";
+  EXPECT_FALSE(current_engine().invalidate_entry("country-by-code", "never"));
+  EXPECT_THROW((void)current_engine().invalidate_entry("never", key), error);
+}
+
+TEST_F(StoredAnswer, RunTimeArgumentsHaveTheKeysOfTypedOnes) {
+  const auto typed = current_engine().protect(
+      "typed", {.domain = "d"}, [](const std::string& a, int b) { return a + std::to_string(b); });
+  const auto untyped = current_engine().protect(
+      "untyped", {.domain = "d"},
+      [](const run_time_arguments&) -> std::string { throw outage("down"); });
+  (void)typed("x", 5);
+  const auto answer =
+      untyped(run_time_arguments{{key::to_value(std::string("x")), key::to_value(5)}});
+  EXPECT_TRUE(answer.stale());
+  EXPECT_EQ(*answer, "x5");
+  EXPECT_THROW((void)untyped(run_time_arguments{}), outage);
+}
+
+TEST_F(StoredAnswer, ACallOfAnotherProgramHasItsOwnStart) {
+  const auto point = protect("country-by-code", {.expiry = 1h});
+  const auto now = clock->now();
+  auto pending = point.begin("FR");
+  pending.set_start(now - 10min);
+  EXPECT_THROW(pending.set_start(now + 1us), error);
+  const auto answer = pending.succeed(country{"FR", "France"});
+  EXPECT_EQ(answer.as_of(), now - 10min);
+  EXPECT_EQ(row("FR")->as_of, now - 10min);
+  EXPECT_EQ(row("FR")->expire_on, now + 50min);
+  (void)point("FR");
+  auto older = point.begin("FR");
+  older.set_start(now - 5min);
+  (void)older.succeed(country{"FR", "older"});
+  EXPECT_EQ(row("FR")->payload, "FR|France") << "the newer answer stays";
+}
+
 }  // namespace
 }  // namespace holdfast::test

@@ -1,0 +1,20 @@
+#pragma once
+
+/// \file
+/// Decisions of the server's engine: kept for GET /v1/explain, and told to the answers that they
+/// concern.
+
+#include <holdfast/failover/options.hpp>
+
+#include <memory>
+#include <string>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// What the engine of the server records. The server puts the same log into `services::decisions`.
+[[nodiscard]] engine_insight server_insight(std::shared_ptr<decision_log> log);
+
+/// The reference of the last decision on this thread, or empty text. Cleared by this.
+[[nodiscard]] std::string take_last_decision();
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "serve/api/services.hpp"
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+class endpoint_table;
+
+/// GET /v1/explain/{ref} and /v1/decisions.
+void add_explain_endpoints(endpoint_table& table, services& shared);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
