@@ -105,8 +105,9 @@ using Backends = testing::Types<reports_on_sqlite, reports_on_server<postgres_se
 TYPED_TEST_SUITE(Reporter, Backends);
 
 TYPED_TEST(Reporter, WritesTheStatusAndRemovesItsRow) {
-  const auto country = this->engine_.protect("country \"1\"", [](int) { return 7; });
-  EXPECT_EQ(country(1), 7);
+  const auto country =
+      this->engine_.protect("country \"1\"", [](int) { return std::string("{}"); });
+  EXPECT_EQ(*country(1), "{}");
   std::optional<reporter> tested;
   tested.emplace(this->engine_, this->db_, this->options("web-2:771"));
   EXPECT_EQ(tested->instance(), "web-2:771");
@@ -220,7 +221,7 @@ TYPED_TEST(Reporter, PrefixesAreSeparate) {
 TYPED_TEST(Reporter, ManyPointsFit) {
   for (int i = 0; i < 1'000; ++i)
     (void)this->engine_.protect("point-" + std::to_string(i) + std::string(30, 'x'),
-                                [](int) { return 7; });
+                                [](int) { return std::string("{}"); });
   const reporter tested(this->engine_, this->db_, this->options("large"));
   this->wait_for_reports(tested, 1);
   const auto report = this->report_of("large");
