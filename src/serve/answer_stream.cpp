@@ -12,6 +12,7 @@ stream_queue::append_result stream_queue::append(std::string_view piece) {
   if (text_.size() + piece.size() > options.max_queued) {
     status_ = status::cut;
     too_slow_ = true;
+    closed_ = true;
     std::string().swap(text_);
     woken_ = true;
     return append_result::cut_and_wake_loop;
@@ -44,6 +45,11 @@ stream_queue::content stream_queue::take() {
 bool stream_queue::has_content() const {
   const std::scoped_lock lock(mutex_);
   return !text_.empty() || status_ != status::open;
+}
+
+bool stream_queue::is_cut() const {
+  const std::scoped_lock lock(mutex_);
+  return status_ == status::cut;
 }
 
 void stream_queue::end_by_server() { (void)end(options.last_piece); }

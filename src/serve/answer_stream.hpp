@@ -64,6 +64,7 @@ class stream_queue {
   /// Takes everything that waits.
   [[nodiscard]] content take();
   [[nodiscard]] bool has_content() const;
+  [[nodiscard]] bool is_cut() const;
   /// The server stops: appends the last piece of the options, unless the stream has ended.
   void end_by_server();
   /// The client is gone, or has everything.
@@ -94,7 +95,7 @@ class answer_stream {
   bool write(std::string_view piece);
   /// Ends the content after a last piece. A second call does nothing.
   void close(std::string_view last_piece = {});
-  /// False after the client has gone, and after `close` when everything was sent.
+  /// False after the client has gone or was too slow, and after `close` when everything was sent.
   [[nodiscard]] bool is_open() const noexcept { return queue_ && queue_->is_open(); }
 
  private:

@@ -421,7 +421,8 @@ void server_connection::settle() {
       output_ += "HTTP/1.1 100 Continue\r\n\r\n";
       continue_due_ = false;
     }
-    if (output_.empty() && is_streaming()) send_due_answers();
+    if (is_streaming() && (output_.empty() || pending_.front().stream->is_cut()))
+      send_due_answers();
     if (state_ != state::closed && !output_.empty()) flush();
     if (state_ == state::closed) return;
     // Only a full request at its beginning can have waited.

@@ -65,6 +65,7 @@ bool is_wanted(const series_id& id, const std::vector<std::string>& wanted) {
 std::size_t check_request(const history_request& request) {
   if (request.series.empty() || request.series.size() > 100)
     refuse_request("give 1 to 100 names of series", "series");
+  if (request.from < timestamp{}) refuse_request("the history does not begin before 1970", "from");
   if (request.to < request.from) refuse_request("the end is before the begin", "to");
   if (request.to - request.from > history::kept_time)
     refuse_request("the history has 30 days; ask for a shorter time", "from");
@@ -276,7 +277,9 @@ history_answer history::read(const history_request& request) const {
   std::set<series_id> ids;
   {
     const std::scoped_lock lock(mutex_);
-    fine_begin = std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1) * fine_step.count();
+    fine_begin = slot_ == 0 ? std::numeric_limits<std::int64_t>::max()
+                            : std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1) *
+                                  fine_step.count();
     for (const auto& [id, data] : series_)
       if (is_wanted(id, request.series)) ids.insert(id);
   }
