@@ -39,6 +39,7 @@ void responder::answer(server_response response) {
   if (response.status < 200 || response.status > 599)
     throw error(errc::invalid_argument, "the status of an answer is between 200 and 599");
   const auto worker = std::exchange(worker_, nullptr);
+  if (worker && complete_) complete_(response);
   if (worker) worker->answer(connection_, number_, std::move(response));
 }
 
@@ -86,6 +87,8 @@ http_server::http_server(server_options options, handler handle)
   auto& shared = *state_->shared;
   shared.options = std::move(options);
   shared.handle = std::move(handle);
+  // The options do not own it.
+  shared.set_tls({std::shared_ptr<void>(), shared.options.tls});
   for (std::size_t i = 0; i < shared.options.loops; ++i)
     state_->workers.push_back(std::make_shared<loop_worker>(state_->shared));
   for (const auto& address : shared.options.listen) state_->open(address);
@@ -124,6 +127,17 @@ server_counts http_server::counts() const noexcept {
           .waiting = shared.waiting,
           .streams = shared.streams,
           .slow_streams = shared.slow_streams};
+}
+
+std::size_t http_server::hung_loops(std::chrono::milliseconds limit) const {
+  std::size_t count = 0;
+  for (const auto& worker : state_->workers) count += worker->is_hung(limit) ? 1 : 0;
+  return count;
+}
+
+void http_server::set_tls(std::shared_ptr<const net::tls_server_context> context) {
+  if (state_->shared->options.tls != nullptr && context)
+    state_->shared->set_tls(std::move(context));
 }
 
 std::size_t http_server::stop(std::chrono::milliseconds grace) {

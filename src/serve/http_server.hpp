@@ -27,6 +27,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::net {
@@ -81,11 +82,17 @@ class responder {
   /// down its sending direction counts as gone. Throws errc::invalid_argument for a status without
   /// content, and errc::internal if the request was answered already.
   [[nodiscard]] answer_stream begin_stream(server_response head, answer_stream_options options);
+  /// `complete` is called with the answer before it is sent, on the thread that answers: it adds
+  /// fields, and counts. Must not throw.
+  void set_completion(std::function<void(server_response&)> complete) {
+    complete_ = std::move(complete);
+  }
 
  private:
   std::shared_ptr<loop_worker> worker_;
   std::uint64_t connection_;
   std::uint64_t number_;
+  std::function<void(server_response&)> complete_{};
 };
 
 struct server_options {
@@ -107,11 +114,16 @@ struct server_options {
   /// In all loops together. Beyond it the connection that was idle for longest is closed, or the
   /// new one gets 503.
   std::size_t max_connections = 4'096;
+  /// Of one address that is not loopback. Beyond it a new connection gets 503.
+  std::size_t max_connections_per_address = 4'096;
   std::size_t max_requests_per_connection = 10'000;
   /// Requests of a connection that wait for their answer. It is not read further beyond it.
   std::size_t max_pipelined = 16;
   /// Requests of all connections that wait for their answer. Beyond it they get 503.
   std::size_t max_waiting = 1'024;
+  /// Largest content of a request, called on a loop thread with its method and its target as it was
+  /// sent. Empty: limits.body for all.
+  std::function<std::uint64_t(std::string_view method, std::string_view target)> max_body{};
   /// Called with the message of an exception that the handler threw, on a loop thread.
   std::function<void(std::string_view)> on_failure{};
 };
@@ -152,6 +164,11 @@ class http_server {
   /// The addresses it listens on, with the ports that the system chose.
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
   [[nodiscard]] server_counts counts() const noexcept;
+  /// Number of loops that have not reacted to the last call for this time. Does not wait: it looks
+  /// at the reactions to earlier calls, and calls again.
+  [[nodiscard]] std::size_t hung_loops(std::chrono::milliseconds limit) const;
+  /// Replaces the certificate for connections that come later. Only if the server had one.
+  void set_tls(std::shared_ptr<const net::tls_server_context> context);
   /// Stops accepting, closes idle connections, and waits until the others have their answers, at
   /// most for `grace`. Then it closes them. Returns how many were closed that way. A second call
   /// does nothing.

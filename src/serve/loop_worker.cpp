@@ -2,12 +2,16 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/local_host.hpp"
 #include "http/date.hpp"
 #include "net/socket_io.hpp"
 #include "net/tls.hpp"
 #include "serve/answer_stream.hpp"
 #include "serve/server_connection.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,7 +25,51 @@ constexpr std::string_view too_many_connections =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     "Content-Length: 0\r\n\r\n";
 
+std::string host_of_peer(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  if (address.ss_family == AF_UNIX) return "unix";
+  const void* host = nullptr;
+  if (address.ss_family == AF_INET)
+    host = &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr;
+  else if (address.ss_family == AF_INET6)
+    host = &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
+  if (host == nullptr || ::inet_ntop(address.ss_family, host, text.data(), text.size()) == nullptr)
+    return {};
+  return text.data();
+}
+
+bool is_limited(const std::string& peer) { return peer != "unix" && !is_local_host(peer); }
+
 }  // namespace
+
+void server_shared::set_tls(std::shared_ptr<const net::tls_server_context> context) {
+  const std::scoped_lock lock(tls_mutex_);
+  tls_.swap(context);
+}
+
+std::shared_ptr<const net::tls_server_context> server_shared::tls() {
+  const std::scoped_lock lock(tls_mutex_);
+  return tls_;
+}
+
+bool server_shared::admit(const std::string& peer) {
+  if (!is_limited(peer)) return true;
+  const std::scoped_lock lock(peers_mutex_);
+  auto& count = peers_[peer];
+  if (count >= options.max_connections_per_address) return false;
+  ++count;
+  return true;
+}
+
+void server_shared::release(const std::string& peer) noexcept {
+  if (!is_limited(peer)) return;
+  const std::scoped_lock lock(peers_mutex_);
+  const auto it = peers_.find(peer);
+  if (it != peers_.end() && --it->second == 0) peers_.erase(it);
+}
 
 loop_worker::loop_worker(std::shared_ptr<server_shared> shared)
     : shared_(std::move(shared)), scratch_(std::make_unique<std::array<char, scratch_size>>()) {}
@@ -85,7 +133,10 @@ void loop_worker::open_connection(int socket, bool tls) {
     return;
   }
   ++shared_->accepted;
-  if (shared_->connections >= shared_->options.max_connections && !close_longest_idle()) {
+  const auto peer = host_of_peer(socket);
+  const bool full =
+      shared_->connections >= shared_->options.max_connections && !close_longest_idle();
+  if (full || !shared_->admit(peer)) {
     ++shared_->overloaded;
     std::string ignored;
     if (!tls) (void)net::write_socket(socket, too_many_connections, ignored);
@@ -93,7 +144,7 @@ void loop_worker::open_connection(int socket, bool tls) {
     return;
   }
   try {
-    auto stream = tls ? std::make_unique<net::socket_stream>(socket, *shared_->options.tls)
+    auto stream = tls ? std::make_unique<net::socket_stream>(socket, *shared_->tls())
                       : std::make_unique<net::socket_stream>(socket);
     if (free_slots_.empty()) {
       slots_.push_back({});
@@ -102,13 +153,14 @@ void loop_worker::open_connection(int socket, bool tls) {
     }
     const auto index = free_slots_.back();
     const std::uint64_t id = (std::uint64_t{slots_[index].generation} << 32U) | index;
-    auto connection = std::make_shared<server_connection>(*this, id, std::move(stream));
+    auto connection = std::make_shared<server_connection>(*this, id, std::move(stream), peer);
     connection->start();
     free_slots_.pop_back();
     slots_[index].connection = std::move(connection);
     ++shared_->connections;
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  } catch (const std::exception&) {
     // No memory or no descriptors: the stream has closed the socket.
+    shared_->release(peer);
   }
 }
 
@@ -116,6 +168,7 @@ void loop_worker::remove(server_connection& connection) {
   const auto index = static_cast<std::uint32_t>(connection.id());
   auto& slot = slots_[index];
   if (slot.connection.get() != &connection) return;
+  shared_->release(connection.peer());
   loop_.retire(std::exchange(slot.connection, nullptr));
   ++slot.generation;
   free_slots_.push_back(index);
@@ -135,6 +188,17 @@ bool loop_worker::close_longest_idle() {
   }
   if (oldest != nullptr) oldest->close();
   return oldest != nullptr;
+}
+
+bool loop_worker::is_hung(std::chrono::milliseconds limit) {
+  const auto now = net::steady::now();
+  net::steady::rep since = 0;
+  if (!called_.compare_exchange_strong(since, now.time_since_epoch().count()))
+    return now - net::steady::time_point(net::steady::duration(since)) > limit;
+  (void)loop_.post([self = weak_from_this()] {
+    if (const auto worker = self.lock()) worker->called_ = 0;
+  });
+  return false;
 }
 
 void loop_worker::begin_stop() {

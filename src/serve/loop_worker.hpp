@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -42,6 +43,18 @@ struct server_shared {
   std::atomic<std::uint64_t> cut = 0;
   std::mutex mutex{};
   std::condition_variable closed{};  // connections became 0
+
+  void set_tls(std::shared_ptr<const net::tls_server_context> context);
+  [[nodiscard]] std::shared_ptr<const net::tls_server_context> tls();
+  /// Counts a connection of an address. Returns false if the address has too many.
+  [[nodiscard]] bool admit(const std::string& peer);
+  void release(const std::string& peer) noexcept;
+
+ private:
+  std::mutex tls_mutex_{};
+  std::shared_ptr<const net::tls_server_context> tls_{};
+  std::mutex peers_mutex_{};
+  std::unordered_map<std::string, std::size_t> peers_{};  // without loopback
 };
 
 /// Thread-safety: used on its own thread, apart from `answer`, the functions for streams, and
@@ -70,6 +83,8 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   void begin_stop();
   /// Closes all connections.
   void close_all();
+  /// From any thread; see http_server::hung_loops.
+  [[nodiscard]] bool is_hung(std::chrono::milliseconds limit);
   [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
 
   // For connections.
@@ -96,6 +111,7 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   std::vector<std::uint32_t> free_slots_{};
   std::unique_ptr<std::array<char, scratch_size>> scratch_;
   bool stopping_ = false;
+  std::atomic<net::steady::rep> called_{0};  // since when a reaction is due; 0: none is
   std::string date_line_{};
   net::steady::time_point date_until_{};
 };

@@ -33,9 +33,10 @@ void release_if_large(std::string& text) {
 }  // namespace
 
 server_connection::server_connection(loop_worker& worker, std::uint64_t id,
-                                     std::unique_ptr<net::socket_stream> stream)
+                                     std::unique_ptr<net::socket_stream> stream, std::string peer)
     : worker_(worker),
       id_(id),
+      peer_(std::move(peer)),
       stream_(std::move(stream)),
       timer_(worker.loop()),
       reader_(worker.shared().options.limits),
@@ -169,6 +170,9 @@ bool server_connection::begin_request() {
   head_started_ = false;
   in_content_ = true;
   content_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
+  if (const auto& limit = worker_.shared().options.max_body;
+      limit && reader_.head().content != http::framing::none)
+    reader_.body().set_limit(limit(reader_.head().method, reader_.head().target));
   // Refuses content that is announced to be too large.
   if (reader_.body().read({}).status == http::read_status::failed) {
     refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
@@ -237,7 +241,8 @@ void server_connection::dispatch() {
                                    .target = *target,
                                    .host = head.host,
                                    .fields = head.fields,
-                                   .body = content_},
+                                   .body = content_,
+                                   .peer = peer_},
                     responder(worker_.shared_from_this(), id_, number));
     } catch (const std::exception& failure) {
       // The responder has answered 500.

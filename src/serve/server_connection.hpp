@@ -29,7 +29,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 class server_connection final : public net::event_handler {
  public:
   server_connection(loop_worker& worker, std::uint64_t id,
-                    std::unique_ptr<net::socket_stream> stream);
+                    std::unique_ptr<net::socket_stream> stream, std::string peer);
   ~server_connection();
 
   /// Begins to read. Throws errc::unavailable.
@@ -54,6 +54,7 @@ class server_connection final : public net::event_handler {
   }
   [[nodiscard]] net::steady::time_point idle_since() const noexcept { return idle_since_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] const std::string& peer() const noexcept { return peer_; }
 
  private:
   enum class state : std::uint8_t { handshake, reading, closing, draining, closed };
@@ -95,6 +96,7 @@ class server_connection final : public net::event_handler {
 
   loop_worker& worker_;
   std::uint64_t id_;
+  std::string peer_;  // host of the client, or `unix`
   std::unique_ptr<net::socket_stream> stream_;
   net::registration registration_{};
   net::timer timer_;

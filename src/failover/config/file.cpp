@@ -107,14 +107,14 @@ void wipe_texts(toml::node& node) {
 /// Converts TOML tables to a flat list of values.
 class flattener {
  public:
-  flattener(const environment& lookup, std::vector<problem>& problems)
-      : lookup_(lookup), problems_(problems) {}
+  flattener(const environment& lookup, std::vector<problem>& problems, const section_filter& admits)
+      : lookup_(lookup), problems_(problems), admits_(admits) {}
 
   void add_table(const toml::table& table) {
     if (table.empty() && !path_.empty()) add(table, empty_table{});
     for (const auto& [key, node] : table) {
       path_.emplace_back(key.str());
-      if (path_.size() > 1 || !belongs_to_application(path_[0])) {
+      if (path_.size() > 1 || admits_(path_[0])) {
         if (const auto* child = node.as_table()) add_table(*child);
         else add_leaf(node);
       }
@@ -125,11 +125,6 @@ class flattener {
   std::vector<file_value> values{};
 
  private:
-  /// Whether a top-level key is neither `failover` nor a misspelling of it.
-  static bool belongs_to_application(std::string_view name) {
-    return name != "failover" && edit_distance(name, "failover") > 2;
-  }
-
   void add(const toml::node& node, file_value::content value, bool substituted = false) {
     values.push_back({.path = path_,
                       .line = node.source().begin.line,
@@ -204,6 +199,7 @@ class flattener {
 
   const environment& lookup_;
   std::vector<problem>& problems_;
+  const section_filter& admits_;
   key_path path_{};
 };
 
@@ -219,8 +215,27 @@ environment process_environment() {
   };
 }
 
+bool is_failover_section(std::string_view name) {
+  return name == "failover" || edit_distance(name, "failover") <= 2;
+}
+
+void throw_problems(const std::string& file, std::vector<problem> problems) {
+  constexpr std::size_t max_shown = 50;
+  std::ranges::sort(problems, {}, [](const problem& p) { return std::tie(p.line, p.text); });
+  std::string message;
+  for (std::size_t i = 0; i < std::min(problems.size(), max_shown); ++i) {
+    if (i != 0) message.append("; ");
+    if (problems[i].line != 0)
+      message.append("line ").append(std::to_string(problems[i].line)).append(": ");
+    message.append(problems[i].text);
+  }
+  if (problems.size() > max_shown)
+    message.append("; and ").append(std::to_string(problems.size() - max_shown)).append(" more");
+  throw error(errc::invalid_argument, message, {.path = file});
+}
+
 std::vector<file_value> read_toml(std::string_view text, const environment& lookup,
-                                  std::vector<problem>& problems) {
+                                  std::vector<problem>& problems, const section_filter& admits) {
   // TOML does not allow control characters, and the library does not reject all of them.
   const auto control_character = std::ranges::find_if(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -241,7 +256,7 @@ std::vector<file_value> read_toml(std::string_view text, const environment& look
     return {};
   }
   constexpr const char* not_toml = "this is not TOML; texts need quotes, and each key its own line";
-  flattener flat(lookup, problems);
+  flattener flat(lookup, problems, admits);
   try {
     auto parsed = toml::parse(text);
     flat.add_table(parsed);

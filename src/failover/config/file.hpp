@@ -37,12 +37,22 @@ struct file_value {
 using environment = std::function<std::optional<std::string>(const std::string& name)>;
 [[nodiscard]] HOLDFAST_API environment process_environment();
 
+/// Whether the values below a top-level key are read.
+using section_filter = std::function<bool(std::string_view name)>;
+/// `failover` and similar names: the file may also configure the application.
+[[nodiscard]] HOLDFAST_API bool is_failover_section(std::string_view name);
+
 /// Parses TOML and replaces `${NAME}` and `${NAME:default}` by environment variables; `$${` stands
 /// for `${`. Adds problems to `problems`, without text that could be secret. Skips top-level keys
-/// other than `failover` and similar ones: the file may also configure the application.
-[[nodiscard]] HOLDFAST_API std::vector<file_value> read_toml(std::string_view text,
-                                                             const environment& lookup,
-                                                             std::vector<problem>& problems);
+/// that the filter does not admit.
+[[nodiscard]] HOLDFAST_API std::vector<file_value> read_toml(
+    std::string_view text, const environment& lookup, std::vector<problem>& problems,
+    const section_filter& admits = is_failover_section);
+
+/// Throws errc::invalid_argument with the problems in the order of their lines; `file` is the path
+/// in the error.
+[[noreturn]] HOLDFAST_API void throw_problems(const std::string& file,
+                                              std::vector<problem> problems);
 
 /// The text of a file. Throws errc::unavailable if it cannot be read, errc::too_large if it is
 /// larger than 1 MiB.

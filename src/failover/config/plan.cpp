@@ -4,7 +4,6 @@
 #include "base/secret.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace HOLDFAST_NAMESPACE::detail::failover::config {
 
@@ -360,21 +359,6 @@ struct file_values {
     std::erase_if(values, std::not_fn(needed));
   }
 };
-
-[[noreturn]] void throw_problems(const std::string& file, std::vector<problem> problems) {
-  constexpr std::size_t max_shown = 50;
-  std::ranges::sort(problems, {}, [](const problem& p) { return std::tie(p.line, p.text); });
-  std::string message;
-  for (std::size_t i = 0; i < std::min(problems.size(), max_shown); ++i) {
-    if (i != 0) message.append("; ");
-    if (problems[i].line != 0)
-      message.append("line ").append(std::to_string(problems[i].line)).append(": ");
-    message.append(problems[i].text);
-  }
-  if (problems.size() > max_shown)
-    message.append("; and ").append(std::to_string(problems.size() - max_shown)).append(" more");
-  throw error(errc::invalid_argument, message, {.path = file});
-}
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "serve/auth/caller.hpp"
 #include "serve/http_server.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -41,6 +43,13 @@ class api_request {
   /// A parameter that is an integer in a range. Throws errc::invalid_argument with its path.
   [[nodiscard]] std::int64_t query_integer(std::string_view name, std::int64_t fallback,
                                            std::int64_t least, std::int64_t most) const;
+  /// A parameter that is a boolean: `1` and `true`, `0` and `false`. Missing: false.
+  [[nodiscard]] bool query_flag(std::string_view name) const;
+  /// A parameter that is a time, or a duration. Throw errc::invalid_argument with its path.
+  [[nodiscard]] std::optional<std::chrono::sys_time<std::chrono::microseconds>> query_time(
+      std::string_view name) const;
+  [[nodiscard]] std::optional<std::chrono::milliseconds> query_duration(
+      std::string_view name) const;
 
   // Filled by the router.
   std::vector<std::pair<std::string, std::string>> path_parameters{};
@@ -67,8 +76,10 @@ struct endpoint {
   std::vector<role> roles{};
   /// The scope that an application needs, with parameters of the path: `store:{store}:read`.
   std::string_view scope{};
+  /// The endpoint keeps to the tenant of its caller. False: callers with a tenant are refused.
+  bool for_tenants = false;
   std::vector<query_parameter> query{};
-  /// Media types of the content. Empty: no content is accepted.
+  /// Media types of the content; `*/*` for any. Empty: no content is accepted.
   std::vector<std::string_view> accepts{};
   /// JSON schema of the content and of the answer with the first status. Empty: any.
   std::string_view request_schema{};
@@ -78,6 +89,9 @@ struct endpoint {
   std::vector<int> statuses{200};
   /// Largest content in bytes.
   std::size_t max_body = std::size_t{1} << 20U;
+  /// `answer` runs on the loop thread, so it must not wait: for health checks, which must work
+  /// while all workers are busy.
+  bool immediate = false;
 
   /// Answers on a worker thread; may wait. Exceptions become problem details.
   std::function<server_response(api_request&)> answer{};

@@ -13,7 +13,8 @@ Service& find_named(std::vector<Service>& list, std::string_view name, const cha
   const auto it = std::ranges::find(list, name, &Service::name);
   if (it != list.end()) return *it;
   std::string message = std::string("there is no ") + kind + " of this name; configured: ";
-  for (const auto& service : list) message += (&service == &list.front() ? "" : ", ") + service.name;
+  for (const auto& service : list)
+    message += (&service == &list.front() ? "" : ", ") + service.name;
   if (list.empty()) message += "none";
   throw error(errc::not_found, message);
 }

@@ -1,0 +1,151 @@
+#include "serve/config/keys.hpp"
+
+#include "base/edit_distance.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve::config {
+
+namespace {
+
+using enum value_kind;
+
+constexpr known_key number(std::string_view name, std::string_view default_value,
+                           std::size_t minimum, std::size_t maximum, std::string_view description) {
+  return {name, count, default_value, description, {}, minimum, maximum};
+}
+
+constexpr std::array table{
+    known_key{"serve.listen", names, "127.0.0.1:7360",
+              "addresses of the API: host:port, [host]:port, unix:/path"},
+    known_key{"serve.names", names, "",
+              "values of Host that are answered, beside the addresses and localhost"},
+    known_key{"serve.label", text, "", "name of this installation for people: production"},
+    known_key{"serve.state", url, "",
+              "database of tokens, sessions, audit log and history; default "
+              "$STATE_DIRECTORY/serve.db, else ~/.local/state/holdfast/serve.db"},
+    known_key{"serve.allow-plain", flag, "false",
+              "true: listen without TLS on addresses that are not loopback"},
+    known_key{"serve.open", flag, "false",
+              "true: callers on this machine need no token; only with loopback addresses"},
+    known_key{"serve.tls.certificate", text, "", "file with the certificate and its chain"},
+    known_key{"serve.tls.key", text, "", "file with its private key"},
+    known_key{"serve.tls.client-ca", text, "",
+              "file with the issuers of client certificates; each client needs one then"},
+    number("serve.loops", "", 1, 64,
+           "threads that read and write; default: as many as processors, at most 4"),
+    known_key{"serve.access-log", text, "-",
+              "file to which a line of JSON is added for each request; -: standard output; empty: "
+              "none"},
+    number("serve.limits.connections", "4096", 1, 1'000'000, "open connections"),
+    number("serve.limits.connections-per-address", "512", 1, 1'000'000,
+           "open connections of one address that is not loopback"),
+    known_key{"serve.limits.head-timeout", duration, "10s", "time for the header of a request"},
+    known_key{"serve.limits.idle-timeout", duration, "60s", "time between requests"},
+    number("serve.limits.workers", "32", 1, 1024, "threads for what may wait for a database"),
+    number("serve.limits.queue", "1024", 1, 1'000'000,
+           "requests that may wait for a worker; more get 503"),
+    known_key{"serve.drain", duration, "5s",
+              "after SIGTERM: time in which requests are accepted while /readyz says 503"},
+    known_key{"serve.grace", duration, "30s",
+              "after SIGTERM: time until the process ends, whatever still runs"},
+
+    known_key{"stores.*.url", url, "", "the database: sqlite:, postgresql://, mysql://, ..."},
+    known_key{"stores.*.user", text, "", "instead of the one in the url"},
+    known_key{"stores.*.password", secret, "", "instead of the one in the url"},
+    known_key{"stores.*.password-file", text, "", "its first line is the password"},
+    known_key{"stores.*.prefix", text, "", "prefix of the table name FAILOVER_STORE"},
+    known_key{"stores.*.create-schema", flag, "false",
+              "create the table and its index if they do not exist"},
+    known_key{"stores.*.payload-column", choice, "text", "type of the payload column",
+              "text, bytes"},
+    number("stores.*.connections", "20", 2, 1000, "maximum number of connections"),
+    known_key{"stores.*.statement-timeout", duration, "10s",
+              "time limit for one statement, even if the server hangs"},
+
+    known_key{"outboxes.*.url", url, "", "the database, or redis://"},
+    known_key{"outboxes.*.user", text, "", "instead of the one in the url"},
+    known_key{"outboxes.*.password", secret, "", "instead of the one in the url"},
+    known_key{"outboxes.*.password-file", text, "", "its first line is the password"},
+    known_key{"outboxes.*.prefix", text, "{identity:outbox}",
+              "name of the outbox, with a hash tag"},
+    number("outboxes.*.lanes", "1", 1, 256, "a power of two; fixed when the outbox is created"),
+    known_key{"outboxes.*.create-schema", flag, "false",
+              "SQL: create the tables if they do not exist"},
+    known_key{"outboxes.*.dedup-window", duration, "5m",
+              "how long the ids of delivered events are remembered"},
+    number("outboxes.*.max-deliveries", "10", 1, 1'000'000,
+           "claims of an event without a settlement after which it is parked"),
+    number("outboxes.*.connections", "20", 2, 1000, "maximum number of connections"),
+    known_key{"outboxes.*.statement-timeout", duration, "10s",
+              "time limit for one statement, even if the server hangs"},
+
+    known_key{"sequences.url", url, "", "the database, or redis://"},
+    known_key{"sequences.user", text, "", "instead of the one in the url"},
+    known_key{"sequences.password", secret, "", "instead of the one in the url"},
+    known_key{"sequences.password-file", text, "", "its first line is the password"},
+    known_key{"sequences.prefix", text, "", "prefix of the table name SEQUENCES"},
+    known_key{"sequences.create-schema", flag, "false", "create the table if it does not exist"},
+    known_key{"sequences.allow-unsafe", flag, "false",
+              "accept a database whose settings could lose granted ids in a crash"},
+    known_key{"sequences.fence", choice, "",
+              "on Redis, required there: protection against duplicates after a failover",
+              "super, clock, wait, none"},
+    known_key{"sequences.super-store", url, "",
+              "with fence super: SQL database that grants large blocks"},
+    number("sequences.connections", "20", 2, 1000, "maximum number of connections"),
+    known_key{"sequences.statement-timeout", duration, "10s",
+              "time limit for one statement, even if the server hangs"},
+};
+
+/// Whether the name of a key starts with this path, where `*` matches any segment. If `whole`,
+/// whether it is equal to the path.
+bool is_match(std::string_view name, const key_path& path, bool whole) {
+  for (const auto& segment : path) {
+    if (name.empty()) return false;
+    const auto dot = std::min(name.find('.'), name.size());
+    const auto word = name.substr(0, dot);
+    if (word != "*" && word != segment) return false;
+    name.remove_prefix(std::min(dot + 1, name.size()));
+  }
+  return !whole || name.empty();
+}
+
+}  // namespace
+
+std::span<const known_key> known_keys() noexcept { return table; }
+
+const known_key* find_key(const key_path& path) noexcept {
+  for (const auto& key : table) {
+    if (is_match(key.name, path, true)) return &key;
+  }
+  return nullptr;
+}
+
+bool is_section(const key_path& path) noexcept {
+  return std::ranges::any_of(table,
+                             [&](const known_key& key) { return is_match(key.name, path, false); });
+}
+
+std::string nearest_key(const key_path& path) {
+  constexpr std::size_t longest = 128;  // bounds the cost of the comparison
+  const std::string unknown = failover::config::dotted(path).substr(0, longest);
+  std::string nearest;
+  auto best = std::numeric_limits<std::size_t>::max();
+  for (const auto& key : table) {
+    std::string candidate(key.name);
+    if (const auto star = candidate.find('*'); star != std::string::npos)
+      candidate.replace(star, 1, path.size() > 1 ? failover::config::dotted({path[1]}) : "NAME");
+    const auto distance = edit_distance(unknown, candidate.substr(0, longest));
+    if (distance < best) {
+      best = distance;
+      nearest = std::move(candidate);
+    }
+  }
+  return nearest;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve::config

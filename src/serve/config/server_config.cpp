@@ -1,0 +1,258 @@
+#include "serve/config/server_config.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "base/secret.hpp"
+#include "serve/api/host_names.hpp"
+#include "serve/config/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve::config {
+
+namespace {
+
+/// Keys of [failover] that describe a database: here that is the first store.
+constexpr std::array<std::string_view, 10> database_keys{
+    "type",         "url",           "user",           "password",        "password-file",
+    "table-prefix", "create-schema", "payload-column", "connect-timeout", "statement-timeout"};
+
+struct wiped_values {
+  std::vector<file_value> values;
+  explicit wiped_values(std::vector<file_value> file) : values(std::move(file)) {}
+  wiped_values(const wiped_values&) = delete;
+  wiped_values& operator=(const wiped_values&) = delete;
+  ~wiped_values() {
+    for (auto& value : values) {
+      if (auto* text = std::get_if<std::string>(&value.value)) wipe(*text);
+    }
+  }
+};
+
+/// Makes the configuration from the values. Reports contradictions as problems.
+class config_reader {
+ public:
+  config_reader(const config_values& values, std::vector<problem>& problems)
+      : values_(values), problems_(problems) {
+    read_server();
+    for (const auto& [name, line] : values_.names_below("stores")) read_store(name, line);
+    for (const auto& [name, line] : values_.names_below("outboxes")) read_outbox(name, line);
+    read_sequences();
+  }
+
+  server_config result{};
+
+ private:
+  void refuse(std::size_t line, const std::string& text) {
+    problems_.push_back({.line = line, .text = text});
+  }
+
+  void read_server() {
+    values_.read(result.listen, "serve.listen");
+    for (auto& address : result.listen) address = socket_address(std::move(address));
+    values_.read(result.names, "serve.names");
+    values_.read(result.label, "serve.label");
+    values_.read(result.state, "serve.state");
+    values_.read(result.allow_plain, "serve.allow-plain");
+    values_.read(result.open, "serve.open");
+    values_.read(result.tls.certificate, "serve.tls.certificate");
+    values_.read(result.tls.key, "serve.tls.key");
+    values_.read(result.tls.client_ca, "serve.tls.client-ca");
+    if (result.tls.certificate.empty() != result.tls.key.empty())
+      refuse(std::max(values_.line("serve.tls.certificate"), values_.line("serve.tls.key")),
+             "serve.tls: certificate and key require each other; give both or neither");
+    else if (result.tls.certificate.empty() && !result.tls.client_ca.empty())
+      refuse(values_.line("serve.tls.client-ca"), "serve.tls.client-ca: needs certificate and key");
+    values_.read(result.loops, "serve.loops");
+    values_.read(result.access_log, "serve.access-log");
+    values_.read(result.connections, "serve.limits.connections");
+    values_.read(result.connections_per_address, "serve.limits.connections-per-address");
+    values_.read(result.head_timeout, "serve.limits.head-timeout");
+    values_.read(result.idle_timeout, "serve.limits.idle-timeout");
+    values_.read(result.workers, "serve.limits.workers");
+    values_.read(result.queue, "serve.limits.queue");
+    values_.read(result.drain, "serve.drain");
+    values_.read(result.grace, "serve.grace");
+  }
+
+  database_config read_database(const std::string& section, std::string_view name, std::size_t line,
+                                const std::string& shown) {
+    database_config database;
+    values_.read(database.url, section + ".url", name);
+    values_.read(database.user, section + ".user", name);
+    values_.read(database.password, section + ".password", name);
+    values_.read(database.password_file, section + ".password-file", name);
+    values_.read(database.connections, section + ".connections", name);
+    values_.read(database.statement_timeout, section + ".statement-timeout", name);
+    if (database.url.empty() && values_.line(section + ".url", name) == 0)
+      refuse(line, shown + ": needs a url");
+    return database;
+  }
+
+  void read_store(const std::string& name, std::size_t line) {
+    store_config store{.name = name,
+                       .database = read_database("stores.*", name, line, "stores." + name)};
+    values_.read(store.prefix, "stores.*.prefix", name);
+    values_.read(store.create_schema, "stores.*.create-schema", name);
+    if (values_.choice("stores.*.payload-column", name) == 1) store.payload = payload_column::bytes;
+    result.stores.push_back(std::move(store));
+  }
+
+  void read_outbox(const std::string& name, std::size_t line) {
+    outbox_config outbox{.name = name,
+                         .database = read_database("outboxes.*", name, line, "outboxes." + name)};
+    values_.read(outbox.prefix, "outboxes.*.prefix", name);
+    values_.read(outbox.lanes, "outboxes.*.lanes", name);
+    values_.read(outbox.create_schema, "outboxes.*.create-schema", name);
+    values_.read(outbox.dedup_window, "outboxes.*.dedup-window", name);
+    std::size_t deliveries = outbox.max_deliveries;
+    values_.read(deliveries, "outboxes.*.max-deliveries", name);
+    outbox.max_deliveries = static_cast<std::uint32_t>(deliveries);
+    if (!std::has_single_bit(outbox.lanes))
+      refuse(values_.line("outboxes.*.lanes", name),
+             "outboxes." + name + ".lanes: must be a power of two");
+    result.outboxes.push_back(std::move(outbox));
+  }
+
+  void read_sequences() {
+    const auto& keys = known_keys();
+    const auto first = std::ranges::find_if(keys, [&](const known_key& key) {
+      return key.name.starts_with("sequences.") && values_.line(key.name) != 0;
+    });
+    if (first == keys.end()) return;
+    const auto line = values_.line(first->name);
+    sequence_config sequences{.database = read_database("sequences", {}, line, "sequences")};
+    values_.read(sequences.prefix, "sequences.prefix");
+    values_.read(sequences.create_schema, "sequences.create-schema");
+    values_.read(sequences.allow_unsafe, "sequences.allow-unsafe");
+    values_.read(sequences.super_store, "sequences.super-store");
+    if (const auto index = values_.choice("sequences.fence"))
+      sequences.fence = static_cast<fence_kind>(*index);
+    const bool on_redis = sequences.database.url.starts_with("redis");
+    if (on_redis && !sequences.fence)
+      refuse(line,
+             "sequences: Redis can grant ids twice after a failover; set fence to super, clock, "
+             "wait or none");
+    if (!on_redis && sequences.fence)
+      refuse(values_.line("sequences.fence"), "sequences.fence: is only for Redis; remove it");
+    if ((sequences.fence == fence_kind::super) == sequences.super_store.empty())
+      refuse(std::max(values_.line("sequences.fence"), values_.line("sequences.super-store")),
+             "sequences: fence = \"super\" and super-store require each other");
+    result.sequences = std::move(sequences);
+  }
+
+  const config_values& values_;
+  std::vector<problem>& problems_;
+};
+
+/// The values of [failover], which the engine checks itself.
+void read_points(const std::string& file, std::string_view text, engine_options base,
+                 const failover::config::environment& lookup, server_config& config,
+                 std::vector<problem>& problems) {
+  std::vector<problem> reported_by_the_plan;
+  const wiped_values points(failover::config::read_toml(text, lookup, reported_by_the_plan));
+  for (const auto& value : points.values) {
+    const auto& path = value.path;
+    const bool of_database =
+        path.size() > 2 && path[1] == "store" &&
+        (path[2] == "pool" || std::ranges::find(database_keys, path[2]) != database_keys.end());
+    if (of_database)
+      problems.push_back({.line = value.line,
+                          .text = failover::config::dotted(path) +
+                                  ": points use the first store; set this in [stores.NAME]"});
+    const auto* key = failover::config::find_key(path);
+    if (key == nullptr) continue;
+    std::string shown = "***";
+    if (const auto* words = std::get_if<std::string>(&value.value);
+        words != nullptr && !value.substituted && key->kind != failover::config::value_kind::secret)
+      shown = *words;
+    else if (const auto* flag = std::get_if<bool>(&value.value)) shown = *flag ? "true" : "false";
+    else if (const auto* whole = std::get_if<std::int64_t>(&value.value))
+      shown = std::to_string(*whole);
+    config.effective.push_back(
+        {.key = failover::config::dotted(path), .value = std::move(shown), .line = value.line});
+  }
+  try {
+    config.points = failover::config::make_plan(file, text, std::move(base), lookup);
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_argument) throw;
+    problems.push_back({.line = 0, .text = failure.message()});
+  }
+}
+
+/// What is in force, with defaults.
+void add_effective(const config_values& values, server_config& config) {
+  std::vector<effective_value> shown;
+  const auto add = [&](const known_key& key, std::string_view name) {
+    std::string full(key.name);
+    if (const auto star = full.find('*'); star != std::string::npos) full.replace(star, 1, name);
+    shown.push_back({.key = std::move(full),
+                     .value = values.shown(key, name),
+                     .line = values.line(key.name, name)});
+  };
+  for (const auto& key : known_keys()) {
+    if (key.name.starts_with("sequences.") && !config.sequences) continue;
+    if (key.name.find('*') == std::string_view::npos) {
+      add(key, {});
+      continue;
+    }
+    const auto section = key.name.substr(0, key.name.find('.'));
+    for (const auto& [name, line] : values.names_below(section)) add(key, name);
+  }
+  shown.insert(shown.end(), std::make_move_iterator(config.effective.begin()),
+               std::make_move_iterator(config.effective.end()));
+  config.effective = std::move(shown);
+}
+
+}  // namespace
+
+bool is_local_address(const std::string& address) {
+  return is_loopback(address.starts_with('/') ? address : host_part(address));
+}
+
+std::string socket_address(std::string address) {
+  if (address.starts_with("unix:")) address.erase(0, 5);
+  return address;
+}
+
+server_config read_config(const std::string& file, std::string_view text, engine_options base,
+                          const failover::config::environment& lookup) {
+  std::vector<problem> problems;
+  const wiped_values content(failover::config::read_toml(
+      text, lookup, problems,
+      [](std::string_view name) { return !failover::config::is_failover_section(name); }));
+  // What is not TOML has no keys that could be wrong.
+  if (content.values.empty() && !problems.empty())
+    failover::config::throw_problems(file, std::move(problems));
+  const config_values values(content.values, problems);
+  config_reader reader(values, problems);
+  read_points(file, text, std::move(base), lookup, reader.result, problems);
+  if (!problems.empty()) failover::config::throw_problems(file, std::move(problems));
+  reader.result.file = file;
+  add_effective(values, reader.result);
+  return std::move(reader.result);
+}
+
+void check_config(const server_config& config) {
+  const auto refuse = [](const std::string& message) {
+    throw error(errc::invalid_argument, message);
+  };
+  if (config.stores.empty() && config.outboxes.empty() && !config.sequences)
+    refuse("there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences]");
+  for (const auto& address : config.listen) {
+    const bool remote = !is_local_address(address);
+    if (remote && config.open)
+      refuse(address +
+             " can be reached from other machines, and with serve.open callers need no token; "
+             "remove one of them");
+    if (remote && config.tls.certificate.empty() && !config.allow_plain)
+      refuse(address +
+             " can be reached from other machines; set serve.tls.certificate and serve.tls.key, or "
+             "serve.allow-plain = true");
+  }
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve::config
