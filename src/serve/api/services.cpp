@@ -34,4 +34,9 @@ sequence_service& services::find_sequences() {
   return *sequences;
 }
 
+identity& services::find_identity() {
+  if (auth == nullptr) throw error(errc::internal, "the server has no identity");
+  return *auth;
+}
+
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -23,6 +23,7 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
+class identity;
 class job_runner;
 
 /// `[stores.main]` of the configuration.
@@ -65,6 +66,7 @@ struct services {
   std::shared_ptr<const holdfast::clock> clock{};
   log_sink log{};
   std::shared_ptr<prometheus_registry> metrics{};
+  identity* auth = nullptr;
   audit_log* audit = nullptr;
   event_sink* events = nullptr;
   job_runner* jobs = nullptr;
@@ -73,6 +75,8 @@ struct services {
   [[nodiscard]] store_service& find_store(std::string_view name);
   [[nodiscard]] outbox_service& find_outbox(std::string_view name);
   [[nodiscard]] sequence_service& find_sequences();
+  /// Throws errc::internal if there is none.
+  [[nodiscard]] identity& find_identity();
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

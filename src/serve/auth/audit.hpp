@@ -12,7 +12,8 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 /// One action that changed something, or showed a payload.
 struct audit_entry {
-  timestamp at{};
+  /// The epoch stands for the time at which the entry is recorded.
+  timestamp time{};
   std::string caller{};
   std::string address{};
   std::string tenant{};

@@ -1,0 +1,116 @@
+"""holdfast serve token: adds, lists and revokes tokens of the server."""
+
+import glob
+import hashlib
+import json
+import os
+import re
+import stat
+import tempfile
+import unittest
+
+from holdfast_process import CommandTest, run
+
+FORM = re.compile(r"hf_([a-km-z2-9]{8})_[A-Za-z0-9_-]{43}\n")
+
+
+class Tokens(CommandTest):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+        self.state = ["--state", f"sqlite://{place.name}/serve.db"]
+
+    def add(self, *words):
+        return self.fine("serve", "token", "add", *words, *self.state)
+
+    def tokens(self):
+        return [json.loads(line) for line in self.fine("serve", "token", "list", "--json", *self.state).splitlines()]
+
+    def test_a_token_is_printed_once_and_kept_as_a_hash(self):
+        text = self.add("--name", "shop")
+        self.assertRegex(text, FORM)
+        secret = text.strip()
+        content = b"".join(open(name, "rb").read() for name in glob.glob(self.folder + "/*"))
+        self.assertIn(b"shop", content)
+        self.assertIn(hashlib.sha256(secret.encode()).hexdigest().encode(), content)
+        self.assertNotIn(secret[12:].encode(), content)
+        for words in (["list"], ["list", "--json"]):
+            self.assertNotIn(secret[12:], self.fine("serve", "token", *words, *self.state))
+        self.assertEqual(stat.S_IMODE(os.stat(self.folder + "/serve.db").st_mode), 0o600)
+
+    def test_what_a_token_may_do(self):
+        made = json.loads(self.add("--role", "app", "--scope", "outbox:orders:publish", "--scope", "store:*:read", "--tenant", "acme", "--name", "shop",
+                                   "--expires", "30d", "--rate", "100/s", "--json"))
+        self.assertRegex(made.pop("token") + "\n", FORM)
+        self.assertEqual([made], self.tokens())
+        self.assertEqual({name: made[name] for name in ("name", "role", "scopes", "tenant", "rate", "state", "revokedAt", "lastUsedAt")},
+                         {"name": "shop", "role": "app", "scopes": ["outbox:orders:publish", "store:*:read"], "tenant": "acme", "rate": "100/s",
+                          "state": "active", "revokedAt": None, "lastUsedAt": None})
+
+    def test_the_defaults(self):
+        made = json.loads(self.add("--json"))
+        self.assertEqual((made["role"], made["scopes"], made["tenant"], made["rate"]), ("app", [], "", ""))
+        self.assertEqual(made["name"], "app-" + made["id"])
+
+    def test_the_list_for_people(self):
+        self.add("--name", "shop", "--scope", "store:main:read", "--tenant", "acme")
+        lines = self.fine("serve", "token", "list", *self.state).splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertRegex(lines[1], r"^[a-z0-9]{8}  active   app       \d{4}-\d\d-\d\d  never +shop  store:main:read tenant=acme$")
+
+    def test_tokens_are_revoked(self):
+        first = self.add("--name", "first").strip()
+        self.add("--name", "second")
+        third = self.add("--name", "third").strip()
+        self.fine("serve", "token", "revoke", first[3:11], *self.state)
+        self.fine("serve", "token", "revoke", "second", *self.state)
+        self.fine("serve", "token", "revoke", third, *self.state)
+        self.assertEqual({token["state"] for token in self.tokens()}, {"revoked"})
+        done = run("serve", "token", "revoke", "second", *self.state)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"no such token", done.stderr)
+        self.add("--name", "second")
+
+    def test_what_is_refused(self):
+        for words, part in ((["--role", "root"], "root"), (["--name", "a b"], "name"), (["--scope", "a b"], "scope"), (["--expires", "0s"], "expires"),
+                            (["--expires", "20000d"], "10 years"), (["--rate", "5"], "rate"), (["--role", "admin", "--tenant", "a"], "tenant"),
+                            (["--role", "viewer", "--scope", "a:b"], "scopes"), (["--tenant", "a\nb"], "tenant")):
+            with self.subTest(words):
+                self.assertIn(part, self.refused("serve", "token", "add", *words, *self.state))
+        self.add("--name", "shop")
+        self.assertIn("choose another name", self.refused("serve", "token", "add", "--name", "shop", *self.state))
+
+    def test_a_state_that_is_not_there(self):
+        for words in (["list"], ["revoke", "x"]):
+            self.assertIn("no database file", self.refused("serve", "token", *words, *self.state))
+        self.assertFalse(os.path.exists(self.folder + "/serve.db"))
+        self.assertIn("SQL", self.refused("serve", "token", "add", "--state", "memory:"))
+
+    def test_the_default_state(self):
+        environment = {"HOME": self.folder, "STATE_DIRECTORY": ""}
+        self.fine("serve", "token", "add", env=environment)
+        path = self.folder + "/.local/state/holdfast/serve.db"
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode), 0o700)
+        os.mkdir(self.folder + "/service")
+        self.fine("serve", "token", "add", env={**environment, "STATE_DIRECTORY": self.folder + "/service"})
+        self.assertTrue(os.path.exists(self.folder + "/service/serve.db"))
+        self.assertIn("--state", self.refused("serve", "token", "list", env={"HOME": "", "STATE_DIRECTORY": ""}))
+
+    def test_a_state_that_others_may_change(self):
+        self.add()
+        os.chmod(self.folder + "/serve.db", 0o666)
+        self.assertIn("chmod 600", self.refused("serve", "token", "list", *self.state, code=3))
+
+    def test_a_state_that_is_damaged(self):
+        with open(self.folder + "/serve.db", "wb") as file:
+            file.write(b"x" * 8192)
+        os.chmod(self.folder + "/serve.db", 0o600)
+        done = run("serve", "token", "list", *self.state)
+        self.assertIn(done.returncode, (2, 3))
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
