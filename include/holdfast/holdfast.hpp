@@ -22,6 +22,7 @@
 #include <holdfast/outbox/relay.hpp>
 #include <holdfast/payload.hpp>
 #include <holdfast/redis.hpp>
+#include <holdfast/reporter.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/schema.hpp>
 #include <holdfast/sequence.hpp>

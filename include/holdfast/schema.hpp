@@ -3,7 +3,7 @@
 /// \file
 /// The schema versions of the tables that Holdfast has on a database, and their upgrade.
 ///
-/// The tables of a store, of sequences and of an outbox are three sets. Each has its own version.
+/// The tables of a store, of sequences, of an outbox and of instances are sets with versions.
 /// Code works with tables of the version before as well, so that old and new programs can run at
 /// the same time; docs/upgrading.md has the steps. On Redis, the keys of sequences and of an outbox
 /// have versions by the same rules.
@@ -21,7 +21,7 @@ namespace HOLDFAST_NAMESPACE {
 
 /// Selects the sets of a database.
 struct schema_options {
-  /// Prefix of the tables of store and sequences; on Redis, of the keys of sequences.
+  /// Prefix of the tables of store, sequences and instances; on Redis, of the keys of sequences.
   std::string prefix{};
   /// Prefix of the outbox, as outbox_options has it. Empty: the default of outbox_options.
   std::string outbox_prefix{};
@@ -39,7 +39,7 @@ enum class schema_verdict : std::uint8_t {
 
 /// The version of one set.
 struct schema_status {
-  std::string set{};                  ///< "store", "sequences" or "outbox"
+  std::string set{};                  ///< "store", "sequences", "outbox" or "instances"
   std::vector<std::string> tables{};  ///< its tables, the main one first; on Redis its keys
   std::optional<int> version{};       ///< in the database; empty if the set is absent
   int current = 1;                    ///< the version that this code creates
@@ -47,9 +47,10 @@ struct schema_status {
   schema_verdict verdict = schema_verdict::absent;
 };
 
-/// Returns the versions of the sets with these prefixes: on SQL of the store, the sequences and the
-/// outbox, on Redis of the sequences and the outbox. Changes nothing. Throws errc::invalid_argument
-/// for an invalid prefix and for a database in memory, and errors of the database.
+/// Returns the versions of the sets with these prefixes: on SQL of the store, the sequences, the
+/// outbox and the instances, on Redis of the sequences and the outbox. Changes nothing. Throws
+/// errc::invalid_argument for an invalid prefix and for a database in memory, and errors of the
+/// database.
 [[nodiscard]] HOLDFAST_API std::vector<schema_status> read_schema_status(
     const database& db, const schema_options& options = {});
 

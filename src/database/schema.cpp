@@ -1,4 +1,4 @@
-// The schema versions of a database: the sets of store, sequences and outbox.
+// The schema versions of a database: the sets of store, sequences, outbox and instances.
 
 #include "outbox/sql/schema.hpp"
 
@@ -7,6 +7,7 @@
 #include <holdfast/schema.hpp>
 
 #include "database/database.hpp"
+#include "database/instances/sql/schema.hpp"
 #include "sequence/sql/schema.hpp"
 #include "sql/schema_upgrade.hpp"
 #include "store/sql/schema.hpp"
@@ -34,6 +35,7 @@ std::vector<schema_set> sql_sets(sql::dialect_id dialect, const schema_options& 
   sets.push_back(detail::sequence::counter_schema({.prefix = options.prefix}));
   if (detail::outbox::supports(dialect))
     sets.push_back(detail::outbox::outbox_tables_schema(outbox_prefix_of(options)));
+  sets.push_back(detail::instances::instance_tables_schema(options.prefix));
   return sets;
 }
 

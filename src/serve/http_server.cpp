@@ -5,6 +5,7 @@
 #include "base/thread.hpp"
 #include "http/problem.hpp"
 #include "net/listener.hpp"
+#include "serve/answer_stream.hpp"
 #include "serve/loop_worker.hpp"
 
 #include <atomic>
@@ -44,6 +45,17 @@ void responder::answer(server_response response) {
 
 void responder::watch_client(std::function<void()> gone) {
   if (worker_) worker_->watch_client(connection_, number_, std::move(gone));
+}
+
+answer_stream responder::begin_stream(server_response head, answer_stream_options options) {
+  if (head.status < 200 || head.status > 599 || head.status == 204 || head.status == 304)
+    throw error(errc::invalid_argument, "a stream needs a status that has content");
+  auto worker = std::exchange(worker_, nullptr);
+  if (!worker) throw error(errc::internal, "the request was answered already");
+  if (complete_) complete_(head);
+  auto queue = std::make_shared<stream_queue>(std::move(options));
+  worker->begin_stream(connection_, number_, std::move(head), queue);
+  return {std::move(worker), connection_, std::move(queue)};
 }
 
 struct http_server::state {
@@ -117,7 +129,9 @@ server_counts http_server::counts() const noexcept {
           .overloaded = shared.overloaded,
           .late = shared.late,
           .connections = shared.connections,
-          .waiting = shared.waiting};
+          .waiting = shared.waiting,
+          .streams = shared.streams,
+          .slow_streams = shared.slow_streams};
 }
 
 std::size_t http_server::hung_loops(std::chrono::milliseconds limit) const {

@@ -9,6 +9,8 @@
 ///   responder       refers to its connection by a handle, not by a pointer: an answer to a
 ///                   connection that was closed meanwhile is dropped.
 ///
+/// An answer may continue in pieces: answer_stream.hpp.
+///
 /// Requests of one connection are answered in their order, also if they were answered in another.
 /// Deadlines are absolute: a client that sends a byte now and then does not extend them.
 
@@ -59,7 +61,9 @@ struct server_response {
 /// An answer in `application/problem+json`.
 [[nodiscard]] server_response problem_response(int status, std::string_view detail);
 
+class answer_stream;
 class loop_worker;
+struct answer_stream_options;
 
 /// Answers one request, from any thread, once. If it is destroyed before, it answers 500.
 /// Thread-safety: one thread at a time.
@@ -78,6 +82,11 @@ class responder {
   /// system in full. Must not wait or throw. Without the call the client may still be gone: what
   /// the system has taken may never arrive.
   void watch_client(std::function<void()> gone);
+  /// Answers with content that follows in pieces; include answer_stream.hpp. The body of `head` is
+  /// the first piece. A client of HTTP/1.0 gets 505, and the stream is closed. A client that shuts
+  /// down its sending direction counts as gone. Throws errc::invalid_argument for a status without
+  /// content, and errc::internal if the request was answered already.
+  [[nodiscard]] answer_stream begin_stream(server_response head, answer_stream_options options);
   /// `complete` is called with the answer before it is sent, on the thread that answers: it adds
   /// fields, and counts. Must not throw.
   void set_completion(std::function<void(server_response&)> complete) {
@@ -138,6 +147,10 @@ struct server_counts {
   std::uint64_t connections = 0;
   /// Requests that wait for their answer now.
   std::uint64_t waiting = 0;
+  /// Answers that are sent in pieces now.
+  std::uint64_t streams = 0;
+  /// Streams that were cut because their client read too slowly.
+  std::uint64_t slow_streams = 0;
 };
 
 /// Thread-safety: may be called from any thread.

@@ -6,6 +6,7 @@
 #include "http/date.hpp"
 #include "net/socket_io.hpp"
 #include "net/tls.hpp"
+#include "serve/answer_stream.hpp"
 #include "serve/server_connection.hpp"
 
 #include <arpa/inet.h>
@@ -105,6 +106,29 @@ void loop_worker::watch_client(std::uint64_t connection, std::uint64_t number,
   };
   if (loop_.is_own_thread()) watch();
   else (void)loop_.post(std::move(watch));
+}
+
+void loop_worker::begin_stream(std::uint64_t connection, std::uint64_t number, server_response head,
+                               std::shared_ptr<stream_queue> queue) {
+  const auto begin = [this, connection, number](server_response& response,
+                                                std::shared_ptr<stream_queue> content) {
+    if (auto* const target = find(connection))
+      target->begin_stream(number, std::move(response), std::move(content));
+    else content->mark_closed();
+  };
+  if (loop_.is_own_thread()) {
+    begin(head, std::move(queue));
+    return;
+  }
+  const bool posted = loop_.post(
+      [begin, head = std::move(head), queue]() mutable { begin(head, std::move(queue)); });
+  if (!posted) queue->mark_closed();
+}
+
+bool loop_worker::continue_stream(std::uint64_t connection) {
+  return loop_.post([this, connection] {
+    if (auto* const target = find(connection)) target->continue_stream();
+  });
 }
 
 server_connection* loop_worker::find(std::uint64_t id) noexcept {

@@ -24,6 +24,7 @@
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
 class server_connection;
+class stream_queue;
 
 /// What the threads of a server share.
 struct server_shared {
@@ -36,6 +37,8 @@ struct server_shared {
   std::atomic<std::uint64_t> late = 0;
   std::atomic<std::uint64_t> connections = 0;
   std::atomic<std::uint64_t> waiting = 0;
+  std::atomic<std::uint64_t> streams = 0;
+  std::atomic<std::uint64_t> slow_streams = 0;
   /// Connections that were closed at the end of the server before their answer was sent.
   std::atomic<std::uint64_t> cut = 0;
   std::mutex mutex{};
@@ -54,7 +57,8 @@ struct server_shared {
   std::unordered_map<std::string, std::size_t> peers_{};  // without loopback
 };
 
-/// Thread-safety: used on its own thread, apart from `answer` and `loop().post`.
+/// Thread-safety: used on its own thread, apart from `answer`, the functions for streams, and
+/// `loop().post`.
 class loop_worker : public std::enable_shared_from_this<loop_worker> {
  public:
   explicit loop_worker(std::shared_ptr<server_shared> shared);
@@ -72,6 +76,11 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   void answer(std::uint64_t connection, std::uint64_t number, server_response response);
   /// As responder::watch_client. From any thread.
   void watch_client(std::uint64_t connection, std::uint64_t number, std::function<void()> gone);
+  /// From any thread.
+  void begin_stream(std::uint64_t connection, std::uint64_t number, server_response head,
+                    std::shared_ptr<stream_queue> queue);
+  /// From any thread: the stream of a connection has content. Returns false if the loop has ended.
+  bool continue_stream(std::uint64_t connection);
   /// Closes the listeners and the idle connections.
   void begin_stop();
   /// Closes all connections.

@@ -64,6 +64,8 @@ void server_connection::close() {
   state_ = state::closed;
   for (const auto& request : pending_) {
     if (request.counted) --worker_.shared().waiting;
+    if (request.stream) request.stream->mark_closed();
+    if (request.head_sent) --worker_.shared().streams;
   }
   report_gone();
   for (const auto& gone : std::exchange(unsent_, {})) gone();
@@ -103,11 +105,22 @@ void server_connection::watch_client(std::uint64_t number, std::function<void()>
 
 void server_connection::finish() {
   // A request that has begun is still read; its answer says that it is the last.
-  if (!is_unanswered()) close();
+  if (!is_unanswered()) {
+    close();
+    return;
+  }
+  if (!is_streaming()) return;
+  pending_.back().close = true;
+  if (state_ == state::reading) state_ = state::closing;
+  settle();
 }
 
 void server_connection::on_events(std::uint32_t events) {
   if ((events & EPOLLERR) != 0 || ((events & EPOLLHUP) != 0 && (events & EPOLLIN) == 0)) {
+    close();
+    return;
+  }
+  if ((events & EPOLLRDHUP) != 0 && is_streaming()) {
     close();
     return;
   }
@@ -300,10 +313,42 @@ void server_connection::answer(std::uint64_t number, server_response response) {
   if (!processing_) settle();
 }
 
+void server_connection::begin_stream(std::uint64_t number, server_response head,
+                                     std::shared_ptr<stream_queue> queue) {
+  const auto first = next_number_ - pending_.size();
+  if (state_ == state::closed || number < first || number >= next_number_) {
+    queue->mark_closed();
+    return;
+  }
+  auto& request = pending_[static_cast<std::size_t>(number - first)];
+  if (request.old_version) {  // has no chunked coding
+    queue->mark_closed();
+    answer(number, problem_response(505, "this answer is a stream; use HTTP/1.1"));
+    return;
+  }
+  if (std::exchange(request.counted, false)) --worker_.shared().waiting;
+  request.response = std::make_unique<server_response>(std::move(head));
+  request.stream = std::move(queue);
+  if (number == first) send_due_answers();
+  if (!processing_ && state_ != state::closed) settle();
+}
+
+void server_connection::continue_stream() {
+  if (is_streaming() && !processing_) settle();
+}
+
 void server_connection::send_due_answers() {
   std::size_t sent = 0;
   while (sent < pending_.size() && pending_[sent].response) {
-    append_answer(pending_[sent], *pending_[sent].response);
+    auto& request = pending_[sent];
+    if (!request.stream) {
+      append_answer(request, *request.response);
+    } else {
+      // Earlier requests must leave the list first: close() looks at the stream of the first.
+      pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(sent));
+      sent = 0;
+      if (!append_stream(pending_.front())) return;
+    }
     ++sent;
   }
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(sent));
@@ -327,11 +372,60 @@ void server_connection::append_answer(pending_request& request, const server_res
       output_, {.kind = no_content ? http::content_framing::none : http::content_framing::length,
                 .bytes = response.body.size()});
   if (!no_content && !request.head_only) output_ += response.body;
-  const auto now = worker_.loop().now();
-  if (before == 0) output_deadline_ = now + worker_.shared().options.transfer_timeout;
-  output_deadline_ += time_for(output_.size() - before);
-  idle_since_ = now;
+  extend_output_deadline(before);
+  idle_since_ = worker_.loop().now();
   if (last && state_ == state::reading) state_ = state::closing;
+}
+
+void server_connection::extend_output_deadline(std::size_t before) {
+  if (before == 0)
+    output_deadline_ = worker_.loop().now() + worker_.shared().options.transfer_timeout;
+  output_deadline_ += time_for(output_.size() - before);
+}
+
+void server_connection::append_stream_head(pending_request& request) {
+  const auto before = output_.size();
+  const auto& response = *request.response;
+  if (response.close || worker_.is_stopping()) {
+    pending_.back().close = true;
+    if (state_ == state::reading) state_ = state::closing;
+  }
+  if (request.close && state_ == state::reading) state_ = state::closing;
+  http::append_status_line(output_, response.status);
+  output_.append(worker_.date_line()).append(response.fields.text());
+  if (request.close) output_ += "Connection: close\r\n";
+  http::append_end_of_head(output_, {.kind = http::content_framing::chunked});
+  if (!request.head_only) http::append_chunk(output_, response.body);
+  extend_output_deadline(before);
+  request.head_sent = true;
+  ++worker_.shared().streams;
+}
+
+bool server_connection::append_stream(pending_request& request) {
+  if (!request.head_sent) append_stream_head(request);
+  auto& queue = *request.stream;
+  if (worker_.is_stopping()) queue.end_by_server();
+  heartbeat_due_ = worker_.loop().now() + queue.options.heartbeat_interval;
+  const auto before = output_.size();
+  const auto content = queue.take();
+  if (content.status == stream_queue::status::cut && !request.head_only) {
+    if (queue.was_too_slow()) ++worker_.shared().slow_streams;
+    stream_->reset_on_close();
+    close();
+    return false;
+  }
+  if (!request.head_only) http::append_chunk(output_, content.text);
+  if (content.status == stream_queue::status::open && !request.head_only) {
+    extend_output_deadline(before);
+    return false;
+  }
+  if (!request.head_only) http::append_last_chunk(output_);
+  extend_output_deadline(before);
+  queue.mark_closed();
+  --worker_.shared().streams;
+  request.head_sent = false;
+  idle_since_ = worker_.loop().now();
+  return true;
 }
 
 void server_connection::flush() {
@@ -351,8 +445,8 @@ void server_connection::flush() {
 
 bool server_connection::wants_input() const noexcept {
   if (state_ == state::draining) return true;
-  return state_ == state::reading && !input_ended_ && output_.size() < max_output &&
-         pending_.size() < worker_.shared().options.max_pipelined;
+  return state_ == state::reading && !input_ended_ && !is_streaming() &&
+         output_.size() < max_output && pending_.size() < worker_.shared().options.max_pipelined;
 }
 
 /// Sends what is due, goes on with requests that had to wait, and decides what to wait for.
@@ -364,7 +458,9 @@ void server_connection::settle() {
       output_ += "HTTP/1.1 100 Continue\r\n\r\n";
       continue_due_ = false;
     }
-    if (!output_.empty()) flush();
+    if (is_streaming() && (output_.empty() || pending_.front().stream->is_cut()))
+      send_due_answers();
+    if (state_ != state::closed && !output_.empty()) flush();
     if (state_ == state::closed) return;
     // Only a full request at its beginning can have waited.
     if (state_ != state::reading || input_.empty() || in_content_ || head_started_ ||
@@ -384,11 +480,15 @@ void server_connection::settle() {
     drain_deadline_ = worker_.loop().now() + drain_time;
     std::string().swap(input_);
   }
-  // After the last request nothing is read, but the end of the client is to be seen.
-  const bool wants_end = state_ == state::closing && !half_closed_ && is_watched();
+  // After the last request, and during a stream, nothing is read, but the end of the client is to
+  // be seen.
+  const bool wants_end =
+      is_streaming() || (state_ == state::closing && !half_closed_ && is_watched());
+  const bool has_output =
+      !output_.empty() || (is_streaming() && pending_.front().stream->has_content());
   registration_.change((wants_input() ? std::uint32_t{EPOLLIN} : 0U) |
                        (wants_end ? std::uint32_t{EPOLLRDHUP} : 0U) |
-                       (output_.empty() ? 0U : std::uint32_t{EPOLLOUT}));
+                       (has_output ? std::uint32_t{EPOLLOUT} : 0U));
   timer_.set(deadline());
 }
 
@@ -396,6 +496,9 @@ steady::time_point server_connection::deadline() const noexcept {
   if (state_ == state::draining) return drain_deadline_;
   auto earliest = steady::time_point::max();
   if (!output_.empty()) earliest = output_deadline_;
+  else if (is_streaming() && !pending_.front().stream->options.heartbeat.empty())
+    earliest = heartbeat_due_;
+  if (is_streaming()) return earliest;  // a request that follows is not read
   if (in_content_) earliest = std::min(earliest, content_deadline_ + time_for(content_.size()));
   else if (head_started_) earliest = std::min(earliest, head_deadline_);
   else if (next_number_ == 0 && pending_.empty()) earliest = head_deadline_;
@@ -405,6 +508,16 @@ steady::time_point server_connection::deadline() const noexcept {
 }
 
 void server_connection::on_deadline() {
+  if (is_streaming() && output_.empty()) {
+    const auto& options = pending_.front().stream->options;
+    if (worker_.loop().now() >= heartbeat_due_) {
+      http::append_chunk(output_, options.heartbeat);
+      extend_output_deadline(0);
+      heartbeat_due_ = worker_.loop().now() + options.heartbeat_interval;
+    }
+    settle();
+    return;
+  }
   const bool was_idle = is_idle();
   const bool unfinished_request = head_started_ || in_content_;
   if (!was_idle && state_ != state::draining) ++worker_.shared().late;

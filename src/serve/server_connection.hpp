@@ -13,6 +13,7 @@
 #include "http/request_reader.hpp"
 #include "net/event_loop.hpp"
 #include "net/socket_stream.hpp"
+#include "serve/answer_stream.hpp"
 #include "serve/http_server.hpp"
 
 #include <cstddef>
@@ -39,7 +40,12 @@ class server_connection final : public net::event_handler {
   void answer(std::uint64_t number, server_response response);
   /// As responder::watch_client.
   void watch_client(std::uint64_t number, std::function<void()> gone);
-  /// Closes the connection when its requests are answered; at once if it has none.
+  /// Takes the head of an answer whose content follows.
+  void begin_stream(std::uint64_t number, server_response head,
+                    std::shared_ptr<stream_queue> queue);
+  /// Sends what the stream has now.
+  void continue_stream();
+  /// Closes the connection when its requests are answered; at once if it has none. Ends a stream.
   void finish();
   /// Closes the connection now.
   void close();
@@ -61,8 +67,10 @@ class server_connection final : public net::event_handler {
     bool close = false;
     bool old_version = false;                     // HTTP/1.0
     bool counted = false;                         // in server_counts::waiting
-    std::unique_ptr<server_response> response{};  // if it must wait for an earlier one
     std::function<void()> gone{};                 // see watch_client
+    bool head_sent = false;                       // of a stream
+    std::unique_ptr<server_response> response{};  // of a stream, or if it must wait for an earlier
+    std::shared_ptr<stream_queue> stream{};       // the content that follows the response
   };
 
   void receive();
@@ -78,6 +86,15 @@ class server_connection final : public net::event_handler {
   /// Tells those who wait for answers that the client is gone.
   void report_gone();
   [[nodiscard]] bool is_watched() const noexcept;
+  /// Returns whether the stream has ended. May close the connection.
+  [[nodiscard]] bool append_stream(pending_request& request);
+  void append_stream_head(pending_request& request);
+  /// Counts the bytes of an answer that begin at `before`.
+  void extend_output_deadline(std::size_t before);
+  /// The first request is answered by a stream that has begun.
+  [[nodiscard]] bool is_streaming() const noexcept {
+    return !pending_.empty() && pending_.front().head_sent;
+  }
   void flush();
   void settle();
   void on_deadline();
@@ -110,6 +127,7 @@ class server_connection final : public net::event_handler {
   net::steady::time_point content_deadline_{};
   net::steady::time_point output_deadline_{};
   net::steady::time_point drain_deadline_{};
+  net::steady::time_point heartbeat_due_{};  // of a stream
   net::steady::time_point idle_since_{};
 };
 

@@ -4,6 +4,7 @@
 #include "sql/dialect.hpp"
 #include "sql/placeholders.hpp"
 #include "sql/schema_set.hpp"
+#include "sql/server_time.hpp"
 #include "store/sql/dialect_expressions.hpp"
 #include "store/sql/statements.hpp"
 
@@ -15,21 +16,6 @@ namespace {
 
 using sql::dialect_id;
 using sql::type;
-
-/// The server's time in microseconds since 1970. All dialects can compare and add such numbers.
-std::string server_time(dialect_id dialect) {
-  if (dialect == dialect_id::postgresql)
-    return "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000)::bigint";
-  if (sql::is_mysql(dialect)) return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-  if (dialect == dialect_id::h2)
-    return "CAST(EXTRACT(EPOCH FROM CURRENT_TIMESTAMP(6)) * 1000000 AS BIGINT)";
-  if (dialect == dialect_id::sqlserver)
-    return "DATEDIFF_BIG(MICROSECOND, '1970-01-01', SYSUTCDATETIME())";
-  if (dialect == dialect_id::oracle)
-    return "(ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400) * "
-           "1000000)";
-  return "CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)";
-}
 
 /// The clause that makes an INSERT ignore an existing row, in dialects that have one.
 std::string ignore_existing_row(dialect_id dialect) {
@@ -52,7 +38,7 @@ lease_statements make_lease_statements(dialect_id dialect, const std::string& ta
     throw error(errc::invalid_argument,
                 "a lease requires a database of known dialect; set lease to 0 and clean on one "
                 "machine only");
-  const std::string now = server_time(dialect);
+  const std::string now = sql::server_microseconds(dialect);
   const auto parameter = [dialect](unsigned number) { return sql::placeholder(dialect, number); };
   return {.insert = {.text = (sql::is_mysql(dialect) ? "INSERT IGNORE INTO " : "INSERT INTO ") +
                              table + " (LEASE_NAME, OWNER, HELD_UNTIL, FENCE) VALUES (" +

@@ -1,0 +1,331 @@
+#include "serve/live/history.hpp"
+
+#include <holdfast/error.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+using std::chrono::seconds;
+
+constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
+
+std::int64_t seconds_of(timestamp time) {
+  return std::chrono::floor<seconds>(time).time_since_epoch().count();
+}
+
+std::string hour_text(const std::array<float, 60>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ',';
+    if (!std::isfinite(values[i])) continue;
+    std::array<char, 32> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), values[i]).ptr;
+    text.append(digits.data(), end);
+  }
+  return text;
+}
+
+/// Ignores what is not a number: the file may have been changed.
+std::array<float, 60> read_hour(std::string_view text) {
+  std::array<float, 60> values{};
+  values.fill(no_number);
+  for (auto& value : values) {
+    const auto part = text.substr(0, text.find(','));
+    float number = no_number;
+    const auto [end, status] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (status == std::errc{} && end == part.data() + part.size()) value = number;
+    if (part.size() == text.size()) break;
+    text.remove_prefix(part.size() + 1);
+  }
+  return values;
+}
+
+bool is_wanted(const series_id& id, const std::vector<std::string>& wanted) {
+  return std::ranges::any_of(wanted, [&](const std::string& text) {
+    if (!text.starts_with(id.name)) return false;
+    if (text.size() == id.name.size()) return true;
+    return text[id.name.size()] == ':' &&
+           text.compare(id.name.size() + 1, text.npos, id.subject) == 0;
+  });
+}
+
+[[noreturn]] void refuse_request(const std::string& message, const char* parameter) {
+  throw error(errc::invalid_argument, message, {.path = parameter});
+}
+
+/// Returns how many steps there are.
+std::size_t check_request(const history_request& request) {
+  if (request.series.empty() || request.series.size() > 100)
+    refuse_request("give 1 to 100 names of series", "series");
+  if (request.from < timestamp{}) refuse_request("the history does not begin before 1970", "from");
+  if (request.to < request.from) refuse_request("the end is before the begin", "to");
+  if (request.to - request.from > history::kept_time)
+    refuse_request("the history has 30 days; ask for a shorter time", "from");
+  if (request.step < history::fine_step || request.step > std::chrono::hours(24))
+    refuse_request("the step is between 10 s and 24 h", "step");
+  return static_cast<std::size_t>((request.to - request.from) / request.step) + 1;
+}
+
+/// The mean of numbers that are added.
+struct mean_value {
+  double sum = 0;
+  unsigned count = 0;
+  void add(double value) {
+    if (!std::isfinite(value)) return;
+    sum += value;
+    ++count;
+  }
+  [[nodiscard]] double get() const {
+    return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
+  }
+};
+
+}  // namespace
+
+history::history(state_access access) : access_(std::move(access)) {
+  if (!access_) return;
+  try {
+    access_([](sql::connection& connection) {
+      connection.run(
+          "CREATE TABLE IF NOT EXISTS HOLDFAST_HISTORY (HOUR INTEGER NOT NULL, NAME TEXT NOT NULL, "
+          "SUBJECT TEXT NOT NULL, NUMBERS TEXT NOT NULL, PRIMARY KEY (HOUR, NAME, SUBJECT)) "
+          "WITHOUT ROWID");
+    });
+  } catch (const error&) {
+    ++failures_;
+  }
+}
+
+history::series_data* history::find_or_add(const series_id& id) {
+  const auto it = series_.find(id);
+  if (it != series_.end()) return &it->second;
+  if (series_.size() >= max_series) return nullptr;
+  auto& data = series_[id];
+  data.fine.assign(fine_slots, no_number);
+  data.hour.fill(no_number);
+  return &data;
+}
+
+void history::add(timestamp at, const std::vector<series_value>& values) {
+  const auto slot = seconds_of(at) / fine_step.count();
+  const auto minute = seconds_of(at) / 60;
+  std::vector<stored_hour> rows;
+  // Rows of a minute are written before those of the next, by whichever thread comes first.
+  const std::scoped_lock in_order(store_mutex_);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (slot < slot_ || (slot_ != 0 && slot == slot_)) return;
+    if (slot_ == 0) {
+      first_slot_ = slot;
+      minute_ = minute;
+      load_hour(minute / 60);
+    }
+    if (minute != minute_) {
+      finish_minute();
+      rows = rows_of_hour();
+      minute_ = minute;
+      if (minute / 60 != hour_) {
+        hour_ = minute / 60;
+        for (auto& [id, data] : series_) data.hour.fill(no_number);
+      }
+    }
+    // Slots that were passed over have no numbers.
+    const auto passed = std::min<std::int64_t>(slot - slot_, fine_slots);
+    for (auto& [id, data] : series_)
+      for (std::int64_t i = 0; i < passed; ++i)
+        data.fine[static_cast<std::size_t>((slot - i) % std::int64_t{fine_slots})] = no_number;
+    slot_ = slot;
+    for (const auto& [id, value] : values) {
+      auto* const data = find_or_add(id);
+      if (data == nullptr || !std::isfinite(value)) continue;
+      data->fine[static_cast<std::size_t>(slot % std::int64_t{fine_slots})] =
+          static_cast<float>(value);
+      data->minute_sum += value;
+      ++data->minute_count;
+    }
+  }
+  if (!rows.empty()) store(rows, minute / 60 - std::chrono::hours(kept_time).count());
+}
+
+/// The first minutes of the hour may be in the database, from before a restart.
+void history::load_hour(std::int64_t hour) {
+  hour_ = hour;
+  if (!access_) return;
+  try {
+    for (const auto& row : load(hour, hour, {})) {
+      if (auto* const data = find_or_add(row.id)) data->hour = read_hour(row.values);
+    }
+  } catch (const error&) {
+    ++failures_;
+  }
+}
+
+void history::finish_minute() {
+  for (auto& [id, data] : series_) {
+    if (data.minute_count > 0)
+      data.hour[static_cast<std::size_t>(minute_ % 60)] =
+          static_cast<float>(data.minute_sum / data.minute_count);
+    data.minute_sum = 0;
+    data.minute_count = 0;
+  }
+}
+
+std::vector<history::stored_hour> history::rows_of_hour() const {
+  std::vector<stored_hour> rows;
+  for (const auto& [id, data] : series_) {
+    if (std::ranges::any_of(data.hour, [](float value) { return std::isfinite(value); }))
+      rows.push_back({.hour = hour_, .id = id, .values = hour_text(data.hour)});
+  }
+  return rows;
+}
+
+void history::store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour) {
+  if (!access_) return;
+  using sql::type;
+  static const sql::statement upsert{
+      .text =
+          "INSERT OR REPLACE INTO HOLDFAST_HISTORY (HOUR, NAME, SUBJECT, NUMBERS) "
+          "VALUES (?, ?, ?, ?)",
+      .parameters = {type::integer, type::text, type::text, type::text}};
+  static const sql::statement remove{.text = "DELETE FROM HOLDFAST_HISTORY WHERE HOUR < ?",
+                                     .parameters = {type::integer}};
+  try {
+    access_([&](sql::connection& connection) {
+      connection.begin();
+      try {
+        for (const auto& row : rows) {
+          const sql::parameter values[]{row.hour, std::string_view(row.id.name),
+                                        std::string_view(row.id.subject),
+                                        std::string_view(row.values)};
+          (void)connection.execute(upsert, values);
+        }
+        const sql::parameter oldest[]{oldest_hour};
+        (void)connection.execute(remove, oldest);
+        connection.commit();
+      } catch (...) {
+        connection.rollback();
+        throw;
+      }
+    });
+  } catch (const error&) {
+    const std::scoped_lock lock(mutex_);
+    ++failures_;
+  }
+}
+
+void history::flush() {
+  std::vector<stored_hour> rows;
+  const std::scoped_lock in_order(store_mutex_);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (slot_ == 0) return;
+    finish_minute();
+    rows = rows_of_hour();
+  }
+  store(rows, minute_ / 60 - std::chrono::hours(kept_time).count());
+}
+
+/// `wanted` empty: all series.
+std::vector<history::stored_hour> history::load(std::int64_t first, std::int64_t last,
+                                                const std::vector<std::string>& wanted) const {
+  using sql::type;
+  static const sql::statement select{
+      .text =
+          "SELECT HOUR, NAME, SUBJECT, NUMBERS FROM HOLDFAST_HISTORY WHERE HOUR >= ? AND "
+          "HOUR <= ? ORDER BY HOUR, NAME, SUBJECT",
+      .parameters = {type::integer, type::integer},
+      .results = {type::integer, type::text, type::text, type::text}};
+  std::vector<stored_hour> rows;
+  access_([&](sql::connection& connection) {
+    const sql::parameter range[]{first, last};
+    auto found = connection.execute(select, range).rows;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      stored_hour row{.hour = std::get<std::int64_t>(found.at(i, 0)),
+                      .id = {.name = std::get<std::string>(found.at(i, 1)),
+                             .subject = std::get<std::string>(found.at(i, 2))}};
+      if (!wanted.empty() && !is_wanted(row.id, wanted)) continue;
+      row.values = std::move(std::get<std::string>(found.at(i, 3)));
+      rows.push_back(std::move(row));
+    }
+  });
+  return rows;
+}
+
+/// The mean from a second until, not including, another.
+double history::fine_value(const series_data& data, std::int64_t first, std::int64_t end) const {
+  mean_value mean;
+  const auto last_slot = std::min(slot_, (end - 1) / fine_step.count());
+  const auto oldest = std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1);
+  for (auto slot = std::max(oldest, first / fine_step.count()); slot <= last_slot; ++slot)
+    mean.add(double{data.fine[static_cast<std::size_t>(slot % std::int64_t{fine_slots})]});
+  return mean.get();
+}
+
+history_answer history::read(const history_request& request) const {
+  const auto steps = check_request(request);
+  const auto step = request.step.count();
+  const auto begin = seconds_of(request.from) / step * step;
+  std::int64_t fine_begin = 0;  // seconds; earlier numbers are in the database
+  std::set<series_id> ids;
+  {
+    const std::scoped_lock lock(mutex_);
+    fine_begin = slot_ == 0 ? std::numeric_limits<std::int64_t>::max()
+                            : std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1) *
+                                  fine_step.count();
+    for (const auto& [id, data] : series_)
+      if (is_wanted(id, request.series)) ids.insert(id);
+  }
+  std::map<series_id, std::map<std::int64_t, std::array<float, 60>>> stored;
+  if (access_ && begin < fine_begin) {
+    const auto end = begin + static_cast<std::int64_t>(steps) * step;
+    for (const auto& row : load(begin / 3'600, std::min(end, fine_begin) / 3'600, request.series)) {
+      ids.insert(row.id);
+      stored[row.id][row.hour] = read_hour(row.values);
+    }
+  }
+  if (ids.size() * steps > max_numbers)
+    refuse_request(
+        "the answer would have more than 20,000 numbers; ask for fewer series or a "
+        "longer step",
+        "step");
+  history_answer answer;
+  for (std::size_t i = 0; i < steps; ++i)
+    answer.at.push_back(timestamp(seconds(begin + static_cast<std::int64_t>(i) * step)));
+  const std::scoped_lock lock(mutex_);
+  for (const auto& id : ids) {
+    auto& series = answer.all.emplace_back();
+    series.id = id;
+    const auto data = series_.find(id);
+    const auto hours = stored.find(id);
+    for (std::size_t i = 0; i < steps; ++i) {
+      const auto first = begin + static_cast<std::int64_t>(i) * step;
+      mean_value mean;
+      if (hours != stored.end() && first < fine_begin) {
+        for (auto minute = first / 60; minute * 60 < std::min(first + step, fine_begin); ++minute) {
+          const auto hour = hours->second.find(minute / 60);
+          if (hour != hours->second.end())
+            mean.add(double{hour->second[static_cast<std::size_t>(minute % 60)]});
+        }
+      }
+      if (data != series_.end() && mean.count == 0)
+        mean.add(fine_value(data->second, first, first + step));
+      series.values.push_back(mean.get());
+    }
+  }
+  return answer;
+}
+
+std::uint64_t history::failures() const {
+  const std::scoped_lock lock(mutex_);
+  return failures_;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

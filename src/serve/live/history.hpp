@@ -1,0 +1,118 @@
+#pragma once
+
+/// \file
+/// Numbers over time: every 10 seconds for 6 hours in memory, and every minute for 30 days in the
+/// state database, where they survive a restart.
+///
+/// A series has a name and a subject: `point.rate` of `countries`. In the database a row has one
+/// hour of a series, as 60 numbers with commas between them; a minute without a number is empty.
+
+#include <holdfast/clock.hpp>
+#include <holdfast/version.hpp>
+
+#include "serve/live/state_access.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+struct series_id {
+  std::string name{};     ///< `point.rate`
+  std::string subject{};  ///< `countries`
+  auto operator<=>(const series_id&) const = default;
+};
+
+struct series_value {
+  series_id id{};
+  double value = 0;
+};
+
+struct history_request {
+  /// Names, or `name:subject` for one subject.
+  std::vector<std::string> series{};
+  timestamp from{};
+  timestamp to{};
+  std::chrono::seconds step{};
+};
+
+struct history_answer {
+  struct series {
+    series_id id{};
+    std::vector<double> values{};  ///< NaN: no number
+  };
+  std::vector<timestamp> at{};
+  std::vector<series> all{};
+};
+
+/// Thread-safety: may be called from any thread. `add` waits for the state database once a minute.
+class history {
+ public:
+  static constexpr std::chrono::seconds fine_step{10};
+  static constexpr std::chrono::hours fine_time{6};
+  static constexpr std::chrono::days kept_time{30};
+  static constexpr std::size_t max_series = 1'000;
+  static constexpr std::size_t max_numbers = 20'000;
+
+  /// Creates its table. A state database that fails is not an error: see `failures`.
+  explicit history(state_access access = {});
+
+  /// Adds the numbers of a moment; more than one in 10 seconds replace each other. Numbers of the
+  /// past are ignored.
+  void add(timestamp at, const std::vector<series_value>& values);
+  /// Throws errc::invalid_argument if the request is invalid, or has more than 20,000 numbers, and
+  /// errors of the state database.
+  [[nodiscard]] history_answer read(const history_request& request) const;
+  /// Writes the current minute. Called when the server stops.
+  void flush();
+
+  /// Times that the state database failed.
+  [[nodiscard]] std::uint64_t failures() const;
+
+ private:
+  static constexpr std::size_t fine_slots = fine_time / fine_step;
+  static constexpr std::size_t minutes_of_hour = 60;
+  using hour_values = std::array<float, minutes_of_hour>;
+
+  struct series_data {
+    std::vector<float> fine{};  // by the number of the slot, modulo fine_slots
+    hour_values hour{};         // the current hour, by minutes
+    double minute_sum = 0;
+    unsigned minute_count = 0;
+  };
+  struct stored_hour {
+    std::int64_t hour = 0;
+    series_id id{};
+    std::string values{};
+  };
+
+  void load_hour(std::int64_t hour);
+  series_data* find_or_add(const series_id& id);
+  void finish_minute();
+  [[nodiscard]] std::vector<stored_hour> rows_of_hour() const;
+  void store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour);
+  [[nodiscard]] std::vector<stored_hour> load(std::int64_t first, std::int64_t last,
+                                              const std::vector<std::string>& wanted) const;
+  [[nodiscard]] double fine_value(const series_data& data, std::int64_t first,
+                                  std::int64_t end) const;
+
+  state_access access_;
+  mutable std::mutex mutex_{};
+  std::map<series_id, series_data> series_{};  // under mutex_, as all below
+  std::int64_t slot_ = 0;                      // the last one that has numbers
+  std::int64_t first_slot_ = 0;                // since the start
+  std::int64_t minute_ = 0;                    // of the sums
+  std::int64_t hour_ = 0;                      // of series_data::hour
+  mutable std::uint64_t failures_ = 0;
+  std::mutex store_mutex_{};  // held while rows are written, in the order of the minutes
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

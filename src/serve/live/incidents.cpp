@@ -1,0 +1,298 @@
+#include "serve/live/incidents.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "base/utf8.hpp"
+#include "serve/api/json_reader.hpp"
+#include "serve/api/json_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+using std::chrono::microseconds;
+
+std::string day_text(timestamp time) {
+  const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(time));
+  std::array<char, 32> text{};
+  const int size =
+      std::snprintf(text.data(), text.size(), "%04d-%02u-%02u", static_cast<int>(day.year()),
+                    static_cast<unsigned>(day.month()), static_cast<unsigned>(day.day()));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::string time_text(timestamp time) {
+  json_writer out;
+  const auto quoted = out.time(time).take();
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+timestamp required_time(json_object& object, std::string_view name) {
+  const auto time = object.time(name);
+  if (!time) throw error(errc::malformed, "an incident has no " + std::string(name));
+  return *time;
+}
+
+incident read_incident(std::string_view json) {
+  auto object = json_object::parse(json);
+  incident value{.id = object.required_text("id"),
+                 .opened = required_time(object, "opened"),
+                 .closed = object.time("closed"),
+                 .subjects = object.texts("subjects").value_or(std::vector<std::string>{}),
+                 .left_out = static_cast<std::uint64_t>(object.integer("leftOut").value_or(0))};
+  if (auto entries = object.objects("timeline")) {
+    for (auto& entry : *entries)
+      value.timeline.push_back({.at = required_time(entry, "at"),
+                                .kind = entry.required_text("kind"),
+                                .subject = entry.text("subject").value_or(""),
+                                .text = entry.text("text").value_or("")});
+  }
+  return value;
+}
+
+/// Markdown shows `<`, `|` and line breaks of a text in its own way; a text must stay a text.
+std::string markdown_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') escaped += ' ';
+    else if (std::string_view("\\`*_{}[]<>()#+!|&").find(c) != std::string_view::npos)
+      escaped.append(1, '\\').append(1, c);
+    else escaped += c;
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string to_json(const incident& value) {
+  json_writer out;
+  out.begin_object().member("id", value.id).member("opened", value.opened).key("closed");
+  if (value.closed) out.time(*value.closed);
+  else out.null();
+  out.key("subjects").begin_array();
+  for (const auto& subject : value.subjects) out.text(subject);
+  out.end_array().key("timeline").begin_array();
+  for (const auto& entry : value.timeline)
+    out.begin_object()
+        .member("at", entry.at)
+        .member("kind", entry.kind)
+        .member("subject", entry.subject)
+        .member("text", entry.text)
+        .end_object();
+  out.end_array().member("leftOut", value.left_out).end_object();
+  return out.take();
+}
+
+std::string to_markdown(const incident& value) {
+  std::string text =
+      "# Incident " + markdown_text(value.id) + "\n\nFrom " + time_text(value.opened) + " to " +
+      (value.closed ? time_text(*value.closed) : std::string("now, still open")) + ".\n\n";
+  for (const auto& subject : value.subjects) text += "- " + markdown_text(subject) + "\n";
+  text += "\n| time | what | subject | text |\n| --- | --- | --- | --- |\n";
+  for (const auto& entry : value.timeline)
+    text += "| " + time_text(entry.at) + " | " + markdown_text(entry.kind) + " | " +
+            markdown_text(entry.subject) + " | " + markdown_text(entry.text) + " |\n";
+  if (value.left_out > 0)
+    text += "\n" + std::to_string(value.left_out) + " more entries were left out.\n";
+  return text;
+}
+
+incident_log::incident_log(state_access access, event_sink* events, incident_options options)
+    : access_(std::move(access)), events_(events), options_(options) {
+  if (!access_) return;
+  try {
+    load();
+  } catch (const error&) {
+    ++failures_;
+  }
+}
+
+void incident_log::load() {
+  using sql::type;
+  access_([&](sql::connection& connection) {
+    connection.run(
+        "CREATE TABLE IF NOT EXISTS HOLDFAST_INCIDENT (ID TEXT NOT NULL PRIMARY KEY, OPENED "
+        "INTEGER NOT NULL, BODY TEXT NOT NULL) WITHOUT ROWID");
+    const sql::statement select{
+        .text = "SELECT BODY FROM HOLDFAST_INCIDENT ORDER BY OPENED DESC, ID DESC LIMIT ?",
+        .parameters = {type::integer},
+        .results = {type::text}};
+    const sql::parameter limit[]{static_cast<std::int64_t>(options_.kept)};
+    const auto rows = connection.execute(select, limit).rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      try {
+        incidents_.push_front(read_incident(std::get<std::string>(rows.at(i, 0))));
+      } catch (const error&) {
+        ++failures_;  // somebody edited the row
+      }
+    }
+  });
+  // What was open goes on: it is closed when nothing is bad for the usual time.
+  if (const auto* const current = find_open(); current != nullptr)
+    last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().at;
+}
+
+incident* incident_log::find_open() {
+  return incidents_.empty() || incidents_.back().closed ? nullptr : &incidents_.back();
+}
+
+void incident_log::observe(timestamp now, const std::vector<incident_condition>& conditions) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& condition : conditions) {
+    auto& subject = subjects_[condition.kind + " " + condition.subject];
+    if (subject.bad_since == timestamp{}) subject.bad_since = now;
+    subject.last_bad = now;
+    subject.text = condition.text;
+    last_bad_ = now;
+  }
+  bool changed = false;
+  for (auto it = subjects_.begin(); it != subjects_.end();) {
+    auto& [name, subject] = *it;
+    auto* current = find_open();
+    if (subject.last_bad != now) {  // it is good again
+      if (subject.reported && current != nullptr) {
+        add_entry(*current, {.at = now, .kind = "end", .subject = name});
+        changed = true;
+      }
+      it = subjects_.erase(it);
+      continue;
+    }
+    if (!subject.reported && now - subject.bad_since >= options_.open_after) {
+      if (current == nullptr) open_incident(subject.bad_since);
+      current = find_open();
+      subject.reported = true;
+      if (std::ranges::find(current->subjects, name) == current->subjects.end() &&
+          current->subjects.size() < options_.max_entries)
+        current->subjects.push_back(name);
+      add_entry(*current,
+                {.at = subject.bad_since, .kind = "begin", .subject = name, .text = subject.text});
+      changed = true;
+    }
+    ++it;
+  }
+  auto* const current = find_open();
+  if (current == nullptr) return;
+  if (now - last_bad_ >= options_.close_after && now - current->opened >= options_.close_after) {
+    current->closed = now;
+    changed = true;
+  }
+  if (changed) save(*current);
+}
+
+void incident_log::open_incident(timestamp at) {
+  const auto day = day_text(at);
+  unsigned number = 1;
+  for (const auto& each : incidents_) {
+    if (!each.id.starts_with(day + "-")) continue;
+    number = std::max(number,
+                      static_cast<unsigned>(std::stoul("0" + each.id.substr(day.size() + 1))) + 1);
+  }
+  const auto text = std::to_string(number);
+  incidents_.push_back({.id = day + (text.size() < 2 ? "-0" : "-") + text, .opened = at});
+  while (incidents_.size() > options_.kept) incidents_.pop_front();
+}
+
+void incident_log::add_entry(incident& target, incident_entry entry) const {
+  if (target.timeline.size() >= options_.max_entries) {
+    ++target.left_out;
+    return;
+  }
+  // Entries may come late: a subject is reported when it was bad for a while.
+  const auto later = [](const incident_entry& a, const incident_entry& b) { return a.at < b.at; };
+  const auto position =
+      std::upper_bound(target.timeline.begin(), target.timeline.end(), entry, later);
+  target.timeline.insert(position, std::move(entry));
+}
+
+void incident_log::record_action(const audit_entry& action) {
+  const std::scoped_lock lock(mutex_);
+  auto* const current = find_open();
+  if (current == nullptr) return;
+  add_entry(*current, {.at = action.at,
+                       .kind = "action",
+                       .subject = action.caller,
+                       .text = action.action + " " + action.subject + " (" +
+                               std::to_string(action.count) + "): " + action.result});
+  save(*current);
+}
+
+incident incident_log::add_note(std::string_view id, std::string_view author, std::string_view text,
+                                timestamp now) {
+  if (text.empty() || text.size() > options_.max_note || !is_utf8(text))
+    throw error(errc::invalid_argument,
+                "a note is UTF-8 of 1 to " + std::to_string(options_.max_note) + " bytes",
+                {.path = "text"});
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find(incidents_, id, &incident::id);
+  if (found == incidents_.end())
+    throw error(errc::not_found, "there is no incident with this id; see GET /v1/incidents");
+  if (found->timeline.size() >= options_.max_entries)
+    throw error(errc::too_large, "the incident has as many entries as it can keep");
+  add_entry(*found,
+            {.at = now, .kind = "note", .subject = std::string(author), .text = std::string(text)});
+  save(*found);
+  return *found;
+}
+
+void incident_log::save(const incident& changed) {
+  auto json = to_json(changed);
+  if (access_) {
+    using sql::type;
+    const sql::statement upsert{
+        .text = "INSERT OR REPLACE INTO HOLDFAST_INCIDENT (ID, OPENED, BODY) VALUES (?, ?, ?)",
+        .parameters = {type::text, type::integer, type::text}};
+    const sql::statement remove{.text = "DELETE FROM HOLDFAST_INCIDENT WHERE OPENED < ?",
+                                .parameters = {type::integer}};
+    try {
+      access_([&](sql::connection& connection) {
+        const sql::parameter values[]{std::string_view(changed.id),
+                                      std::int64_t{changed.opened.time_since_epoch().count()},
+                                      std::string_view(json)};
+        (void)connection.execute(upsert, values);
+        if (incidents_.size() < options_.kept) return;
+        const sql::parameter oldest[]{
+            std::int64_t{incidents_.front().opened.time_since_epoch().count()}};
+        (void)connection.execute(remove, oldest);
+      });
+    } catch (const error&) {
+      ++failures_;
+    }
+  }
+  if (events_ != nullptr) events_->publish("incident", std::move(json));
+}
+
+std::vector<incident> incident_log::list(std::size_t limit, std::string_view before) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<incident> page;
+  bool begun = before.empty();
+  for (auto it = incidents_.rbegin(); it != incidents_.rend() && page.size() < limit; ++it) {
+    if (begun) page.push_back(*it);
+    else begun = it->id == before;
+  }
+  return page;
+}
+
+std::optional<incident> incident_log::find(std::string_view id) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find(incidents_, id, &incident::id);
+  if (found == incidents_.end()) return std::nullopt;
+  return *found;
+}
+
+std::vector<std::string> incident_log::open() const {
+  const std::scoped_lock lock(mutex_);
+  if (incidents_.empty() || incidents_.back().closed) return {};
+  return {incidents_.back().id};
+}
+
+std::uint64_t incident_log::failures() const {
+  const std::scoped_lock lock(mutex_);
+  return failures_;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,284 @@
+#include "serve/live/state.hpp"
+
+#include <holdfast/error.hpp>
+#include <holdfast/outbox/admin.hpp>
+#include <holdfast/reporter.hpp>
+
+#include "base/thread.hpp"
+#include "serve/api/json_reader.hpp"
+#include "serve/api/json_writer.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+namespace {
+
+constexpr std::size_t max_counters = 200;
+constexpr std::size_t max_instances = 500;
+/// Points of one report that are read.
+constexpr std::size_t max_points = 2'000;
+
+breaker_state breaker_of(std::string_view text) {
+  if (text == "open") return breaker_state::open;
+  return text == "half_open" ? breaker_state::half_open : breaker_state::closed;
+}
+
+std::uint64_t count_of(json_object& numbers, std::string_view name) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(numbers.integer(name).value_or(0), 0));
+}
+
+std::vector<reported_point> read_points(json_object& state) {
+  std::vector<reported_point> points;
+  auto objects = state.objects("points");
+  if (!objects) return points;
+  for (auto& object : *objects) {
+    if (points.size() == max_points) break;
+    reported_point point{.name = object.required_text("name"),
+                         .breaker = breaker_of(object.text("breaker").value_or("")),
+                         .running = count_of(object, "running")};
+    if (auto numbers = object.object("numbers"))
+      point.counts = counts_of({.started = count_of(*numbers, "started"),
+                                .live = count_of(*numbers, "live"),
+                                .stale = count_of(*numbers, "stale"),
+                                .fresh = count_of(*numbers, "fresh"),
+                                .substituted = count_of(*numbers, "substituted"),
+                                .failed = count_of(*numbers, "failed")});
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+std::string percent(double part) {
+  const auto tenths = static_cast<int>(part * 1'000 + 0.5);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+}  // namespace
+
+live_state::live_state(services& shared, history& past, incident_log& incidents,
+                       live_options options)
+    : shared_(shared), history_(past), incidents_(incidents), options_(std::move(options)) {
+  add_questions();
+}
+
+live_state::~live_state() { stop(); }
+
+void live_state::add_database(const std::string& url, std::function<void()> question) {
+  questions_[url].push_back(std::move(question));
+}
+
+void live_state::add_questions() {
+  const auto& clock = shared_.clock;
+  const auto limit = options_.answer_limit;
+  std::set<std::pair<std::string, std::string>> reported;  // URL and prefix
+  const auto add_instances = [&](const std::string& url, const database& db,
+                                 const std::string& prefix) {
+    if (url == "memory:" || !reported.emplace(url, prefix).second) return;
+    auto answer = std::make_shared<cached_answer<std::vector<instance_report>>>(clock, limit);
+    instances_.push_back(answer);
+    add_database(url, [answer, db, prefix] {
+      answer->ask([&] {
+        try {
+          return read_instances(db, prefix, max_instances);
+        } catch (const error& problem) {
+          // Nothing reports there: the tables are created by the first reporter.
+          if (problem.code() == errc::missing_object) return std::vector<instance_report>{};
+          throw;
+        }
+      });
+    });
+  };
+  for (const auto& service : shared_.stores) {
+    auto answer = std::make_shared<cached_answer<store_health>>(clock, limit);
+    stores_.emplace_back(service.name, answer);
+    add_database(service.url,
+                 [answer, store = service.store] { answer->ask([&] { return store->health(); }); });
+    add_instances(service.url, service.database, service.options.prefix);
+  }
+  for (const auto& service : shared_.outboxes) {
+    auto answer = std::make_shared<cached_answer<outbox_stats>>(clock, limit);
+    outboxes_.emplace_back(service.name, answer);
+    add_database(service.url, [answer, outbox = service.outbox] {
+      answer->ask([&] { return outbox.admin().stats(); });
+    });
+    add_instances(service.url, service.database, "");
+  }
+  if (const auto& service = shared_.sequences) {
+    counters_ = std::make_shared<cached_answer<std::vector<named_counter>>>(clock, limit);
+    add_database(service->url, [answer = counters_, blocks = service->blocks] {
+      answer->ask([&] { return blocks->list(max_counters); });
+    });
+  }
+}
+
+void live_state::start() {
+  for (const auto& [url, questions] : questions_)
+    databases_.push_back(
+        std::make_unique<database_questions>(questions, options_.question_interval));
+  thread_ = start_quiet_thread("hf-live", [this] { run(); });
+}
+
+void live_state::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  databases_.clear();
+}
+
+void live_state::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    lock.unlock();
+    try {
+      sample();
+      if (options_.on_turn) options_.on_turn();
+    } catch (const std::exception& failure) {
+      if (shared_.log)
+        logger(shared_.log)
+            .write(log_level::warning, std::string("the state was not sampled: ") + failure.what());
+    }
+    lock.lock();
+    (void)changed_.wait_for(lock, options_.interval, [this] { return stopping_; });
+  }
+}
+
+double live_state::rate_of(const std::string& name, std::int64_t value, timestamp at) {
+  auto& past = past_counters_[name];
+  if (past.at == timestamp{} || value < past.value) past = {.value = value, .at = at};
+  // A window of one question is short, but exact.
+  if (at <= past.at) return past.rate;
+  const std::chrono::duration<double> passed = at - past.at;
+  past = {
+      .value = value, .at = at, .rate = static_cast<double>(value - past.value) / passed.count()};
+  return past.rate;
+}
+
+void live_state::collect_points(snapshot& current) {
+  if (shared_.engine) {
+    std::vector<reported_point> own;
+    for (const auto& status : shared_.engine->points())
+      own.push_back({.name = status.name,
+                     .breaker = status.breaker,
+                     .running = status.running,
+                     .counts = counts_of(status.numbers)});
+    points_.add("", own);
+  }
+  for (const auto& source : instances_) {
+    const auto answer = source->get();
+    if (!answer.value) continue;
+    for (const auto& report : *answer.value) {
+      // The report grows older while the database does not answer.
+      const auto age = report.age + std::max(std::chrono::microseconds(0), current.at - answer.at);
+      instance_sample instance{.id = report.instance,
+                               .kind = report.kind,
+                               .age = age,
+                               .silent = age > 3 * report.every + options_.question_interval};
+      try {
+        auto state = json_object::parse(report.state);
+        if (auto health = state.object("health")) {
+          instance.healthy = health->boolean("healthy").value_or(true);
+          instance.problem = health->text("problem").value_or("");
+        }
+        if (!instance.silent) points_.add(report.instance, read_points(state));
+      } catch (const error& problem) {
+        instance.healthy = false;
+        instance.problem = std::string("the report is not readable: ") + problem.what();
+      }
+      current.instances.push_back(std::move(instance));
+    }
+  }
+  current.points = points_.finish(shared_.clock->steady());
+}
+
+snapshot live_state::collect() {
+  snapshot current{.at = shared_.clock->now()};
+  collect_points(current);
+  for (const auto& [name, answer] : stores_)
+    current.stores.push_back({.name = name, .health = answer->get()});
+  for (const auto& [name, answer] : outboxes_) {
+    outbox_sample sample{.name = name, .stats = answer->get()};
+    if (sample.stats.value) {
+      const auto& stats = *sample.stats.value;
+      sample.published_rate =
+          rate_of("published:" + name, static_cast<std::int64_t>(stats.published), sample.stats.at);
+      sample.acked_rate =
+          rate_of("acked:" + name, static_cast<std::int64_t>(stats.acked), sample.stats.at);
+    }
+    current.outboxes.push_back(std::move(sample));
+  }
+  if (counters_) {
+    current.counters = counters_->get();
+    if (current.counters.value)
+      for (const auto& counter : *current.counters.value)
+        current.sequences.push_back(
+            {.name = counter.name,
+             .counter = counter.state,
+             .rate = rate_of("sequence:" + counter.name, counter.state.last, current.counters.at)});
+  }
+  return current;
+}
+
+std::vector<incident_condition> live_state::conditions_of(const snapshot& current) const {
+  std::vector<incident_condition> conditions;
+  for (const auto& point : current.points) {
+    if (point.unserved > 0)
+      conditions.push_back({"point", point.name,
+                            point.name + " leaves " + percent(point.unserved_ratio) +
+                                " of its calls without an answer"});
+    else if (point.stale_ratio > options_.stale_limit)
+      conditions.push_back(
+          {"point", point.name,
+           point.name + " answers " + percent(point.stale_ratio) + " of its calls from the store"});
+  }
+  for (const auto& store : current.stores) {
+    const auto& health = store.health;
+    if (!health.problem.empty() && health.problem != "not asked yet")
+      conditions.push_back({"store", store.name, store.name + ": " + health.problem});
+    else if (health.value && !health.value->available)
+      conditions.push_back({"store", store.name, store.name + " does not answer"});
+  }
+  for (const auto& outbox : current.outboxes) {
+    const auto& stats = outbox.stats;
+    if (stats.value && stats.value->overdue > options_.overdue_after)
+      conditions.push_back(
+          {"outbox", outbox.name,
+           outbox.name + " has an event that is due since " +
+               std::to_string(
+                   std::chrono::duration_cast<std::chrono::seconds>(stats.value->overdue).count()) +
+               " s" + (stats.value->paused ? "; it is paused" : "")});
+  }
+  return conditions;
+}
+
+void live_state::sample() {
+  const std::scoped_lock turn(sample_mutex_);
+  const auto current = collect();
+  const auto conditions = conditions_of(current);
+  incidents_.observe(current.at, conditions);
+  history_.add(current.at, history_values(current));
+  auto members = status_members(current, shared_.label, conditions, incidents_.open(),
+                                options_.jobs ? options_.jobs() : "[]");
+  json_writer time;
+  const auto json = std::make_shared<const std::string>("{\"at\":" + time.time(current.at).take() +
+                                                        "," + members);
+  {
+    const std::scoped_lock lock(mutex_);
+    status_ = json;
+  }
+  if (members == published_) return;
+  published_ = std::move(members);
+  if (shared_.events != nullptr) shared_.events->publish("state", *json);
+}
+
+std::shared_ptr<const std::string> live_state::status() const {
+  const std::scoped_lock lock(mutex_);
+  return status_;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

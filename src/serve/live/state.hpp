@@ -1,0 +1,122 @@
+#pragma once
+
+/// \file
+/// The state of everything that the server knows, computed once a second for all clients.
+///
+///   thread `hf-live`       samples, computes rates, observes incidents, adds to the history, and
+///                          publishes the state when it has changed
+///   threads `hf-live-ask`  one for each database: ask it, one question at a time. The sampler only
+///                          takes the last answers, so a database that hangs does not stop it
+
+#include <holdfast/version.hpp>
+
+#include "serve/api/services.hpp"
+#include "serve/live/database_questions.hpp"
+#include "serve/live/history.hpp"
+#include "serve/live/incidents.hpp"
+#include "serve/live/point_totals.hpp"
+#include "serve/live/snapshot.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+struct live_options {
+  std::chrono::milliseconds interval{1'000};
+  /// Between questions to a database.
+  std::chrono::milliseconds question_interval{5'000};
+  /// A question that takes longer is shown as unanswered.
+  std::chrono::milliseconds answer_limit{2'000};
+  /// An outbox whose oldest event is due for longer is overdue.
+  std::chrono::milliseconds overdue_after{60'000};
+  /// Part of stale answers of a point from which on something is wrong.
+  double stale_limit = 0.01;
+  /// Called every second on the sampling thread, for `event_hub::end_old_streams`.
+  std::function<void()> on_turn{};
+  /// Adds the member `jobs` of the state: JSON of an array. Empty: none.
+  std::function<std::string()> jobs{};
+};
+
+/// Thread-safety: every function may be called from any thread, except `start` and `stop`.
+class live_state {
+ public:
+  /// `shared`, `past` and `incidents` must outlive it.
+  live_state(services& shared, history& past, incident_log& incidents, live_options options = {});
+  ~live_state();
+  live_state(const live_state&) = delete;
+  live_state& operator=(const live_state&) = delete;
+
+  /// Begins to ask the databases and to sample.
+  void start();
+  /// Waits for the current turn.
+  void stop();
+
+  /// One turn; `start` does this every second. For tests.
+  void sample();
+  /// The object of GET /v1/status.
+  [[nodiscard]] std::shared_ptr<const std::string> status() const;
+
+ private:
+  struct store_question;
+  struct outbox_question;
+  struct counter_question;
+  struct instance_question;
+  using question_list = std::vector<std::function<void()>>;
+
+  void add_questions();
+  void add_database(const std::string& url, std::function<void()> question);
+  [[nodiscard]] snapshot collect();
+  void collect_points(snapshot& current);
+  [[nodiscard]] std::vector<incident_condition> conditions_of(const snapshot& current) const;
+  void run();
+
+  services& shared_;
+  history& history_;
+  incident_log& incidents_;
+  const live_options options_;
+
+  // The answers are shared with questions that may still run after the end.
+  std::vector<std::pair<std::string, std::shared_ptr<cached_answer<store_health>>>> stores_{};
+  std::vector<std::pair<std::string, std::shared_ptr<cached_answer<outbox_stats>>>> outboxes_{};
+  std::shared_ptr<cached_answer<std::vector<named_counter>>> counters_{};
+  std::vector<std::shared_ptr<cached_answer<std::vector<instance_report>>>> instances_{};
+  std::map<std::string, question_list> questions_{};  // by the URL of the database
+  std::vector<std::unique_ptr<database_questions>> databases_{};
+
+  // For the sampling thread, under sample_mutex_.
+  std::mutex sample_mutex_{};
+  point_totals points_{};
+  struct counter_past {
+    std::int64_t value = 0;
+    timestamp at{};
+    double rate = 0;
+  };
+  std::map<std::string, counter_past> past_counters_{};
+  [[nodiscard]] double rate_of(const std::string& name, std::int64_t value, timestamp at);
+
+  mutable std::mutex mutex_{};
+  std::condition_variable changed_{};
+  bool stopping_ = false;                        // under mutex_
+  std::shared_ptr<const std::string> status_{};  // under mutex_
+  std::string published_{};                      // of the sampling thread
+  std::jthread thread_{};
+};
+
+/// The JSON of a snapshot without its beginning `{"at":...,`, so that two of them can be compared.
+[[nodiscard]] std::string status_members(const snapshot& current, std::string_view label,
+                                         const std::vector<incident_condition>& conditions,
+                                         const std::vector<std::string>& open_incidents,
+                                         std::string_view jobs);
+
+/// The numbers of a snapshot for the history.
+[[nodiscard]] std::vector<series_value> history_values(const snapshot& current);
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,186 @@
+// Numbers over time by a clock of the test: steps, limits, a restart.
+
+#include <holdfast/error.hpp>
+
+#include "serve/live/history.hpp"
+#include "sql/connect.hpp"
+#include "support/failure_of.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::detail::serve;
+using namespace std::chrono_literals;
+using test::failure_of;
+
+constexpr timestamp begin = std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + 12h;
+
+state_access history_access(const test::temporary_directory& directory) {
+  const auto url = "sqlite://" + (directory.path() / "state.db").string();
+  return [connection = std::shared_ptr<sql::connection>(detail::sql::connector(url, {})()),
+          mutex = std::make_shared<std::mutex>()](const auto& use) {
+    const std::scoped_lock lock(*mutex);
+    use(*connection);
+  };
+}
+
+/// Adds the number of minutes since the begin, every 10 seconds.
+void fill(history& tested, timestamp from, timestamp to, const std::string& subject = "a") {
+  for (auto now = from; now < to; now += 10s) {
+    const auto minute = std::chrono::floor<std::chrono::minutes>(now - begin).count();
+    tested.add(now, {{{"point.rate", subject}, static_cast<double>(minute)}});
+  }
+}
+
+TEST(History, TenSecondsInMemory) {
+  history tested;
+  fill(tested, begin, begin + 10min);
+  const auto answer =
+      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 10min, .step = 10s});
+  ASSERT_EQ(answer.all.size(), 1U);
+  ASSERT_EQ(answer.at.size(), 61U);
+  EXPECT_EQ(answer.at[6], begin + 1min);
+  const auto& values = answer.all[0].values;
+  EXPECT_EQ(values[0], 0);
+  EXPECT_EQ(values[5], 0);
+  EXPECT_EQ(values[6], 1);
+  EXPECT_EQ(values[59], 9);
+  EXPECT_TRUE(std::isnan(values[60])) << "not measured yet";
+  const auto coarse =
+      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 10min, .step = 2min});
+  ASSERT_EQ(coarse.at.size(), 6U);
+  EXPECT_DOUBLE_EQ(coarse.all[0].values[1], 2.5) << "the mean of minutes 2 and 3";
+}
+
+TEST(History, SelectsSeriesByNameAndSubject) {
+  history tested;
+  tested.add(begin, {{{"point.rate", "a"}, 1},
+                     {{"point.rate", "b"}, 2},
+                     {{"point.rated", "a"}, 3},
+                     {{"store.unsaved", "a"}, 4}});
+  const auto names = [&](std::vector<std::string> series) {
+    std::string text;
+    const auto answer =
+        tested.read({.series = std::move(series), .from = begin, .to = begin, .step = 10s});
+    for (const auto& each : answer.all) text += each.id.name + ":" + each.id.subject + " ";
+    return text;
+  };
+  EXPECT_EQ(names({"point.rate"}), "point.rate:a point.rate:b ");
+  EXPECT_EQ(names({"point.rate:b", "store.unsaved"}), "point.rate:b store.unsaved:a ");
+  EXPECT_EQ(names({"point"}), "");
+  EXPECT_EQ(names({"point.rate:"}), "");
+}
+
+TEST(History, OldNumbersLeaveTheMemory) {
+  history tested;
+  fill(tested, begin, begin + 7h);
+  const auto answer =
+      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 7h, .step = 1min});
+  const auto& values = answer.all.at(0).values;
+  EXPECT_TRUE(std::isnan(values[30]));
+  EXPECT_EQ(values[61], 61);
+  EXPECT_EQ(values[419], 419);
+}
+
+TEST(History, GapsHaveNoNumbers) {
+  history tested;
+  fill(tested, begin, begin + 1min);
+  fill(tested, begin + 5min, begin + 6min);
+  tested.add(begin + 2min, {{{"point.rate", "a"}, 99}});  // the clock went back
+  const auto answer =
+      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 5min, .step = 1min});
+  const auto& values = answer.all.at(0).values;
+  EXPECT_EQ(values[0], 0);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_TRUE(std::isnan(values[i])) << i;
+  EXPECT_EQ(values[5], 5);
+}
+
+TEST(History, MinutesSurviveARestart) {
+  const test::temporary_directory directory("history");
+  {
+    history before(history_access(directory));
+    fill(before, begin, begin + 90min + 30s);
+    before.flush();
+    EXPECT_EQ(before.failures(), 0U);
+  }
+  history after(history_access(directory));
+  fill(after, begin + 100min, begin + 130min);
+  const auto answer =
+      after.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
+  const auto& values = answer.all.at(0).values;
+  for (const std::size_t minute : {0U, 1U, 59U, 60U, 89U, 90U, 100U, 129U})
+    EXPECT_EQ(values[minute], static_cast<double>(minute)) << minute;
+  for (const std::size_t minute : {92U, 99U, 130U}) EXPECT_TRUE(std::isnan(values[minute]));
+  // The hour in which it was restarted keeps its first minutes when it is written again.
+  after.flush();
+  history later(history_access(directory));
+  const auto again =
+      later.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
+  EXPECT_EQ(again.all.at(0).values[61], 61);
+  EXPECT_EQ(again.all.at(0).values[129], 129);
+}
+
+TEST(History, OldHoursAreRemoved) {
+  const test::temporary_directory directory("history");
+  const auto access = history_access(directory);
+  history tested(access);
+  fill(tested, begin, begin + 2min);
+  fill(tested, begin + std::chrono::days(31), begin + std::chrono::days(31) + 2min);
+  access([](sql::connection& connection) {
+    const sql::statement count{.text = "SELECT COUNT(*) FROM HOLDFAST_HISTORY",
+                               .results = {sql::type::integer}};
+    EXPECT_EQ(std::get<std::int64_t>(connection.execute(count, {}).rows.at(0, 0)), 1);
+  });
+}
+
+TEST(History, RequestsAreBounded) {
+  history tested;
+  fill(tested, begin, begin + 1min);
+  const auto refused = [&](const history_request& request) {
+    return failure_of([&] { (void)tested.read(request); }).path();
+  };
+  EXPECT_EQ(refused({.series = {}, .from = begin, .to = begin, .step = 10s}), "series");
+  EXPECT_EQ(refused({.series = {"a"}, .from = begin, .to = begin - 1s, .step = 10s}), "to");
+  EXPECT_EQ(refused({.series = {"a"}, .from = begin, .to = begin, .step = 9s}), "step");
+  EXPECT_EQ(
+      refused({.series = {"a"}, .from = begin, .to = begin + std::chrono::days(31), .step = 1h}),
+      "from");
+  EXPECT_EQ(refused({.series = {"point.rate"}, .from = begin, .to = begin + 56h, .step = 10s}),
+            "step");
+  EXPECT_EQ(
+      refused({.series = {"a"}, .from = timestamp::min(), .to = timestamp::max(), .step = 10s}),
+      "from");
+}
+
+TEST(History, SeriesAreBounded) {
+  history tested;
+  std::vector<series_value> values;
+  for (int i = 0; i < 1'100; ++i) values.push_back({{"point.rate", std::to_string(i)}, 1});
+  tested.add(begin, values);
+  EXPECT_EQ(
+      tested.read({.series = {"point.rate"}, .from = begin, .to = begin, .step = 10s}).all.size(),
+      history::max_series);
+}
+
+TEST(History, GoesOnWithoutItsDatabase) {
+  history tested([](const auto&) { throw error(errc::unavailable, "disk full"); });
+  fill(tested, begin, begin + 5min);
+  EXPECT_GE(tested.failures(), 4U);
+  EXPECT_EQ(
+      tested.read({.series = {"point.rate"}, .from = begin + 1min, .to = begin + 1min, .step = 10s})
+          .all.at(0)
+          .values.at(0),
+      1);
+}
+
+}  // namespace
