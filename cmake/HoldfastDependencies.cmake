@@ -76,6 +76,25 @@ if(NOT HOLDFAST_WITH_ODBC STREQUAL "OFF")
 endif()
 holdfast_backend(ODBC odbc_FOUND unixodbc-dev)
 
+# Message brokers, for the relays of the outbox.
+if(NOT HOLDFAST_WITH_RABBITMQ STREQUAL "OFF")
+  pkg_check_modules(rabbitmq QUIET IMPORTED_TARGET librabbitmq>=0.11)
+  holdfast_dependency(PkgConfig::rabbitmq -lrabbitmq "holdfast_find_pkgconfig(rabbitmq librabbitmq)")
+endif()
+holdfast_backend(RABBITMQ rabbitmq_FOUND librabbitmq-dev)
+
+if(NOT HOLDFAST_WITH_NATS STREQUAL "OFF")
+  pkg_check_modules(nats QUIET IMPORTED_TARGET libnats>=3.3)
+  holdfast_dependency(PkgConfig::nats -lnats "holdfast_find_pkgconfig(nats libnats)")
+endif()
+holdfast_backend(NATS nats_FOUND libnats-dev)
+
+if(NOT HOLDFAST_WITH_KAFKA STREQUAL "OFF")
+  pkg_check_modules(rdkafka QUIET IMPORTED_TARGET rdkafka>=2.0)
+  holdfast_dependency(PkgConfig::rdkafka -lrdkafka "holdfast_find_pkgconfig(rdkafka rdkafka)")
+endif()
+holdfast_backend(KAFKA rdkafka_FOUND librdkafka-dev)
+
 # The Redis client is our own. The bench and a unit test compare it with hiredis.
 set(HOLDFAST_HAS_REDIS TRUE)
 if(HOLDFAST_WITH_REDIS STREQUAL "OFF")

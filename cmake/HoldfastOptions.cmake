@@ -11,7 +11,7 @@ set(HOLDFAST_SANITIZE "" CACHE STRING "Sanitizers for every target, as clang spe
 set(HOLDFAST_TEST_LABELS "" CACHE STRING "Build and register only tests with these labels (a list: unit;property); empty: all")
 
 # One switch per backend. AUTO takes what is there and says what it left out; ON fails when it is missing.
-set(HOLDFAST_BACKENDS SQLITE POSTGRES MYSQL ODBC REDIS)
+set(HOLDFAST_BACKENDS SQLITE POSTGRES MYSQL ODBC REDIS RABBITMQ NATS KAFKA)
 foreach(backend IN LISTS HOLDFAST_BACKENDS)
   set(HOLDFAST_WITH_${backend} AUTO CACHE STRING "Build the ${backend} backend: AUTO, ON or OFF")
   set_property(CACHE HOLDFAST_WITH_${backend} PROPERTY STRINGS AUTO ON OFF)

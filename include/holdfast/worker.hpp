@@ -252,6 +252,10 @@ class HOLDFAST_API worker {
   worker& handle_batch(const std::string& type, batch_handler handler, std::size_t most = 100);
   worker& handle_batch(const std::string& type, batch_handler handler, std::size_t most,
                        const handler_options& options);
+  /// Adds a handler that gets up to `most` events of all types without a handler of their own, with
+  /// one call. Each call may have events of several types. Uses worker_options::handling. Throws as
+  /// `handle`.
+  worker& handle_other_types(batch_handler handler, std::size_t most = 100);
 
   /// Delivers events until stop is requested. Then it stops claiming, releases the events that no
   /// handler has started, and waits for the others. Errors of the outbox are logged, counted and

@@ -22,85 +22,6 @@ namespace HOLDFAST_NAMESPACE::relay {
 
 namespace {
 
-/// `2024-01-31T12:00:00.000Z`.
-std::string iso_text(timestamp time) {
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(std::chrono::floor<std::chrono::milliseconds>(time - day));
-  std::array<char, 64> buffer{};
-  (void)std::snprintf(buffer.data(), buffer.size(), "%04d-%02u-%02uT%02ld:%02ld:%02ld.%03ldZ",
-                      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                      static_cast<unsigned>(date.day()), static_cast<long>(clock.hours().count()),
-                      static_cast<long>(clock.minutes().count()),
-                      static_cast<long>(clock.seconds().count()),
-                      static_cast<long>(clock.subseconds().count()));
-  return buffer.data();
-}
-
-/// Returns the name as receivers compare it: in lower case and with `-` for `_`, because CGI, WSGI
-/// and others do not distinguish them.
-std::string normalized_name(std::string_view header) {
-  std::string name(header);
-  std::ranges::transform(name, name.begin(), [](char c) {
-    if (c == '_') return '-';
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return name;
-}
-
-/// `name` is normalized, as in is_reserved.
-bool is_credential(std::string_view name) {
-  constexpr std::array<std::string_view, 8> credentials{
-      "authorization", "cookie",      "cookie2",   "proxy-authorization",
-      "set-cookie",    "set-cookie2", "x-api-key", "x-auth-token"};
-  return std::ranges::find(credentials, name) != credentials.end();
-}
-
-/// Headers that an event must not set.
-bool is_reserved(std::string_view name) {
-  // They would forge another event.
-  constexpr std::array<std::string_view, 3> set_by_relay{"content-encoding", "content-type",
-                                                         "idempotency-key"};
-  // They would cut the request or inject another one.
-  constexpr std::array<std::string_view, 11> set_by_connection{
-      "connection",     "content-length",    "expect", "host",
-      "http2-settings", "keep-alive",        "te",     "trailer",
-      "trailers",       "transfer-encoding", "upgrade"};
-  // They would choose the sender, method or path that the receiver relies on. CGI passes `Proxy` on
-  // as HTTP_PROXY.
-  constexpr std::array<std::string_view, 9> set_by_proxies{
-      "forwarded",         "proxy",          "via",       "x-http-method", "x-http-method-override",
-      "x-method-override", "x-original-url", "x-real-ip", "x-rewrite-url"};
-  const auto is_in = [&](const auto& names) {
-    return std::ranges::find(names, name) != names.end();
-  };
-  return name.starts_with("ce-") || name.starts_with("x-forwarded-") ||
-         (name.starts_with("proxy-") && !is_credential(name)) || is_in(set_by_relay) ||
-         is_in(set_by_connection) || is_in(set_by_proxies);
-}
-
-/// Control characters are not allowed: a line break would inject another header.
-bool is_valid_header(std::string_view name, std::string_view value) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
-  const auto not_in_name = [&](unsigned char c) {
-    return is_control(c) || c == ':' || c == ' ' || c >= 0x80;
-  };
-  return std::ranges::none_of(name, not_in_name) && std::ranges::none_of(value, is_control);
-}
-
-/// The encoding of header values in the HTTP binding of CloudEvents.
-std::string percent_encoded(std::string_view text) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string result;
-  result.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7F && byte != '"' && byte != '%') result += c;
-    else result.append(1, '%').append(1, digits[byte >> 4U]).append(1, digits[byte & 0xFU]);
-  }
-  return result;
-}
-
 [[noreturn]] void fail(const std::string& action, const std::string& file, int error_number) {
   throw error(errc::unavailable,
               action + " " + file + ": " + std::generic_category().message(error_number),
@@ -220,32 +141,6 @@ event_handler json_lines(const std::string& file, json_lines_options options) {
     // Not the fault of the event: it must not be parked because of it.
     return outcome::throttled(std::chrono::seconds(1), "the reader of the pipe is gone");
   };
-}
-
-std::map<std::string, std::string> cloud_event_headers(const delivery& delivery,
-                                                       std::string_view source,
-                                                       cloud_event_options options) {
-  const auto& event = delivery.event();
-  std::map<std::string, std::string> headers;
-  for (const auto& [name, value] : event.headers) {
-    const auto normalized = normalized_name(name);
-    if (!is_reserved(normalized) && (options.credentials || !is_credential(normalized)))
-      headers.emplace(name, value);
-  }
-  headers["ce-specversion"] = "1.0";
-  headers["ce-id"] = event.id;
-  headers["ce-type"] = percent_encoded(event.type);
-  headers["ce-source"] = percent_encoded(source);
-  headers["ce-time"] = iso_text(delivery.claimed().created_at);
-  headers["ce-sequence"] = std::to_string(delivery.claimed().sequence);
-  headers["ce-fence"] = std::to_string(delivery.fence());
-  if (!event.key.empty()) headers["ce-partitionkey"] = percent_encoded(event.key);
-  if (!event.schema.empty()) headers["ce-dataschema"] = percent_encoded(event.schema);
-  if (!event.aggregate_id.empty()) headers["ce-subject"] = percent_encoded(event.aggregate_id);
-  headers["Idempotency-Key"] = event.id;
-  std::erase_if(headers,
-                [](const auto& header) { return !is_valid_header(header.first, header.second); });
-  return headers;
 }
 
 outcome outcome_of_status(int status, std::string_view retry_after) {

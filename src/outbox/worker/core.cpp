@@ -25,18 +25,27 @@ worker_core::worker_core(holdfast::outbox outbox, event_handler handler, worker_
       backlog_(context_),
       loop_(context_, locks_, leases_, handling_, polling_, backlog_) {}
 
-void worker_core::handle(const std::string& type, event_handler handler,
-                         const handler_options& options) {
+void worker_core::refuse_while_running() const {
   if (loop_.running())
     throw error(errc::invalid_argument, "the worker is running; add handlers before");
+}
+
+void worker_core::handle(const std::string& type, event_handler handler,
+                         const handler_options& options) {
+  refuse_while_running();
   routes_.add(type, std::move(handler), options);
 }
 
 void worker_core::handle_batch(const std::string& type, batch_handler handler, std::size_t most,
                                const handler_options& options) {
-  if (loop_.running())
-    throw error(errc::invalid_argument, "the worker is running; add handlers before");
+  refuse_while_running();
   routes_.add(type, std::move(handler), most, options);
+  context_.sizing.set_minimum(most);
+}
+
+void worker_core::handle_other_types(batch_handler handler, std::size_t most) {
+  refuse_while_running();
+  routes_.add_default(std::move(handler), most, context_.options.handling);
   context_.sizing.set_minimum(most);
 }
 

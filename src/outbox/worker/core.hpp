@@ -37,6 +37,7 @@ class worker_core {
   void handle(const std::string& type, event_handler handler, const handler_options& options);
   void handle_batch(const std::string& type, batch_handler handler, std::size_t most,
                     const handler_options& options);
+  void handle_other_types(batch_handler handler, std::size_t most);
   [[nodiscard]] const handler_options& default_options() const noexcept {
     return context_.options.handling;
   }
@@ -58,6 +59,8 @@ class worker_core {
 
  private:
   worker_core(holdfast::outbox outbox, event_handler handler, worker_options options);
+
+  void refuse_while_running() const;
 
   worker_context context_;
   handler_routes routes_;

@@ -220,16 +220,18 @@ event_handling::batch_status event_handling::deliver_next(
   context_.metrics.handle_seconds->observe(std::chrono::duration<double>(duration).count());
   state.handled += outcomes->size();
   state.handle_time += duration;
-  record_outcomes(event.type, *call, *outcomes, duration);
+  record_outcomes(batch, *call, *outcomes, duration);
   add_outcomes(batch, *outcomes);
   return batch_status::finished;
 }
 
 /// Tells the log, the breaker and the limit of the type that a handler returned or was given up.
-void event_handling::record_outcomes(const std::string& type, const handler_call& call,
+/// The outcomes are those of the events from `state.next` on.
+void event_handling::record_outcomes(const event_batch& batch, const handler_call& call,
                                      const std::vector<outcome>& outcomes,
                                      std::chrono::nanoseconds duration) {
-  for (const auto& result : outcomes) delivery_log_.record(type, result);
+  for (std::size_t i = 0; i < outcomes.size(); ++i)
+    delivery_log_.record(batch.events[batch.state.next + i].event.type, outcomes[i]);
   if (call.route->guard) {
     const auto failure =
         std::ranges::find(outcomes, call_result::failure,
@@ -273,7 +275,8 @@ std::size_t event_handling::group_size(const event_batch& batch, std::size_t fir
   std::size_t count = 1;
   while (count < route.most && first + count < events.size()) {
     const auto& event = events[first + count].event;
-    if (routes_.find(event.type) != &route || event.type != events[first].event.type) break;
+    if (routes_.find(event.type) != &route) break;
+    if (event.type != events[first].event.type && !routes_.mixes_types(route)) break;
     if (!event.key.empty() && event.key == batch.state.ended_key) break;
     ++count;
   }
@@ -474,8 +477,7 @@ void event_handling::continue_batch(const late_call& late) {
   const std::vector<outcome> outcomes(late.count,
                                       outcome::ambiguous("the handler exceeded its time limit of " +
                                                          std::to_string(limit.count()) + " ms"));
-  const auto& type = late.batch->events[late.batch->state.next].event.type;
-  record_outcomes(type, *late.call, outcomes, limit);
+  record_outcomes(*late.batch, *late.call, outcomes, limit);
   add_outcomes(*late.batch, outcomes);
   handle_until_idle(late.batch);
 }

@@ -97,7 +97,7 @@ class event_handling {
                                                 std::span<const claimed_event> events,
                                                 holdfast::fence token,
                                                 const std::stop_token& lost) const;
-  void record_outcomes(const std::string& type, const handler_call& call,
+  void record_outcomes(const event_batch& batch, const handler_call& call,
                        const std::vector<outcome>& outcomes, std::chrono::nanoseconds duration);
   /// Adds the settlements of the events from `state.next` on.
   void add_outcomes(event_batch& batch, const std::vector<outcome>& outcomes);

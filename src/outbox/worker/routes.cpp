@@ -26,6 +26,19 @@ std::unique_ptr<handler_route> make_route(const handler_options& options) {
   return route;
 }
 
+std::unique_ptr<handler_route> make_batch_route(batch_handler handler, std::size_t most,
+                                                const handler_options& options,
+                                                const std::string& subject) {
+  if (!handler) throw error(errc::invalid_argument, "the handler of " + subject + " is empty");
+  if (most == 0 || most > max_events_per_call)
+    throw error(errc::invalid_argument,
+                "the batches of " + subject + " must have 1 to 1000 events");
+  auto route = make_route(options);
+  route->handle_batch = std::move(handler);
+  route->most = most;
+  return route;
+}
+
 bool is_open(const handler_route& route, steady_time now) {
   return route.guard && route.guard->state(now) != breaker_state::closed;
 }
@@ -50,14 +63,13 @@ void handler_routes::add(const std::string& type, event_handler handler,
 
 void handler_routes::add(const std::string& type, batch_handler handler, std::size_t most,
                          const handler_options& options) {
-  if (!handler) throw error(errc::invalid_argument, "the handler of type " + type + " is empty");
-  if (most == 0 || most > max_events_per_call)
-    throw error(errc::invalid_argument,
-                "the batches of type " + type + " must have 1 to 1000 events");
-  auto route = make_route(options);
-  route->handle_batch = std::move(handler);
-  route->most = most;
-  add(type, std::move(route));
+  add(type, make_batch_route(std::move(handler), most, options, "type " + type));
+}
+
+void handler_routes::add_default(batch_handler handler, std::size_t most,
+                                 const handler_options& options) {
+  if (default_route_) throw error(errc::duplicate, "the worker already has a default handler");
+  default_route_ = make_batch_route(std::move(handler), most, options, "other types");
 }
 
 void handler_routes::add(const std::string& type, std::unique_ptr<handler_route> route) {

@@ -51,11 +51,17 @@ class handler_routes {
   void add(const std::string& type, event_handler handler, const handler_options& options);
   void add(const std::string& type, batch_handler handler, std::size_t most,
            const handler_options& options);
+  /// Throws errc::duplicate if there is a default handler.
+  void add_default(batch_handler handler, std::size_t most, const handler_options& options);
   /// Removes and returns the batches that wait because of a limit of their type. The caller holds
   /// the mutex of the worker.
   [[nodiscard]] std::vector<std::shared_ptr<event_batch>> take_waiting() const;
   /// Returns the route of a type of events, or null if there is no handler for it.
   [[nodiscard]] handler_route* find(const std::string& type) const;
+  /// One call of the route may have events of several types.
+  [[nodiscard]] bool mixes_types(const handler_route& route) const noexcept {
+    return &route == default_route_.get();
+  }
   /// A handler for parked events was added for a type.
   [[nodiscard]] bool has_parked_handlers() const noexcept { return has_parked_handlers_; }
   /// Types whose breaker is not closed. `*` is the default handler.

@@ -42,6 +42,11 @@ worker& worker::handle_batch(const std::string& type, batch_handler handler, std
   return *this;
 }
 
+worker& worker::handle_other_types(batch_handler handler, std::size_t most) {
+  core_->handle_other_types(std::move(handler), most);
+  return *this;
+}
+
 worker_report worker::run(const std::stop_token& stop) { return core_->run(stop, false); }
 
 worker_report worker::run_until_empty(const std::stop_token& stop) {

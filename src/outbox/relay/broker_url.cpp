@@ -1,0 +1,91 @@
+#include "outbox/relay/broker_url.hpp"
+
+#include <holdfast/error.hpp>
+
+#include "base/url.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace HOLDFAST_NAMESPACE::detail::outbox {
+
+namespace {
+
+[[noreturn]] void refuse_broker_url(const std::string& message) {
+  throw error(errc::invalid_argument, message);
+}
+
+broker_endpoint parse_endpoint(std::string_view text, unsigned default_port) {
+  broker_endpoint endpoint{.host = std::string(text), .port = default_port};
+  // An IPv6 address has several colons; parse_url removed its brackets.
+  const auto colon = text.rfind(':');
+  if (colon != std::string_view::npos && text.find(':') == colon) {
+    endpoint.host = text.substr(0, colon);
+    const auto digits = text.substr(colon + 1);
+    const auto* const end = digits.data() + digits.size();
+    const auto [last, failed] = std::from_chars(digits.data(), end, endpoint.port);
+    if (failed != std::errc{} || last != end || endpoint.port == 0 || endpoint.port > 65535)
+      refuse_broker_url("a port in the URL of the broker is not a number from 1 to 65535");
+  }
+  if (endpoint.host.empty())
+    refuse_broker_url("the URL of the broker has no host; write it as scheme://host:port");
+  return endpoint;
+}
+
+void check_options(const relay::broker_options& options) {
+  if (options.connect_timeout.count() <= 0 || options.timeout.count() <= 0 ||
+      options.pause.count() <= 0)
+    throw error(errc::invalid_argument, "connect_timeout, timeout and pause must be positive");
+  if (options.tls_certificate.empty() != options.tls_key.empty())
+    throw error(errc::invalid_argument,
+                "a client certificate needs tls_certificate and tls_key; set both");
+}
+
+}  // namespace
+
+std::string broker_endpoint::text() const {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+std::string broker_url::parameter(std::string_view parameter_name,
+                                  std::string_view fallback) const {
+  const auto found = parameters.find(parameter_name);
+  return found == parameters.end() ? std::string(fallback) : found->second;
+}
+
+broker_url parse_broker_url(const std::string& text, const broker_url_rules& rules,
+                            const relay::broker_options& options) {
+  check_options(options);
+  auto parsed = parse_url(text);
+  broker_url result;
+  result.tls = parsed.scheme == rules.tls_scheme;
+  if (!parsed.has_authority || (!result.tls && parsed.scheme != rules.scheme))
+    refuse_broker_url("the URL of the broker must begin with " + std::string(rules.scheme) +
+                      ":// or " + std::string(rules.tls_scheme) + "://");
+  const unsigned default_port = result.tls ? rules.tls_port : rules.port;
+  // parse_url takes only the port of the last host away.
+  std::string_view hosts = parsed.host;
+  while (true) {
+    const auto comma = hosts.find(',');
+    result.endpoints.push_back(parse_endpoint(hosts.substr(0, comma), default_port));
+    if (comma == std::string_view::npos) break;
+    hosts.remove_prefix(comma + 1);
+  }
+  if (parsed.port) result.endpoints.back().port = *parsed.port;
+  for (const auto& [parameter, value] : parsed.parameters) {
+    if (std::ranges::find(rules.parameters, parameter) != rules.parameters.end()) continue;
+    std::string known;
+    for (const auto name : rules.parameters) known.append(known.empty() ? "" : ", ").append(name);
+    refuse_broker_url("the URL of the broker has an unknown parameter; known are: " + known);
+  }
+  result.user = options.user.empty() ? parsed.user : options.user;
+  result.password = options.password.empty() ? parsed.password : options.password;
+  result.path = std::move(parsed.path);
+  result.parameters = std::move(parsed.parameters);
+  for (const auto& endpoint : result.endpoints)
+    result.name.append(result.name.empty() ? parsed.scheme + "://" : ",").append(endpoint.text());
+  return result;
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::outbox

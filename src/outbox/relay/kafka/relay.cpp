@@ -1,0 +1,24 @@
+// The public class.
+
+#include <holdfast/outbox/relay/kafka.hpp>
+
+#include "outbox/relay/broker_relay.hpp"
+#include "outbox/relay/kafka/broker.hpp"
+
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::relay {
+
+kafka::kafka(const std::string& url, const broker_options& options) {
+  auto target = std::make_unique<detail::outbox::kafka::kafka_broker>(url, options);
+  const auto destination = target->destination();
+  relay_ = std::make_shared<detail::outbox::broker_relay>(std::move(target), destination, options);
+}
+
+outcome kafka::operator()(const delivery& delivery) const { return relay_->publish(delivery); }
+
+std::vector<outcome> kafka::operator()(std::span<const delivery* const> deliveries) const {
+  return relay_->publish(deliveries);
+}
+
+}  // namespace HOLDFAST_NAMESPACE::relay
