@@ -16,6 +16,17 @@ std::string outbox_backend::caution(const durability& /*durability*/) const { re
 
 std::string outbox_backend::key_prefix(std::size_t /*lane*/) const { return {}; }
 
+recurrence_page outbox_backend::read_recurrences(std::size_t /*lane*/,
+                                                 const recurrence_query& /*query*/) {
+  return {};
+}
+
+update_status outbox_backend::update_recurrence(std::size_t /*lane*/,
+                                                const recurrence_update& /*update*/,
+                                                const publish_terms& /*terms*/) {
+  throw error(errc::unsupported_type, "this backend of the outbox has no recurring events");
+}
+
 committed outbox_backend::commit(std::size_t /*lane*/, const commit_request& /*request*/,
                                  const publish_terms& /*terms*/) {
   throw error(errc::unsupported_type,

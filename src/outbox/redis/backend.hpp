@@ -60,6 +60,10 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] cancel_status cancel(std::size_t lane, std::string_view ticket) override;
   [[nodiscard]] drained drain(std::size_t lane, std::size_t most,
                               const publish_terms& terms) override;
+  [[nodiscard]] recurrence_page read_recurrences(std::size_t lane,
+                                                 const recurrence_query& query) override;
+  [[nodiscard]] update_status update_recurrence(std::size_t lane, const recurrence_update& update,
+                                                const publish_terms& terms) override;
   [[nodiscard]] lock_grant lock(std::size_t lane, std::string_view owner,
                                 std::chrono::milliseconds ttl) override;
   [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,
@@ -89,6 +93,9 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] const redis_lane& lane_at(std::size_t lane) const;
   /// A command that runs the script on the keys of the lane.
   [[nodiscard]] redis::command command_for(std::size_t lane, const redis::script& script) const;
+  /// The same for a script on recurring events, which have two more keys.
+  [[nodiscard]] redis::command recurring_command(std::size_t lane,
+                                                 const redis::script& script) const;
   /// Runs the command, then waits for replicas or disks as required. Throws an error in doubt if
   /// they do not confirm in time.
   [[nodiscard]] redis::reply run_durably(redis::command command, const durability& required) const;

@@ -56,6 +56,7 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
       publisher(builder, tables, wake),
       deliverer(builder, tables),
       admin(builder, tables, publisher, wake),
+      recurring(builder, tables, publisher, wake),
       inspector(builder, tables, setup.lanes),
       count_lanes(count_lanes_statement(builder)),
       workers(builder, tables.lanes) {
@@ -263,6 +264,23 @@ drained sql_backend::drain(std::size_t lane, std::size_t limit, const publish_te
       when_in_doubt::give_up);
   if (answer.tickets > 0) outbox.wake.signal_notified(lane);
   return answer;
+}
+
+recurrence_page sql_backend::read_recurrences(std::size_t lane, const recurrence_query& query) {
+  auto& outbox = opened();
+  return outbox.transactions.run_statement(
+      lane, [&](const auto& session) { return outbox.recurring.read(session, query); },
+      when_in_doubt::retry);
+}
+
+update_status sql_backend::update_recurrence(std::size_t lane, const recurrence_update& update,
+                                             const publish_terms& terms) {
+  auto& outbox = opened();
+  // Safe to retry in doubt: a step that was made is found by its text.
+  const auto status = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.recurring.update(session, update, terms); });
+  outbox.wake.signal_notified(lane);
+  return status;
 }
 
 lock_grant sql_backend::lock(std::size_t lane, std::string_view owner,
