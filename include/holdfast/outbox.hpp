@@ -4,7 +4,7 @@
 /// The outbox: a durable queue of events. A published event is delivered at least once, in order
 /// per key, with fencing.
 ///
-///     auto outbox = holdfast::open("redis://127.0.0.1").outbox({.prefix = "{identity:outbox}"});
+///     auto outbox = holdfast::open("redis://127.0.0.1").outbox({.prefix = "{shop}"});
 ///     outbox.publish({.type = "ticket.created", .key = "ticket-7", .payload = body});
 ///
 /// Class `worker` (worker.hpp) delivers events to handlers. Class `outbox_admin` (outbox/admin.hpp)

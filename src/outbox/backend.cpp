@@ -10,6 +10,8 @@ std::vector<std::string> outbox_lane_locks::announce(std::string_view worker,
 
 outbox_backend::~outbox_backend() = default;
 
+std::string outbox_backend::prefix() { return {}; }
+
 void outbox_backend::check_supported(const durability& /*durability*/) const {}
 
 std::string outbox_backend::caution(const durability& /*durability*/) const { return {}; }

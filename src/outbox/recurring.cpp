@@ -119,6 +119,7 @@ class recurrence_definer {
   bool write(std::optional<std::string> expected, recurrence_progress progress,
              std::chrono::sys_seconds now) {
     progress.next = times_.next(progress.after);
+    progress.step = new_event_id();
     const recurrence_update update{
         .name = name_,
         .expected = std::move(expected),

@@ -67,6 +67,9 @@ class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane
   virtual ~outbox_backend();
 
   [[nodiscard]] virtual std::size_t lanes() const noexcept = 0;
+  /// Returns the prefix that is in use; empty for a backend without one. May ask the store, if the
+  /// options did not name a prefix; throws what that throws.
+  [[nodiscard]] virtual std::string prefix();
   /// Throws errc::invalid_argument if no store of this kind can provide this durability. Does not
   /// ask the store: an outbox can be opened while its store cannot be reached.
   virtual void check_supported(const durability& durability) const;

@@ -156,8 +156,11 @@ std::string recurrence_text(const recurrence_record& record) {
   append_text_field(text, "lastId", progress.last_id);
   append_number_field(text, "published", static_cast<std::int64_t>(progress.published));
   append_number_field(text, "skipped", static_cast<std::int64_t>(progress.skipped));
+  append_text_field(text, "step", progress.step);
+  const auto body = entry_body(definition.event);
+  append_number_field(text, "bodySize", static_cast<std::int64_t>(body.size()));
   text += "}\n";
-  text += entry_body(definition.event);
+  text += body;
   return text;
 }
 
@@ -176,7 +179,11 @@ recurrence_record read_recurrence(std::string_view text) {
   recurrence_record record;
   record.definition.cron = find_text(root, "cron");
   record.definition.options = read_options(root);
-  auto content = read_ticket(text.substr(line_end + 1), {});
+  const auto body = text.substr(line_end + 1);
+  // A body that was cut may still be a valid one.
+  if (find_number(root, "bodySize") != static_cast<std::int64_t>(body.size()))
+    refuse_text("it is not complete");
+  auto content = read_ticket(body, {});
   if (!content.problem.empty()) refuse_text(content.problem);
   record.definition.event = std::move(content.event);
   record.definition.event.id.clear();
@@ -185,6 +192,7 @@ recurrence_record read_recurrence(std::string_view text) {
   progress.next = find_time(root, "next");
   progress.last = find_time(root, "last");
   progress.last_id = find_text(root, "lastId");
+  progress.step = find_text(root, "step");
   progress.published = static_cast<std::uint64_t>(find_number(root, "published").value_or(0));
   progress.skipped = static_cast<std::uint64_t>(find_number(root, "skipped").value_or(0));
   return record;

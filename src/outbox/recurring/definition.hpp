@@ -3,7 +3,7 @@
 /// \file
 /// A recurring event: its definition, its progress, and the text that the store keeps for both.
 ///
-///     {"v":1,"cron":"0 3 * * *",...,"after":1767225600000,...}     definition and progress
+///     {"v":1,"cron":"0 3 * * *",...,"after":1767225600000,...}     definition, progress
 ///     "type":"report.due",...                                      body of the event's entry
 
 #include <holdfast/outbox/recurring.hpp>
@@ -35,6 +35,9 @@ struct recurrence_progress {
   std::optional<std::chrono::sys_seconds> last{};
   std::string last_id{};
   std::uint64_t published = 0, skipped = 0;
+  /// A new UUID in each text that is written: a step that is repeated because its answer was lost
+  /// is not taken for the same step of another worker.
+  std::string step{};
 };
 
 struct recurrence_record {

@@ -68,6 +68,7 @@ class recurring_publisher {
     for (const auto due : plan.due_times)
       update.events.push_back(event_of(stored.name, record.definition.event, due));
     record.progress = plan.progress;
+    record.progress.step = new_event_id();
     if (!update.events.empty()) record.progress.last_id = update.events.back().id;
     update.replacement =
         stored_recurrence{.name = stored.name, .due = plan.review, .text = recurrence_text(record)};

@@ -49,6 +49,7 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
                                           const statement_builder& builder,
                                           const sql_outbox_setup& setup)
     : dialect(builder.dialect()),
+      prefix(setup.prefix),
       transactions(context, builder, setup.prefix),
       tables(builder, setup, context->options.clock),
       wake(builder, setup.lanes, "holdfast_" + std::to_string(tables.locks.lock_class()),
@@ -68,22 +69,31 @@ sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup
       setup_(std::move(setup)),
       create_schema_(setup_.create_schema),
       allow_unsafe_(setup_.allow_unsafe) {
-  auto tables = table_names_of(setup_.prefix);  // checks the prefix
+  // Checks the prefix.
+  auto tables = table_names_of(setup_.prefix.empty() ? default_prefix : setup_.prefix);
   if (const auto dialect = context_->options.expected_dialect)
     (void)statement_builder(*dialect, std::move(tables));  // checks the dialect
 }
 
 sql_backend::dialect_parts& sql_backend::opened() {
   open_at_first_use(first_use_, [this] {
-    const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
     auto setup = setup_;
+    default_outboxes existing;
+    if (setup.prefix.empty()) {
+      existing = find_default_outboxes(context_);
+      setup.prefix = choose_default_prefix(existing);
+    }
+    const statement_builder builder(context_->dialect(), table_names_of(setup.prefix));
     setup.create_schema = create_schema_;
     setup.allow_unsafe = allow_unsafe_;
     (void)prepare_tables(context_, builder, setup);
+    log_default_prefix(context_->options.log.get(), existing);
     parts_.emplace(context_, builder, setup);
   });
   return *parts_;  // NOLINT(bugprone-unchecked-optional-access): it was made, or an error thrown
 }
+
+std::string sql_backend::prefix() { return opened().prefix; }
 
 void sql_backend::open_file() {
   if (!context_->is_file()) return;

@@ -52,6 +52,7 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   void allow_unsafe() noexcept { allow_unsafe_ = true; }
 
   std::size_t lanes() const noexcept override { return setup_.lanes; }
+  std::string prefix() override;
   std::string key_prefix(std::size_t) const override { return {}; }
   void check_supported(const durability& durability) const override;
   void require(const durability& durability) override;
@@ -110,6 +111,7 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
                   const sql_outbox_setup& setup);
 
     const sql::dialect_id dialect;
+    const std::string prefix;
     transaction_runner transactions;
     outbox_tables tables;
     sql_wake wake;

@@ -70,7 +70,8 @@ TEST(TimeZone, AgreesWithTheSystem) {
     std::uniform_int_distribution<std::int64_t> any(first, last);
     for (int i = 0; i < 2000; ++i) {
       const sys_seconds time{std::chrono::seconds(any(random))};
-      ASSERT_EQ(zone.offset_at(time), oracle.offset_at(time)) << name << ' ' << time.time_since_epoch().count();
+      ASSERT_EQ(zone.offset_at(time), oracle.offset_at(time))
+          << name << ' ' << time.time_since_epoch().count();
       const auto change = zone.next_transition(time);
       if (!change) continue;
       ASSERT_GT(change->begin, time);
@@ -94,8 +95,8 @@ TEST(TimeZone, RefusesNamesThatAreNoZones) {
   const temporary_directory directory("zones");
   std::ofstream(directory.path() / "secret") << "TZif2";
   for (const std::string name :
-       {"../../etc/passwd", "/etc/passwd", "Europe/../Europe/Paris", "Europe", "Europe/", "Mars/Base",
-        "Europe//Paris", "Paris\n", " UTC", "a.b", std::string(200, 'a').c_str()}) {
+       {"../../etc/passwd", "/etc/passwd", "Europe/../Europe/Paris", "Europe", "Europe/",
+        "Mars/Base", "Europe//Paris", "Paris\n", " UTC", "a.b", std::string(200, 'a').c_str()}) {
     EXPECT_THROW((void)time_zone::load(name), error) << name;
   }
   EXPECT_THROW((void)time_zone::load("secret", directory.path()), error);

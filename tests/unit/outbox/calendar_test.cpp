@@ -74,7 +74,8 @@ TEST(Calendar, EveryHourFollowsElapsedTime) {
             times({"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-25 02:30"}));
   EXPECT_EQ(due("30 * * * *", "Europe/Paris", "2026-03-29 00:00", "2026-03-29 03:00"),
             times({"2026-03-29 00:30", "2026-03-29 01:30", "2026-03-29 02:30"}));
-  EXPECT_EQ(due("*/30 * * * *", "Australia/Lord_Howe", "2026-04-04 14:00", "2026-04-04 16:00").size(), 4U)
+  EXPECT_EQ(
+      due("*/30 * * * *", "Australia/Lord_Howe", "2026-04-04 14:00", "2026-04-04 16:00").size(), 4U)
       << "a change of half an hour";
 }
 
@@ -91,7 +92,8 @@ TEST(Calendar, LeapDaysAndMonths) {
 }
 
 TEST(Calendar, RefusesWhatIsNoExpression) {
-  for (const char* expression : {"", "* * *", "61 * * * *", "0 0 30 2 *", "@never", "* * * * * * *"})
+  for (const char* expression :
+       {"", "* * *", "61 * * * *", "0 0 30 2 *", "@never", "* * * * * * *"})
     EXPECT_THROW(calendar(expression, time_zone()), error) << expression;
   EXPECT_EQ(due("@daily", "", "2026-01-01 00:00", "2026-01-02 00:00"), times({"2026-01-02 00:00"}));
 }
@@ -99,7 +101,9 @@ TEST(Calendar, RefusesWhatIsNoExpression) {
 /// Compares with a search over all minutes around the changes of a zone.
 TEST(Calendar, AgreesWithASearch) {
   std::mt19937 random(11);
-  const auto pick = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+  const auto pick = [&](int most) {
+    return static_cast<int>(random() % static_cast<unsigned>(most));
+  };
   for (const char* name : {"Europe/Paris", "America/New_York", "Australia/Lord_Howe",
                            "Africa/Casablanca", "Pacific/Apia", "America/St_Johns", "Asia/Gaza"}) {
     const auto zone = time_zone::load(name);
@@ -135,7 +139,8 @@ TEST(Calendar, AgreesWithASearch) {
           << name << ' ' << expression << ' ' << change->begin.time_since_epoch().count();
       for (const std::size_t most : {1U, 3U, 50U}) {
         auto tail = found;
-        if (tail.size() > most) tail.erase(tail.begin(), tail.end() - static_cast<std::ptrdiff_t>(most));
+        if (tail.size() > most)
+          tail.erase(tail.begin(), tail.end() - static_cast<std::ptrdiff_t>(most));
         ASSERT_EQ(times.latest(begin, end, most), tail);
       }
     }
@@ -145,8 +150,9 @@ TEST(Calendar, AgreesWithASearch) {
 TEST(Calendar, FindsTheLatestOfManyYearsAtOnce) {
   const calendar every_second("* * * * * *", time_zone());
   const auto latest = every_second.latest(at("1990-01-01 00:00"), at("2026-01-01 00:00"), 3);
-  EXPECT_EQ(latest, (std::vector<sys_seconds>{at("2026-01-01 00:00") - 2s, at("2026-01-01 00:00") - 1s,
-                                              at("2026-01-01 00:00")}));
+  EXPECT_EQ(latest,
+            (std::vector<sys_seconds>{at("2026-01-01 00:00") - 2s, at("2026-01-01 00:00") - 1s,
+                                      at("2026-01-01 00:00")}));
   // All in one January of each year.
   const calendar in_january("* * * 1 1 *", time_zone());
   const auto old = in_january.latest(at("1990-01-01 00:00"), at("2026-12-01 00:00"), 2);
