@@ -4,7 +4,7 @@
 /// The outbox: a durable queue of events. A published event is delivered at least once, in order
 /// per key, with fencing.
 ///
-///     auto outbox = holdfast::open("redis://127.0.0.1").outbox({.prefix = "{identity:outbox}"});
+///     auto outbox = holdfast::open("redis://127.0.0.1").outbox({.prefix = "{shop}"});
 ///     outbox.publish({.type = "ticket.created", .key = "ticket-7", .payload = body});
 ///
 /// Class `worker` (worker.hpp) delivers events to handlers. Class `outbox_admin` (outbox/admin.hpp)
@@ -19,6 +19,7 @@
 #include <holdfast/outbox/event.hpp>
 #include <holdfast/outbox/operations.hpp>
 #include <holdfast/outbox/options.hpp>
+#include <holdfast/outbox/recurring.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -117,6 +118,24 @@ class HOLDFAST_API outbox {
   [[nodiscard]] cancel_status cancel(std::string_view ticket,
                                      std::string_view event_key = {}) const;
 
+  // ---- recurring events ----
+
+  /// Defines a recurring event: whenever the cron expression matches, a worker publishes `event`,
+  /// once for each due time, however many workers and processes run. Call it at every start: the
+  /// same definition changes nothing, another one replaces the definition, and a warning is logged.
+  /// The expression has five fields (minute, hour, day of month, month, day of week) or six, with
+  /// the second as the first one. The id and the delay of the event must be empty.
+  ///
+  ///     outbox.recur("nightly", "0 3 * * *", {.zone = "Europe/Paris"}, {.type = "report.due"});
+  ///
+  /// With several lanes, a recurring event is in the lane of the key of its event, or of its name
+  /// without a key. Replacing the key may move it to another lane, which takes two steps: repeat
+  /// the call if it fails.
+  recur_status recur(std::string_view name, std::string_view cron, recurrence_options options,
+                     event event) const;
+  /// Ends a recurring event. Events that were published stay. Returns false if there was none.
+  [[nodiscard]] bool cancel_recurring(std::string_view name) const;
+
   // ---- deliver; class `worker` does all of this ----
 
   /// Claims due events of a lane. Parks events instead that were claimed too often or are too old.
@@ -144,7 +163,7 @@ class HOLDFAST_API outbox {
   /// by itself.
   void drop_payload(const event& event) const noexcept;
 
-  /// Turns expired tickets of a lane into events.
+  /// Turns expired tickets of a lane into events, and publishes recurring events that are due.
   [[nodiscard]] drained drain(std::size_t lane, std::size_t most = 100) const;
   /// Acquires the lock of a lane for `ttl`. The owner is a unique name, for example a UUID.
   [[nodiscard]] lock_grant lock(std::size_t lane, std::string_view owner,

@@ -23,7 +23,8 @@ namespace HOLDFAST_NAMESPACE {
 struct schema_options {
   /// Prefix of the tables of store, sequences and instances; on Redis, of the keys of sequences.
   std::string prefix{};
-  /// Prefix of the outbox, as outbox_options has it. Empty: the default of outbox_options.
+  /// Prefix of the outbox, as outbox_options has it. Empty: the default that outbox_options
+  /// chooses on this database.
   std::string outbox_prefix{};
 };
 

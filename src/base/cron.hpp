@@ -40,6 +40,9 @@ class HOLDFAST_API cron {
   /// The first match later than `after`, or nullopt if there is none in the next 40 years.
   [[nodiscard]] std::optional<std::chrono::sys_seconds> next(std::chrono::sys_seconds after) const;
 
+  /// Whether it matches in every hour of a day, as `0 */10 * * * *` does.
+  [[nodiscard]] bool matches_every_hour() const noexcept { return hours_.count() == 24; }
+
   /// The expression that was parsed.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 

@@ -6,6 +6,7 @@
 
 #include "database/database.hpp"
 #include "outbox/checks.hpp"
+#include "outbox/default_prefix.hpp"
 #include "outbox/sql/backend.hpp"
 #if HOLDFAST_HAS_REDIS
 #include "outbox/redis/backend.hpp"
@@ -44,7 +45,9 @@ std::shared_ptr<outbox_backend> shared_sql_outbox(database::state& state,
 std::shared_ptr<outbox_backend> shared_memory_outbox(database::state& state,
                                                      const outbox_options& options) {
   const std::scoped_lock lock(state.mutex);
-  auto& backend = state.memory_outboxes[options.prefix];
+  const auto prefix =
+      options.prefix.empty() ? std::string(detail::outbox::default_prefix) : options.prefix;
+  auto& backend = state.memory_outboxes[prefix];
   if (!backend)
     backend = make_memory_outbox({.lanes = options.lanes, .clock = state.options.clock});
   return backend;
@@ -54,7 +57,9 @@ std::shared_ptr<outbox_backend> open_backend(database::state& state,
                                              const outbox_options& options) {
   if (state.sql) return shared_sql_outbox(state, options);
 #if HOLDFAST_HAS_REDIS
-  if (state.redis) return std::make_shared<detail::outbox::redis_backend>(state.redis, options);
+  if (state.redis)
+    return std::make_shared<detail::outbox::redis_backend>(state.redis, options,
+                                                           detail::outbox::server_time, state.log);
 #endif
   return shared_memory_outbox(state, options);
 }

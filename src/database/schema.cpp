@@ -3,11 +3,12 @@
 #include "outbox/sql/schema.hpp"
 
 #include <holdfast/error.hpp>
-#include <holdfast/outbox/options.hpp>
 #include <holdfast/schema.hpp>
 
 #include "database/database.hpp"
 #include "database/instances/sql/schema.hpp"
+#include "outbox/default_prefix.hpp"
+#include "outbox/sql/open.hpp"
 #include "sequence/sql/schema.hpp"
 #include "sql/schema_upgrade.hpp"
 #include "store/sql/schema.hpp"
@@ -25,16 +26,12 @@ namespace {
 
 using detail::sql::schema_set;
 
-std::string outbox_prefix_of(const schema_options& options) {
-  return options.outbox_prefix.empty() ? outbox_options{}.prefix : options.outbox_prefix;
-}
-
 /// The sets of an SQL database. Only some dialects can hold an outbox.
 std::vector<schema_set> sql_sets(sql::dialect_id dialect, const schema_options& options) {
   auto sets = detail::store::schema_sets({.prefix = options.prefix});
   sets.push_back(detail::sequence::counter_schema({.prefix = options.prefix}));
   if (detail::outbox::supports(dialect))
-    sets.push_back(detail::outbox::outbox_tables_schema(outbox_prefix_of(options)));
+    sets.push_back(detail::outbox::outbox_tables_schema(options.outbox_prefix));
   sets.push_back(detail::instances::instance_tables_schema(options.prefix));
   return sets;
 }
@@ -105,7 +102,7 @@ std::vector<schema_status> redis_status(const std::shared_ptr<const redis::clien
     ids.version = versions.back() > ids.current ? versions.back() : versions.front();
     ids.verdict = verdict_of(*ids.version, ids.oldest, ids.current);
   }
-  const auto prefix = outbox_prefix_of(options);
+  const auto& prefix = options.outbox_prefix;
   schema_status events{.set = "outbox",
                        .tables = {detail::outbox::meta_key(prefix)},
                        .version = detail::outbox::read_outbox_schema(*client, prefix),
@@ -134,10 +131,30 @@ std::vector<schema_upgrade> redis_upgrade(const std::shared_ptr<const redis::cli
   events.statements.push_back("upgrade " + events.before.tables.front() + " to schema version " +
                               std::to_string(events.before.current));
   if (mode == upgrade_mode::run)
-    detail::outbox::upgrade_redis_outbox(*client, outbox_prefix_of(options));
+    detail::outbox::upgrade_redis_outbox(*client, options.outbox_prefix);
   return upgrades;
 }
 #endif
+
+/// The same options with the prefix of the outbox: without one, the default that is in use.
+schema_options with_outbox_prefix(const database::state& state, schema_options options) {
+  namespace outboxes = detail::outbox;
+  if (!options.outbox_prefix.empty()) return options;
+  outboxes::default_outboxes existing;
+  if (state.sql && outboxes::supports(state.sql->dialect()))
+    existing = outboxes::find_default_outboxes(state.sql);
+#if HOLDFAST_HAS_REDIS
+  if (state.redis) {
+    const auto exists = [&](std::string_view prefix) {
+      return outboxes::read_outbox_schema(*state.redis, prefix).has_value();
+    };
+    existing = {.current = exists(outboxes::default_prefix),
+                .former = exists(outboxes::former_default_prefix)};
+  }
+#endif
+  options.outbox_prefix = outboxes::choose_default_prefix(existing);
+  return options;
+}
 
 }  // namespace
 
@@ -159,9 +176,9 @@ std::string_view to_string(schema_verdict verdict) noexcept {
 
 std::vector<schema_status> read_schema_status(const database& db, const schema_options& options) {
   const auto& state = *db.shared();
-  if (state.sql) return sql_status(*state.sql, options);
+  if (state.sql) return sql_status(*state.sql, with_outbox_prefix(state, options));
 #if HOLDFAST_HAS_REDIS
-  if (state.redis) return redis_status(state.redis, options);
+  if (state.redis) return redis_status(state.redis, with_outbox_prefix(state, options));
 #endif
   refuse_memory();
 }
@@ -169,9 +186,9 @@ std::vector<schema_status> read_schema_status(const database& db, const schema_o
 std::vector<schema_upgrade> upgrade_schema(const database& db, const schema_options& options,
                                            upgrade_mode mode) {
   const auto& state = *db.shared();
-  if (state.sql) return sql_upgrade(*state.sql, options, mode);
+  if (state.sql) return sql_upgrade(*state.sql, with_outbox_prefix(state, options), mode);
 #if HOLDFAST_HAS_REDIS
-  if (state.redis) return redis_upgrade(state.redis, options, mode);
+  if (state.redis) return redis_upgrade(state.redis, with_outbox_prefix(state, options), mode);
 #endif
   refuse_memory();
 }

@@ -142,7 +142,7 @@ void check_event(const event& event, const outbox_options& options) {
 }
 
 void check_options(const outbox_options& options) {
-  (void)key::redis_prefix(options.prefix);
+  if (!options.prefix.empty()) (void)key::redis_prefix(options.prefix);
   if (!std::has_single_bit(options.lanes) || options.lanes > 256) {
     refuse("outbox_options::lanes is " + std::to_string(options.lanes) +
            "; it must be a power of two up to 256");

@@ -4,7 +4,10 @@
 #include <holdfast/outbox.hpp>
 
 #include "outbox/checks.hpp"
+#include "outbox/recurring/publish.hpp"
 #include "outbox/state.hpp"
+
+#include <algorithm>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -63,6 +66,9 @@ drained outbox::drain(std::size_t lane, std::size_t most) const {
   detail::outbox::check_batch_size("the number of tickets", most);
   auto result = state_->backend().drain(lane, most, state_->terms(durability::memory()));
   state_->fired->add(result.tickets);
+  const auto step = detail::outbox::publish_recurring(*state_, lane);
+  result.recurring = step.published;
+  if (step.next) result.next = std::min(*step.next, result.next.value_or(*step.next));
   return result;
 }
 

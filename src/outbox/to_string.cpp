@@ -5,6 +5,7 @@
 #include <holdfast/outbox/event.hpp>
 #include <holdfast/outbox/operations.hpp>
 #include <holdfast/outbox/outcome.hpp>
+#include <holdfast/outbox/recurring.hpp>
 
 #include <string_view>
 
@@ -64,6 +65,41 @@ std::string_view to_string(cancel_status status) noexcept {
       return "fired";
     case unknown:
       return "unknown";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(overlap_policy policy) noexcept {
+  switch (policy) {
+    case overlap_policy::queue:
+      return "queue";
+    case overlap_policy::skip:
+      return "skip";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(catch_up_policy policy) noexcept {
+  switch (policy) {
+    case catch_up_policy::none:
+      return "none";
+    case catch_up_policy::last:
+      return "last";
+    case catch_up_policy::all:
+      return "all";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(recur_status status) noexcept {
+  switch (status) {
+    using enum recur_status;
+    case added:
+      return "added";
+    case unchanged:
+      return "unchanged";
+    case changed:
+      return "changed";
   }
   return "unknown";
 }

@@ -125,9 +125,9 @@ class Outbox(CommandTest):
                 bad = self.publish("--key", "k")
                 good = self.publish("--key", "k")
                 with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
-                    (entry,) = db.execute("SELECT ENTRY FROM identity_outbox_OUTBOX_ENTRY WHERE ID = ?", (bad,)).fetchone()
+                    (entry,) = db.execute("SELECT ENTRY FROM holdfast_OUTBOX_ENTRY WHERE ID = ?", (bad,)).fetchone()
                     entry = json.dumps({**json.loads(entry), **fields})
-                    db.execute("UPDATE identity_outbox_OUTBOX_ENTRY SET ENTRY = ? WHERE ID = ?", (entry, bad))
+                    db.execute("UPDATE holdfast_OUTBOX_ENTRY SET ENTRY = ? WHERE ID = ?", (entry, bad))
                 did = self.work("--exec", f'echo "$HOLDFAST_EVENT_ID" >> {seen}', code=1)
                 self.assertEqual(did["done"], 1)
                 with open(seen) as file:
@@ -170,7 +170,7 @@ class Outbox(CommandTest):
 
     def lanes_by_owner(self):
         with contextlib.closing(sqlite3.connect(self.path("app.db"), timeout=30)) as db:
-            rows = db.execute("SELECT OWNER, COUNT(*) FROM identity_outbox_OUTBOX_LANE WHERE LANE >= 0 AND OWNER <> '' AND UNTIL > ? GROUP BY OWNER",
+            rows = db.execute("SELECT OWNER, COUNT(*) FROM holdfast_OUTBOX_LANE WHERE LANE >= 0 AND OWNER <> '' AND UNTIL > ? GROUP BY OWNER",
                               (int(time.time() * 1000),))
             return sorted(count for _, count in rows)
 
@@ -282,7 +282,7 @@ class Outbox(CommandTest):
             self.assertIn("control character", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{}", *words))
         id = self.publish(payload=json.dumps({"a": self.TRICKS}, ensure_ascii=False))
         with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
-            db.execute("UPDATE identity_outbox_OUTBOX SET LAST_ERROR = ? WHERE ID = ?", (self.TRICKS, id))
+            db.execute("UPDATE holdfast_OUTBOX SET LAST_ERROR = ? WHERE ID = ?", (self.TRICKS, id))
         shown = self.fine("outbox", "show", *self.at, id)
         self.assert_harmless(shown)
         record = json.loads(shown)
@@ -438,11 +438,11 @@ class Outbox(CommandTest):
                 self.assertEqual(headers["Content-Type"], "application/json")
         sources = [headers["ce-source"] for _, headers, _ in seen]
         self.publish("--key", 'a "b" 50% \u00fc', type="two words")
-        self.work("--http", url + "/ok", "--prefix", "{identity:outbox}")
+        self.work("--http", url + "/ok", "--prefix", "{holdfast}")
         # What failed before may have come again.
         headers = next(headers for _, headers, _ in seen if headers["ce-type"] == "two%20words")
         self.assertEqual(headers["ce-partitionkey"], "a%20%22b%22%2050%25%20%C3%BC")
-        self.assertEqual({*sources, headers["ce-source"]}, {"/holdfast/outbox/identity:outbox"})
+        self.assertEqual({*sources, headers["ce-source"]}, {"/holdfast/outbox/holdfast"})
         self.publish()
         self.assertGreaterEqual(self.work("--http", "http://127.0.0.1:1/", code=1)["retried"], 1)
 
@@ -532,7 +532,7 @@ class Outbox(CommandTest):
         self.publish()
         self.assertIn("has 1 lanes, not 4", told(*self.at, "--lanes", "4"))
         with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
-            db.execute("ALTER TABLE identity_outbox_OUTBOX DROP COLUMN NUMBER")
+            db.execute("ALTER TABLE holdfast_OUTBOX DROP COLUMN NUMBER")
         self.assertIn("another version", told(*self.at, code=3))
 
     def test_schema(self):

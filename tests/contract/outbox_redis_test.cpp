@@ -1,6 +1,7 @@
 #include <holdfast/redis.hpp>
 
 #include "contract/outbox_contract.hpp"
+#include "contract/recurring_contract.hpp"
 #include "outbox/redis/backend.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
@@ -56,7 +57,9 @@ struct on_redis {
 using on_a_cluster = on_a_redis<redis_cluster>;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(redis, OutboxContract, on_redis);
+INSTANTIATE_TYPED_TEST_SUITE_P(redis, RecurringContract, on_redis);
 INSTANTIATE_TYPED_TEST_SUITE_P(cluster, OutboxContract, on_a_cluster);
+INSTANTIATE_TYPED_TEST_SUITE_P(cluster, RecurringContract, on_a_cluster);
 
 }  // namespace
 }  // namespace holdfast::test

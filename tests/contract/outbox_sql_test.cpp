@@ -2,6 +2,7 @@
 #include <holdfast/outbox.hpp>
 
 #include "contract/outbox_contract.hpp"
+#include "contract/recurring_contract.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/shared_server.hpp"
@@ -50,8 +51,11 @@ struct on_server {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, OutboxContract, on_sqlite);
+INSTANTIATE_TYPED_TEST_SUITE_P(sqlite, RecurringContract, on_sqlite);
 INSTANTIATE_TYPED_TEST_SUITE_P(postgresql, OutboxContract, on_server<postgres_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(postgresql, RecurringContract, on_server<postgres_server>);
 INSTANTIATE_TYPED_TEST_SUITE_P(mariadb, OutboxContract, on_server<mariadb_server>);
+INSTANTIATE_TYPED_TEST_SUITE_P(mariadb, RecurringContract, on_server<mariadb_server>);
 
 }  // namespace
 }  // namespace holdfast::test

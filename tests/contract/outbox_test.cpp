@@ -2,6 +2,7 @@
 #include <holdfast/outbox/memory.hpp>
 
 #include "contract/outbox_contract.hpp"
+#include "contract/recurring_contract.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <memory>
@@ -21,6 +22,7 @@ struct in_memory {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(memory, OutboxContract, in_memory);
+INSTANTIATE_TYPED_TEST_SUITE_P(memory, RecurringContract, in_memory);
 
 }  // namespace
 }  // namespace holdfast::test

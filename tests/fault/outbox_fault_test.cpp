@@ -34,7 +34,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string prefix = "{identity:outbox}";
+const std::string prefix = "{shop}";
 /// Nothing of a run may be forgotten before it ends.
 outbox_options for_the_run() {
   return {.prefix = prefix, .dedup_window = 1h, .dedup_limit = 1'000'000};

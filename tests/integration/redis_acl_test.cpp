@@ -67,6 +67,7 @@ void use_outbox(const std::string& url, outbox_options options) {
         {.type = "order.placed", .key = "order-" + std::to_string(i % 3), .payload = "{}"});
   static_cast<void>(events.schedule("reminder", 1ms, {.type = "order.late", .key = "order-1"}));
   EXPECT_EQ(events.cancel("nothing", "order-1"), cancel_status::unknown);
+  EXPECT_EQ(events.recur("nightly", "0 3 * * *", {}, {.type = "t"}), recur_status::added);
   running_worker running(deliverer);
   EXPECT_TRUE(eventually([&] { return events.admin().stats().events == 0; }, 60s));
   EXPECT_GE(delivered, 21);
@@ -74,6 +75,8 @@ void use_outbox(const std::string& url, outbox_options options) {
   events.admin().pause();
   events.admin().resume();
   EXPECT_TRUE(events.admin().scan().records.empty());
+  EXPECT_EQ(events.admin().recurring().size(), 1U);
+  EXPECT_TRUE(events.cancel_recurring("nightly"));
   EXPECT_FALSE(events.admin().health().has_value());
 }
 
@@ -90,8 +93,8 @@ TEST(RedisAcl, DocumentedPermissionsAreEnough) {
   use_sequences(url, "super.id", super_blocks{.source = below, .size = 1'000});
   use_sequences(url, "clock.id", clock_fence{});
   use_sequences(url, "wait.id", wait_fence{.replicas = 1, .longest = 4s});
-  use_outbox(url, {});
-  use_outbox(url, {.prefix = "{identity:outbox-in-lanes}", .lanes = 4});
+  use_outbox(url, {.prefix = "{holdfast}"});
+  use_outbox(url, {.prefix = "{holdfast-in-lanes}", .lanes = 4});
   EXPECT_EQ(master.run({"ACL", "LOG"}), "") << "the server refused something";
 }
 

@@ -3,6 +3,7 @@
 /// \file
 /// The model behind a network that loses, repeats and delays, used by processes that die.
 
+#include <holdfast/outbox.hpp>
 #include <holdfast/outbox/memory.hpp>
 
 #include "property/outbox_simulation.hpp"
@@ -114,6 +115,34 @@ class simulated_store final : public outbox_backend {
       return result;
     });
   }
+  recurrence_page read_recurrences(std::size_t lane, const recurrence_query& query) override {
+    auto page = pass(true, [&] { return model_->read_recurrences(lane, query); });
+    // Another worker is faster than the one that has read it.
+    if (faults_ && random_() % 4 == 0) {
+      time_passes();
+      (void)outbox(model_, {.dedup_window = std::chrono::hours(24 * 300)}).drain(lane);
+    }
+    return page;
+  }
+  update_status update_recurrence(std::size_t lane, const recurrence_update& update,
+                                  const publish_terms& terms) override {
+    return pass(true, [&] {
+      auto made = update;
+      if (plan_.bug == planted::recurs_blindly && !update.events.empty()) {
+        const auto page = model_->read_recurrences(
+            lane, {.selection = recurrence_query::kind::name, .name = update.name});
+        if (!page.recurrences.empty()) made.expected = page.recurrences.front().text;
+      }
+      if (plan_.bug == planted::recurs_without_event) made.events.clear();
+      const auto before = model_->stats(lane).duplicates;
+      const auto status = model_->update_recurrence(lane, made, terms);
+      recurred_twice_ = recurred_twice_ || model_->stats(lane).duplicates != before;
+      return status;
+    });
+  }
+  /// An event of a recurring event was published a second time. Its id is the same, so that nobody
+  /// sees it while the id is remembered.
+  [[nodiscard]] bool recurred_twice() const { return recurred_twice_; }
   lock_grant lock(std::size_t lane, std::string_view owner,
                   std::chrono::milliseconds ttl) override {
     return pass(true, [&] { return model_->lock(lane, owner, ttl); });
@@ -204,6 +233,7 @@ class simulated_store final : public outbox_backend {
   std::mt19937_64 random_;
   std::shared_ptr<virtual_clock> clock_ = std::make_shared<virtual_clock>();
   std::shared_ptr<outbox_backend> model_;
+  bool recurred_twice_ = false;
   bool faults_;
   std::size_t calls_ = 0;
   std::map<std::string, fence> fences_{};

@@ -26,6 +26,10 @@ class ledger_of_effects {
   void delivered(const claimed_event& what) {
     ++deliveries_;
     if (!delivered_.insert(what.event.id).second) return;
+    if (const auto due = what.event.headers.find("Holdfast-Due"); due != what.event.headers.end()) {
+      recurred_.insert(what.event.id);
+      if (!due_times_.insert(due->second).second) fail("two events for " + due->second);
+    }
     if (!what.event.key.empty()) first_[what.event.key].push_back(what.event.id);
   }
   void expect_ticket(const std::string& id) { tickets_.insert(id); }
@@ -42,13 +46,15 @@ class ledger_of_effects {
   }
   [[nodiscard]] std::size_t deliveries() const { return deliveries_; }
   [[nodiscard]] const std::set<std::string>& all_delivered() const { return delivered_; }
+  [[nodiscard]] std::size_t due_times() const { return due_times_.size(); }
   [[nodiscard]] std::string verdict() const {
     if (!broken_.empty()) return broken_;
     for (const auto& id : confirmed_) {
       if (!delivered_.contains(id)) return "the confirmed event " + id + " was never delivered";
     }
     for (const auto& id : delivered_) {
-      if (!confirmed_.contains(id) && !tickets_.contains(id) && !allowed_.contains(id)) {
+      if (!confirmed_.contains(id) && !tickets_.contains(id) && !allowed_.contains(id) &&
+          !recurred_.contains(id)) {
         return (forbidden_.contains(id) ? "a cancelled ticket fired: "
                                         : "an event that nobody published was delivered: ") +
                id;
@@ -66,6 +72,7 @@ class ledger_of_effects {
 
  private:
   std::set<std::string> confirmed_{}, delivered_{}, tickets_{}, forbidden_{}, allowed_{};
+  std::set<std::string> recurred_{}, due_times_{};
   std::map<std::string, std::vector<std::string>> order_{}, first_{};
   std::size_t deliveries_ = 0;
   std::string broken_{};
@@ -135,6 +142,39 @@ class booking {
   timestamp at_;
   bool cancels_, scheduled_ = false, done_ = false, doubted_ = false;
 };
+
+/// Defines a recurring event again and again, as every process does when it starts.
+class recurring_definition {
+ public:
+  static constexpr auto cron = "* * * * * *";
+  void step(const outbox& box) {
+    defined_ = true;  // perhaps; a reply may be lost
+    (void)box.recur("every second", cron,
+                    {.catch_up = catch_up_policy::all,
+                     .catch_up_limit = 1000,
+                     .tolerance = std::chrono::hours(1)},
+                    {.type = "recurring", .key = "r", .payload = "due"});
+  }
+  [[nodiscard]] bool defined() const { return defined_; }
+
+ private:
+  bool defined_ = false;
+};
+
+/// Every due time from the first one on has had its event, once.
+void check_recurring(const outbox& box, const simulated_store& store, ledger_of_effects& book) {
+  if (store.recurred_twice()) book.fail("an event of a recurring event was published twice");
+  const auto listed = box.admin().recurring();
+  if (listed.size() != 1) {
+    book.fail("the recurring event is not there");
+    return;
+  }
+  const auto& one = listed.front();
+  if (one.published != book.due_times())
+    book.fail("of " + std::to_string(one.published) + " due times " +
+              std::to_string(book.due_times()) + " were delivered");
+  if (one.skipped != 0) book.fail("due times were skipped");
+}
 
 class consumer {
  public:
@@ -243,7 +283,8 @@ void finish_all(const outbox& box, simulated_store& store, ledger_of_effects& bo
     for (const auto& one : box.admin().scan(scan_what::parked).records)
       parked.push_back(one.details.event.id);
     (void)box.admin().replay(parked);
-    (void)box.drain(0, 100);
+    while (box.drain(0, 100).recurring > 0) {
+    }
     auto got = box.claim({.run = 10});
     if (got.events.empty()) {
       const auto stats = box.admin().stats();
@@ -300,6 +341,7 @@ simulation_result simulate(const simulation_plan& plan) {
            std::any_of(bookings.begin(), bookings.end(),
                        [](const booking& b) { return !b.done(); });
   };
+  recurring_definition recurring;
   std::size_t extra = 60;
   for (int step = 0; step < 4000 && (busy() || extra-- > 0); ++step) {
     const auto who = random() % 10;
@@ -310,6 +352,7 @@ simulation_result simulate(const simulation_plan& plan) {
         auto& one = producers[random() % producers.size()];
         if (!one.done()) one.step(box, random, book);
       } else if (who == 3) {
+        if (random() % 4 == 0) recurring.step(box);
         auto& one = bookings[random() % bookings.size()];
         ticket = &one;
         if (!one.done()) one.step(box, book);
@@ -332,7 +375,9 @@ simulation_result simulate(const simulation_plan& plan) {
   for (auto& one : producers) {
     while (!one.done()) one.step(box, random, book);
   }
+  if (recurring.defined()) recurring.step(box);
   finish_all(box, *store, book);
+  if (recurring.defined()) check_recurring(box, *store, book);
   check_effects(box, book);
   result.broken = book.verdict();
   result.deliveries = book.deliveries();

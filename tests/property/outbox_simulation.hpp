@@ -14,12 +14,14 @@ namespace holdfast::test {
 /// Mistakes that a backend could make. The simulation has to notice each of them.
 enum class planted : std::uint8_t {
   nothing,
-  forgets_tokens,     ///< a late holder settles all the same
-  forgets_events,     ///< says that it kept an event, and did not
-  mixes_up_order,     ///< hands a run out from its end
-  repeats_effects,    ///< applies an effect again
-  fires_twice,        ///< a ticket becomes two events
-  loses_with_a_lease  ///< what is not acknowledged in time is gone
+  forgets_tokens,        ///< a late holder settles all the same
+  forgets_events,        ///< says that it kept an event, and did not
+  mixes_up_order,        ///< hands a run out from its end
+  repeats_effects,       ///< applies an effect again
+  fires_twice,           ///< a ticket becomes two events
+  loses_with_a_lease,    ///< what is not acknowledged in time is gone
+  recurs_blindly,        ///< a worker publishes due times that another one has published
+  recurs_without_event,  ///< a due time is done without its event
 };
 
 struct simulation_plan {

@@ -53,7 +53,8 @@ TEST(OutboxSimulation, SurvivesADeathAtEveryCall) {
 TEST(OutboxSimulation, NoticesWhatIsWrong) {
   for (const auto bug :
        {planted::forgets_tokens, planted::forgets_events, planted::mixes_up_order,
-        planted::repeats_effects, planted::fires_twice, planted::loses_with_a_lease}) {
+        planted::repeats_effects, planted::fires_twice, planted::loses_with_a_lease,
+        planted::recurs_blindly, planted::recurs_without_event}) {
     std::string broken;
     for (std::uint64_t seed = 1; seed <= 200 && broken.empty(); ++seed)
       broken = simulate({.seed = seed, .bug = bug}).broken;

@@ -291,7 +291,7 @@ TEST(OutboxSqlPlans, NoStatementReadsEveryEvent) {
   const auto box = database.outbox({.create_schema = true});
   const auto on = database.shared()->sql->pool.acquire_writer("test");
   using namespace detail::outbox;
-  const statement_builder builder(sql::dialect_id::sqlite, table_names_of(box.options().prefix));
+  const statement_builder builder(sql::dialect_id::sqlite, table_names_of(box.backend()->prefix()));
   const auto events = make_event_statements(builder);
   const auto remembered = make_remembered_statements(builder);
   const auto publishing = make_publish_statements(builder);

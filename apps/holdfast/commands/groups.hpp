@@ -30,6 +30,7 @@ void add_clean_command(command store);
 
 // Parts of the outbox group.
 void add_publish_commands(command outbox);
+void add_recur_commands(command outbox);
 void add_inspect_commands(command outbox);
 void add_parked_commands(command outbox);
 void add_work_command(command outbox);

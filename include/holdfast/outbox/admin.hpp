@@ -5,6 +5,7 @@
 
 #include <holdfast/error.hpp>
 #include <holdfast/outbox/operations.hpp>
+#include <holdfast/outbox/recurring.hpp>
 #include <holdfast/version.hpp>
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -53,6 +55,8 @@ class HOLDFAST_API outbox_admin {
   /// page has an empty `after`.
   [[nodiscard]] scan_page scan(scan_what selection = scan_what::all, std::string_view after = {},
                                std::size_t most = 100) const;
+  /// Returns all recurring events, by name.
+  [[nodiscard]] std::vector<recurrence> recurring() const;
   /// Compares the data structures of the store with each other, and repairs them if requested.
   check_report check(bool repair = false) const;
   /// Returns why the store is not available, or nothing if it is.

@@ -7,6 +7,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/outbox/commit.hpp>
 #include <holdfast/outbox/operations.hpp>
+#include <holdfast/outbox/recurring.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -66,6 +67,9 @@ class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane
   virtual ~outbox_backend();
 
   [[nodiscard]] virtual std::size_t lanes() const noexcept = 0;
+  /// Returns the prefix that is in use; empty for a backend without one. May ask the store, if the
+  /// options did not name a prefix; throws what that throws.
+  [[nodiscard]] virtual std::string prefix();
   /// Throws errc::invalid_argument if no store of this kind can provide this durability. Does not
   /// ask the store: an outbox can be opened while its store cannot be reached.
   virtual void check_supported(const durability& durability) const;
@@ -115,6 +119,20 @@ class HOLDFAST_API outbox_backend : public outbox_lane_locks, public outbox_lane
   /// Turns up to `most` expired tickets into events.
   [[nodiscard]] virtual drained drain(std::size_t lane, std::size_t most,
                                       const publish_terms& terms) = 0;
+
+  // ---- recurring events ----
+
+  /// Returns recurring events of a lane, in one step. A backend without them returns none.
+  [[nodiscard]] virtual recurrence_page read_recurrences(std::size_t lane,
+                                                         const recurrence_query& query);
+  /// Changes one recurring event and publishes events, in one step, if the stored text is the
+  /// expected one. Quotas do not apply. Throws errc::too_large if the lane has
+  /// `max_recurrences` already, and errc::unsupported_type if the backend has none.
+  [[nodiscard]] virtual update_status update_recurrence(std::size_t lane,
+                                                        const recurrence_update& update,
+                                                        const publish_terms& terms);
+  /// Number of recurring events of a lane at most.
+  static constexpr std::size_t max_recurrences = 1000;
 
   // ---- commit; only for stores that keep data of the caller ----
 

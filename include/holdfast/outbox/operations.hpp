@@ -218,7 +218,9 @@ enum class cancel_status : std::uint8_t {
 struct drained {
   /// Number of tickets that became events.
   std::size_t tickets = 0;
-  /// Time until the next ticket expires. Empty: there are no tickets.
+  /// Number of events that were published for recurring events.
+  std::size_t recurring = 0;
+  /// Time until the next ticket expires or the next recurring event is due. Empty: there are none.
   std::optional<std::chrono::milliseconds> next{};
   /// Some expired tickets wait for a transaction that is publishing for their keys.
   bool held_up = false;

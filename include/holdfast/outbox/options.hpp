@@ -48,8 +48,10 @@ class HOLDFAST_API payload_store {
 
 struct outbox_options {
   /// Name of the outbox, with a hash tag. On Redis it is the prefix of all keys. On SQL the text
-  /// inside the braces becomes part of the table names.
-  std::string prefix = "{identity:outbox}";
+  /// inside the braces becomes part of the table names. Empty: `{holdfast}`, or
+  /// `{identity:outbox}`, the default of earlier versions, if only that outbox exists;
+  /// outbox_backend::prefix tells which.
+  std::string prefix{};
   /// A power of two, at most 256. Fixed when the outbox is created; opening it with another number
   /// is refused.
   std::size_t lanes = 1;

@@ -19,7 +19,7 @@ namespace HOLDFAST_NAMESPACE {
 /// Returns the statements that create the tables and indexes of an outbox. They leave existing
 /// tables unchanged. Throws errc::invalid_argument (prefix) and errc::unsupported_type (dialect).
 [[nodiscard]] HOLDFAST_API std::vector<std::string> outbox_schema(
-    sql::dialect_id dialect, std::string_view prefix = "{identity:outbox}");
+    sql::dialect_id dialect, std::string_view prefix = "{holdfast}");
 
 /// A backend that takes part in a transaction of the caller: its changes are committed and rolled
 /// back with it.

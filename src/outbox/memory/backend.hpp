@@ -49,6 +49,10 @@ class memory_backend : public outbox_backend {
   [[nodiscard]] cancel_status cancel(std::size_t lane, std::string_view ticket) override;
   [[nodiscard]] drained drain(std::size_t lane, std::size_t most,
                               const publish_terms& terms) override;
+  [[nodiscard]] recurrence_page read_recurrences(std::size_t lane,
+                                                 const recurrence_query& query) override;
+  [[nodiscard]] update_status update_recurrence(std::size_t lane, const recurrence_update& update,
+                                                const publish_terms& terms) override;
   [[nodiscard]] lock_grant lock(std::size_t lane, std::string_view owner,
                                 std::chrono::milliseconds ttl) override;
   [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,

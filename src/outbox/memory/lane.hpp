@@ -6,6 +6,7 @@
 
 #include <holdfast/error.hpp>
 #include <holdfast/outbox/operations.hpp>
+#include <holdfast/outbox/recurring.hpp>
 #include <holdfast/version.hpp>
 
 #include <chrono>
@@ -109,6 +110,7 @@ struct memory_lane {
   /// Tickets by the time when they expire
   sorted_set expiry_due{};
   by_name<event> tickets{};
+  by_name<stored_recurrence> recurring{};
   std::optional<lock_state> lock{};
   fence last_token = 0, last_fence = 0;
   std::int64_t sequence = 0;

@@ -32,7 +32,8 @@ void check_confirmation(const redis::reply& reply, const durability& required) {
 }  // namespace
 
 const redis_lane& redis_backend::lane_at(std::size_t lane) const {
-  if (lane >= lanes_.size())
+  if (chooses_prefix_) (void)client();
+  if (lane >= lane_count_)
     throw error(errc::invalid_argument, "there is no lane " + std::to_string(lane));
   return lanes_[lane];
 }
@@ -73,6 +74,8 @@ bool redis_backend::wait(std::size_t lane, std::chrono::milliseconds longest) {
 
 // The timeout is short: a worker that waits claims again by itself soon.
 void redis_backend::wake(std::size_t lane) {
+  // No thread waits before the first use.
+  if (chooses_prefix_ && !first_use_.done()) return;
   (void)client_->call(redis::command("RPUSH").key(lane_at(lane)[redis_lane::wake]).arg("1"),
                       {.timeout = std::chrono::seconds(1)});
 }

@@ -27,9 +27,10 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   /// and throws errc::invalid_argument if the outbox has others, or if a Cluster maps keys to other
   /// slots than Redis does. `time`: see scripts.hpp.
   redis_backend(std::shared_ptr<const redis::client> client, const outbox_options& options,
-                std::string_view time = server_time);
+                std::string_view time = server_time, std::shared_ptr<const logger> log = {});
 
-  [[nodiscard]] std::size_t lanes() const noexcept override { return lanes_.size(); }
+  [[nodiscard]] std::size_t lanes() const noexcept override { return lane_count_; }
+  [[nodiscard]] std::string prefix() override;
   [[nodiscard]] std::string key_prefix(std::size_t lane) const override {
     return lane_at(lane).prefix;
   }
@@ -60,6 +61,10 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] cancel_status cancel(std::size_t lane, std::string_view ticket) override;
   [[nodiscard]] drained drain(std::size_t lane, std::size_t most,
                               const publish_terms& terms) override;
+  [[nodiscard]] recurrence_page read_recurrences(std::size_t lane,
+                                                 const recurrence_query& query) override;
+  [[nodiscard]] update_status update_recurrence(std::size_t lane, const recurrence_update& update,
+                                                const publish_terms& terms) override;
   [[nodiscard]] lock_grant lock(std::size_t lane, std::string_view owner,
                                 std::chrono::milliseconds ttl) override;
   [[nodiscard]] lock_grant renew(std::size_t lane, std::string_view owner,
@@ -89,6 +94,9 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   [[nodiscard]] const redis_lane& lane_at(std::size_t lane) const;
   /// A command that runs the script on the keys of the lane.
   [[nodiscard]] redis::command command_for(std::size_t lane, const redis::script& script) const;
+  /// The same for a script on recurring events, which have two more keys.
+  [[nodiscard]] redis::command recurring_command(std::size_t lane,
+                                                 const redis::script& script) const;
   /// Runs the command, then waits for replicas or disks as required. Throws an error in doubt if
   /// they do not confirm in time.
   [[nodiscard]] redis::reply run_durably(redis::command command, const durability& required) const;
@@ -110,11 +118,18 @@ class HOLDFAST_API redis_backend final : public outbox_backend {
   /// Compares layout and number of lanes of the open outbox; returns how many of them are damaged.
   [[nodiscard]] std::uint64_t check_layout_fields(bool repair) const;
   void check_slots() const;
+  /// Chooses the prefix, if the options do not name one.
+  void choose_prefix() const;
+  [[nodiscard]] bool outbox_exists(std::string_view prefix) const;
 
   const std::shared_ptr<const redis::client> client_;  // operations use client()
-  std::vector<redis_lane> lanes_;
+  const std::shared_ptr<const logger> log_;            // may be null
+  const std::size_t lane_count_;
+  /// The options do not name a prefix. Then the next two are set at the first use.
+  const bool chooses_prefix_;
+  mutable std::string prefix_;
+  mutable std::vector<redis_lane> lanes_{};
   redis_scripts scripts_;
-  const std::string prefix_;
   const bool allow_eviction_;
   mutable first_use first_use_{};
   mutable std::mutex mutex_{};

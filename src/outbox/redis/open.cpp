@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/key/redis.hpp>
 
+#include "outbox/default_prefix.hpp"
 #include "outbox/opening.hpp"
 #include "outbox/redis/backend.hpp"
 #include "outbox/redis/schema.hpp"
@@ -66,19 +67,56 @@ bool check_type(const redis::client& client, const std::string& key, std::string
 }  // namespace
 
 redis_backend::redis_backend(std::shared_ptr<const redis::client> client,
-                             const outbox_options& options, std::string_view time)
+                             const outbox_options& options, std::string_view time,
+                             std::shared_ptr<const logger> log)
     : client_(std::move(client)),
-      lanes_(make_lanes(options.prefix, options.lanes)),
-      scripts_(time),
+      log_(std::move(log)),
+      lane_count_(options.lanes),
+      chooses_prefix_(options.prefix.empty()),
       prefix_(options.prefix),
-      allow_eviction_(options.allow_eviction) {}
+      scripts_(time),
+      allow_eviction_(options.allow_eviction) {
+  if (!chooses_prefix_) lanes_ = make_lanes(prefix_, lane_count_);
+}
 
 const redis::client& redis_backend::client() const {
   open_at_first_use(first_use_, [this] {
+    choose_prefix();
     check_slots();
     check_layout();
   });
   return *client_;
+}
+
+std::string redis_backend::prefix() {
+  if (chooses_prefix_) (void)client();
+  return prefix_;
+}
+
+bool redis_backend::outbox_exists(std::string_view prefix) const {
+  const auto exists = [&](const std::string& key) {
+    return client_->call(redis::command("EXISTS").key(key).idempotent()).integer() != 0;
+  };
+  try {
+    if (exists(meta_key(prefix))) return true;
+    // An outbox that has lost this hash.
+    return std::ranges::any_of(make_lanes(prefix, lane_count_), [&](const redis_lane& lane) {
+      return exists(lane[redis_lane::entries]);
+    });
+  } catch (const error& problem) {
+    // A user who may not read it cannot have used it.
+    if (problem.code() == errc::permission) return false;
+    throw;
+  }
+}
+
+void redis_backend::choose_prefix() const {
+  if (!chooses_prefix_) return;
+  const default_outboxes existing{.current = outbox_exists(default_prefix),
+                                  .former = outbox_exists(former_default_prefix)};
+  prefix_ = choose_default_prefix(existing);
+  lanes_ = make_lanes(prefix_, lane_count_);
+  log_default_prefix(log_.get(), existing);
 }
 
 std::optional<error> redis_backend::health() noexcept {
@@ -143,7 +181,7 @@ void redis_backend::check_slots() const {
 
 void redis_backend::check_layout() const {
   const std::string meta = meta_key(prefix_);
-  const auto lane_count = std::to_string(lanes_.size());
+  const auto lane_count = std::to_string(lane_count_);
   const auto read_meta = [&] {
     return client_
         ->call(

@@ -1,8 +1,8 @@
 #include "outbox/redis/schema.hpp"
 
 #include <holdfast/error.hpp>
-#include <holdfast/outbox/options.hpp>
 
+#include "outbox/default_prefix.hpp"
 #include "redis/schema_number.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -19,8 +19,7 @@ void check_outbox_schema(std::string_view prefix, int version) {
                                             std::to_string(current_outbox_schema) +
                                             "; update the program");
   std::string command = "holdfast schema upgrade URL";
-  if (prefix != outbox_options{}.prefix)
-    command += " --outbox-prefix '" + std::string(prefix) + "'";
+  if (prefix != default_prefix) command += " --outbox-prefix '" + std::string(prefix) + "'";
   throw error(errc::unsupported_type, begin + "needs at least version " +
                                           std::to_string(oldest_outbox_schema) +
                                           "; run: " + command);

@@ -19,6 +19,7 @@
 #include "outbox/redis/pause_lua.hpp"
 #include "outbox/redis/publish_fast_lua.hpp"
 #include "outbox/redis/publish_lua.hpp"
+#include "outbox/redis/read_recurrences_lua.hpp"
 #include "outbox/redis/records_lua.hpp"
 #include "outbox/redis/repair_lua.hpp"
 #include "outbox/redis/replay_lua.hpp"
@@ -29,6 +30,7 @@
 #include "outbox/redis/stats_lua.hpp"
 #include "outbox/redis/ticket_lua.hpp"
 #include "outbox/redis/unlock_lua.hpp"
+#include "outbox/redis/update_recurrence_lua.hpp"
 #include "outbox/redis/workers_lua.hpp"
 
 #include <initializer_list>
@@ -87,6 +89,11 @@ redis_scripts::redis_scripts(std::string_view time)
       lock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, lock_lua})),
       unlock(join_files(allowed_when_full, time, {keys_lua, numbers_lua, lane_lua, unlock_lua})),
       workers(join_files(allowed_when_full, time, {keys_lua, workers_lua})),
+      read_recurrences(join_files(allowed_when_full, time,
+                                  {keys_lua, numbers_lua, lane_lua, read_recurrences_lua})),
+      update_recurrence(join_files(
+          allowed_when_full, time,
+          {keys_lua, numbers_lua, records_lua, lane_lua, add_lua, update_recurrence_lua})),
       stats(join_files(read_only_script, time, {keys_lua, numbers_lua, lane_lua, stats_lua})),
       inspect(join_files(read_only_script, time,
                          {keys_lua, numbers_lua, records_lua, lane_lua, inspect_lua})),

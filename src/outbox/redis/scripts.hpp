@@ -23,6 +23,7 @@ struct redis_scripts {
   redis::script publish, commit;
   redis::script claim, extend, settle, park_followers;
   redis::script replay, discard, pause, schedule, cancel, drain, lock, unlock, workers;
+  redis::script read_recurrences, update_recurrence;
   redis::script stats, inspect, repair;
 };
 

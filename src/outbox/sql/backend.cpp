@@ -49,6 +49,7 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
                                           const statement_builder& builder,
                                           const sql_outbox_setup& setup)
     : dialect(builder.dialect()),
+      prefix(setup.prefix),
       transactions(context, builder, setup.prefix),
       tables(builder, setup, context->options.clock),
       wake(builder, setup.lanes, "holdfast_" + std::to_string(tables.locks.lock_class()),
@@ -56,6 +57,7 @@ sql_backend::dialect_parts::dialect_parts(const std::shared_ptr<sql::context>& c
       publisher(builder, tables, wake),
       deliverer(builder, tables),
       admin(builder, tables, publisher, wake),
+      recurring(builder, tables, publisher, wake),
       inspector(builder, tables, setup.lanes),
       count_lanes(count_lanes_statement(builder)),
       workers(builder, tables.lanes) {
@@ -67,22 +69,31 @@ sql_backend::sql_backend(std::shared_ptr<sql::context> context, sql_outbox_setup
       setup_(std::move(setup)),
       create_schema_(setup_.create_schema),
       allow_unsafe_(setup_.allow_unsafe) {
-  auto tables = table_names_of(setup_.prefix);  // checks the prefix
+  // Checks the prefix.
+  auto tables = table_names_of(setup_.prefix.empty() ? default_prefix : setup_.prefix);
   if (const auto dialect = context_->options.expected_dialect)
     (void)statement_builder(*dialect, std::move(tables));  // checks the dialect
 }
 
 sql_backend::dialect_parts& sql_backend::opened() {
   open_at_first_use(first_use_, [this] {
-    const statement_builder builder(context_->dialect(), table_names_of(setup_.prefix));
     auto setup = setup_;
+    default_outboxes existing;
+    if (setup.prefix.empty()) {
+      existing = find_default_outboxes(context_);
+      setup.prefix = choose_default_prefix(existing);
+    }
+    const statement_builder builder(context_->dialect(), table_names_of(setup.prefix));
     setup.create_schema = create_schema_;
     setup.allow_unsafe = allow_unsafe_;
     (void)prepare_tables(context_, builder, setup);
+    log_default_prefix(context_->options.log.get(), existing);
     parts_.emplace(context_, builder, setup);
   });
   return *parts_;  // NOLINT(bugprone-unchecked-optional-access): it was made, or an error thrown
 }
+
+std::string sql_backend::prefix() { return opened().prefix; }
 
 void sql_backend::open_file() {
   if (!context_->is_file()) return;
@@ -263,6 +274,23 @@ drained sql_backend::drain(std::size_t lane, std::size_t limit, const publish_te
       when_in_doubt::give_up);
   if (answer.tickets > 0) outbox.wake.signal_notified(lane);
   return answer;
+}
+
+recurrence_page sql_backend::read_recurrences(std::size_t lane, const recurrence_query& query) {
+  auto& outbox = opened();
+  return outbox.transactions.run_statement(
+      lane, [&](const auto& session) { return outbox.recurring.read(session, query); },
+      when_in_doubt::retry);
+}
+
+update_status sql_backend::update_recurrence(std::size_t lane, const recurrence_update& update,
+                                             const publish_terms& terms) {
+  auto& outbox = opened();
+  // Safe to retry in doubt: a step that was made is found by its text.
+  const auto status = outbox.transactions.run(
+      lane, [&](auto& session) { return outbox.recurring.update(session, update, terms); });
+  outbox.wake.signal_notified(lane);
+  return status;
 }
 
 lock_grant sql_backend::lock(std::size_t lane, std::string_view owner,

@@ -8,6 +8,7 @@
 ///       deliver        claims, leases, settlements (run_claimer, settle_batch; keyless_delivery
 ///                      for events without a key on PostgreSQL)
 ///       admin          parked events, lanes, tickets
+///       recurring      recurring events
 ///       inspect        statistics, records, check
 ///     outbox_tables    lanes, events, remembered ids, tickets, counters, locks of keys
 ///     statement        SQL text of all dialects
@@ -24,6 +25,7 @@
 #include "outbox/sql/keyless_delivery.hpp"
 #include "outbox/sql/open.hpp"
 #include "outbox/sql/publish.hpp"
+#include "outbox/sql/recurring.hpp"
 #include "outbox/sql/tables.hpp"
 #include "outbox/sql/transaction.hpp"
 #include "outbox/sql/wake.hpp"
@@ -50,6 +52,7 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   void allow_unsafe() noexcept { allow_unsafe_ = true; }
 
   std::size_t lanes() const noexcept override { return setup_.lanes; }
+  std::string prefix() override;
   std::string key_prefix(std::size_t) const override { return {}; }
   void check_supported(const durability& durability) const override;
   void require(const durability& durability) override;
@@ -69,6 +72,9 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
                      const publish_terms& terms) override;
   cancel_status cancel(std::size_t lane, std::string_view ticket) override;
   drained drain(std::size_t lane, std::size_t limit, const publish_terms& terms) override;
+  recurrence_page read_recurrences(std::size_t lane, const recurrence_query& query) override;
+  update_status update_recurrence(std::size_t lane, const recurrence_update& update,
+                                  const publish_terms& terms) override;
   lock_grant lock(std::size_t lane, std::string_view owner, std::chrono::milliseconds ttl) override;
   lock_grant renew(std::size_t lane, std::string_view owner,
                    std::chrono::milliseconds ttl) override;
@@ -105,12 +111,14 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
                   const sql_outbox_setup& setup);
 
     const sql::dialect_id dialect;
+    const std::string prefix;
     transaction_runner transactions;
     outbox_tables tables;
     sql_wake wake;
     sql_publisher publisher;
     sql_deliverer deliverer;
     sql_admin admin;
+    sql_recurring recurring;
     sql_inspector inspector;
     std::optional<keyless_delivery> keyless{};  ///< PostgreSQL
     named_statement count_lanes;

@@ -116,6 +116,10 @@ inspect_statements make_inspect_statements(const statement_builder& builder) {
                                         (builder.sqlite() ? " OR typeof(LANE) <> 'integer')" : ")");
   const std::string foreign_lane = std::string("(o.LANE < 0 OR o.LANE >= :lanes") +
                                    (builder.sqlite() ? " OR typeof(o.LANE) <> 'integer')" : ")");
+  // Recurring events have lanes of their own; see recurring.hpp.
+  const std::string not_recurring =
+      " AND (LANE > -2 OR LANE < -1 - :lanes" +
+      std::string(builder.sqlite() ? " OR typeof(LANE) <> 'integer')" : ")");
   std::string bad_counter;
   for (const auto& column : counter_columns)
     bad_counter.append(bad_counter.empty() ? "" : " OR ")
@@ -160,12 +164,13 @@ inspect_statements make_inspect_statements(const statement_builder& builder) {
           {text}),
       .rename_entry = builder.statement("UPDATE {entries} SET ID = :id/text WHERE ID = :old/text"),
       .foreign_tickets = builder.statement(
-          "SELECT o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY FROM {tickets} o WHERE " + foreign_lane,
+          "SELECT o.TICKET, o.EXPIRES, o.EVENT_KEY, o.BODY FROM {tickets} o WHERE " + foreign_lane +
+              not_recurring,
           {text, integer, text, text}),
       .erase_ticket = builder.statement(
           "DELETE FROM {tickets} WHERE LANE = :old_lane AND TICKET = :ticket/text"),
       .erase_foreign_tickets =
-          builder.statement("DELETE FROM {tickets} WHERE " + foreign_lane_only),
+          builder.statement("DELETE FROM {tickets} WHERE " + foreign_lane_only + not_recurring),
       .insert_ticket = builder.statement(
           "INSERT INTO {tickets} (LANE, TICKET, EXPIRES, EVENT_KEY, BODY) VALUES (:new_lane, "
           ":ticket/text, :expires, :key/text, :body/text)" +

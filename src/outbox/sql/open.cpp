@@ -230,6 +230,23 @@ int prepare_tables(const std::shared_ptr<sql::context>& context, const statement
   return version;
 }
 
+default_outboxes find_default_outboxes(const std::shared_ptr<sql::context>& context) {
+  const statement_builder builder(context->dialect(), table_names_of(default_prefix));
+  const transaction_runner transactions(context, builder, std::string(default_prefix));
+  default_outboxes existing;
+  transactions.retry(
+      [&] {
+        const auto connection = context->pool.acquire_reader("outbox.find_tables");
+        const auto exists = [&](std::string_view prefix) {
+          return sql::inspect_schema(*connection, builder.dialect(), outbox_tables_schema(prefix))
+              .exists;
+        };
+        existing = {.current = exists(default_prefix), .former = exists(former_default_prefix)};
+      },
+      when_in_doubt::retry);
+  return existing;
+}
+
 std::shared_ptr<sql_backend> open_sql_outbox(std::shared_ptr<sql::context> context,
                                              const sql_outbox_setup& setup) {
   auto backend = std::make_shared<sql_backend>(std::move(context), setup);

@@ -7,6 +7,7 @@
 #include <holdfast/outbox/backend.hpp>
 #include <holdfast/version.hpp>
 
+#include "outbox/default_prefix.hpp"
 #include "sql/context.hpp"
 
 #include <cstddef>
@@ -23,7 +24,7 @@ enum class key_order : std::uint8_t {
 };
 
 struct sql_outbox_setup {
-  std::string prefix = "{identity:outbox}";
+  std::string prefix{};  ///< empty: a default, see default_prefix.hpp
   std::size_t lanes = 1;
   bool create_schema = false;
   bool allow_unsafe = false;  ///< see outbox_options
@@ -37,6 +38,11 @@ class statement_builder;
 /// for a bad prefix and errc::unsupported_type for a dialect that the URL tells.
 [[nodiscard]] HOLDFAST_API std::shared_ptr<sql_backend> open_sql_outbox(
     std::shared_ptr<sql::context> context, const sql_outbox_setup& setup);
+
+/// Returns which of the outboxes with a default prefix the database has. Throws errors of the
+/// database.
+[[nodiscard]] HOLDFAST_API default_outboxes
+find_default_outboxes(const std::shared_ptr<sql::context>& context);
 
 /// Creates the tables if the setup says so, and checks them. Returns their schema version. Throws
 /// errc::invalid_argument if the outbox has another number of lanes or its tables belong to another

@@ -2,9 +2,9 @@
 
 #include <holdfast/error.hpp>
 #include <holdfast/key/redis.hpp>
-#include <holdfast/outbox/options.hpp>
 #include <holdfast/outbox/sql.hpp>
 
+#include "outbox/default_prefix.hpp"
 #include "outbox/sql/counter_table.hpp"
 #include "sql/schema_version.hpp"
 
@@ -220,9 +220,8 @@ sql::schema_set outbox_tables_schema(std::string_view prefix) {
           .tables = {tables.events, tables.entries, tables.tickets, tables.lanes, tables.counters},
           .create = [tables](sql::dialect_id dialect,
                              int) { return create_statements(dialect, tables); },
-          .command_options = prefix == outbox_options{}.prefix
-                                 ? ""
-                                 : "--outbox-prefix '" + std::string(prefix) + "'"};
+          .command_options =
+              prefix == default_prefix ? "" : "--outbox-prefix '" + std::string(prefix) + "'"};
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -1,7 +1,6 @@
 #include "outbox/sql/transaction.hpp"
 
-#include <holdfast/outbox/options.hpp>
-
+#include "outbox/default_prefix.hpp"
 #include "sql/read_only_server.hpp"
 
 #include <chrono>
@@ -72,7 +71,7 @@ error transaction_runner::explain(const error& problem) const {
                                .in_doubt = problem.in_doubt()};
   std::string schema_command =
       "holdfast outbox schema --dialect " + std::string(to_string(dialect_));
-  if (prefix_ != outbox_options{}.prefix) schema_command += " --prefix '" + prefix_ + "'";
+  if (prefix_ != default_prefix) schema_command += " --prefix '" + prefix_ + "'";
   if (is_missing_privilege(problem)) {
     return {errc::permission,
             message + ": " + outbox_name + " needs SELECT, INSERT, UPDATE and DELETE on " + tables +

@@ -122,8 +122,10 @@ void add_outbox_stats(command group) {
   cmd.run([=](console& io) {
     const auto limit =
         overdue.is_set() ? duration_of(overdue, "0s") : std::chrono::milliseconds::max();
-    const auto stats = location.open(io).admin().stats();
-    io.out << (json.is_set() ? stats_json(stats) : stats_text(stats));
+    const auto admin = location.open(io).admin();
+    const auto stats = admin.stats();
+    const auto recurring = admin.recurring();
+    io.out << (json.is_set() ? stats_json(stats, recurring) : stats_text(stats, recurring));
     location.warn_if_unused(io, stats);
     return stats.overdue > limit ? exit_negative : exit_ok;
   });

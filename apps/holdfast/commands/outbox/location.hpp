@@ -39,9 +39,8 @@ struct outbox_location {
                       "The database: redis://host:6379, redis+cluster://host:7000, sqlite:app.db, "
                       "postgresql://host/name")
                 .required()),
-        prefix(
-            cmd.value("--prefix", "P",
-                      "Name of the outbox, with a hash tag in braces (default {identity:outbox})")),
+        prefix(cmd.value("--prefix", "P",
+                         "Name of the outbox, with a hash tag in braces (default {holdfast})")),
         lanes(cmd.value("--lanes", "N",
                         "Number of lanes when the outbox was created: a power of two (default 1)")
                   .number(1, 256)),

@@ -55,10 +55,9 @@ void add_outbox_schema(command group) {
                              .one_of({"sqlite", "postgresql", "mysql", "mariadb"})
                              .required();
   const option prefix = cmd.value(
-      "--prefix", "P", "Name of the outbox, with a hash tag in braces (default {identity:outbox})");
+      "--prefix", "P", "Name of the outbox, with a hash tag in braces (default {holdfast})");
   cmd.run([=](console& io) {
-    print_schema(io.out,
-                 outbox_schema(schema_dialect(dialect), prefix.text(outbox_options{}.prefix)));
+    print_schema(io.out, outbox_schema(schema_dialect(dialect), prefix.text("{holdfast}")));
     return exit_ok;
   });
 }
@@ -73,6 +72,7 @@ void add_outbox_commands(command root) {
       "holdfast outbox work --outbox sqlite:app.db --exec ./deliver --until-empty\n"
       "holdfast outbox explain --outbox sqlite:app.db ID");
   add_publish_commands(group);
+  add_recur_commands(group);
   add_work_command(group);
   add_tail_command(group);
   add_inspect_commands(group);

@@ -176,20 +176,60 @@ std::string record_line(const outbox_record& record, timestamp now) {
   return line;
 }
 
-std::string stats_json(const outbox_stats& stats) {
-  return "{" + numbers_json(numbers_of_stats(stats)) +
-         ",\"paused\":" + (stats.paused ? "true" : "false") +
-         ",\"at_least\":" + (stats.at_least ? "true" : "false") + "}\n";
+std::string recurrence_json(const recurrence& recurring) {
+  const auto& options = recurring.options;
+  std::string out = "{" + json_string("name") + ":" + json_string(recurring.name);
+  append_text(out, "cron", recurring.cron);
+  append_text(out, "zone", options.zone);
+  append_text(out, "overlap", to_string(options.overlap));
+  append_text(out, "catch_up", to_string(options.catch_up));
+  out.append(",\"catch_up_limit\":").append(std::to_string(options.catch_up_limit));
+  out.append(",\"tolerance_ms\":").append(std::to_string(options.tolerance.count()));
+  append_text(out, "type", recurring.event.type);
+  append_text(out, "key", recurring.event.key);
+  append_text(out, "next", recurring.next ? iso_time(*recurring.next) : std::string());
+  append_text(out, "last", recurring.last ? iso_time(*recurring.last) : std::string());
+  append_text(out, "last_id", recurring.last_id);
+  out.append(",\"published\":").append(std::to_string(recurring.published));
+  out.append(",\"skipped\":").append(std::to_string(recurring.skipped));
+  append_text(out, "problem", recurring.problem);
+  return out + "}";
 }
 
-std::string stats_text(const outbox_stats& stats) {
+std::string recurrence_table(const std::vector<recurrence>& recurring) {
+  if (recurring.empty()) return {};
+  std::string out = column("name", 20) + column("cron", 20) + column("zone", 20) +
+                    column("next (UTC)", 20) + column("published", 9) + "type\n";
+  for (const auto& one : recurring) {
+    const auto next = one.next ? iso_time(*one.next).substr(0, 19) : std::string("-");
+    out += column(printable(one.name), 20) + column(printable(one.cron), 20) +
+           column(printable(one.options.zone.empty() ? "UTC" : one.options.zone), 20) +
+           column(next, 20) + column(std::to_string(one.published), 9) + printable(one.event.type) +
+           "\n";
+    if (!one.problem.empty()) out += "    " + printable(one.problem) + "\n";
+  }
+  return out;
+}
+
+std::string stats_json(const outbox_stats& stats, const std::vector<recurrence>& recurring) {
+  std::string list;
+  for (const auto& one : recurring)
+    list.append(list.empty() ? "" : ",").append(recurrence_json(one));
+  return "{" + numbers_json(numbers_of_stats(stats)) +
+         ",\"paused\":" + (stats.paused ? "true" : "false") +
+         ",\"at_least\":" + (stats.at_least ? "true" : "false") + ",\"recurring\":[" + list +
+         "]}\n";
+}
+
+std::string stats_text(const outbox_stats& stats, const std::vector<recurrence>& recurring) {
   return numbers_text(numbers_of_stats(stats)) + column("paused", 15) +
          (stats.paused ? "yes" : "no") + "\n" +
          (stats.stuck != 0 ? "keys are stuck; repair them with: holdfast outbox fsck --repair\n"
                            : "") +
          (stats.at_least ? "not all events were counted: parked and pending are lower bounds, "
                            "following is an upper bound\n"
-                         : "");
+                         : "") +
+         (recurring.empty() ? "" : "recurring events:\n") + recurrence_table(recurring);
 }
 
 std::string check_report_json(const check_report& report, bool repaired) {

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -18,8 +19,15 @@ namespace holdfast::cli {
 [[nodiscard]] std::string_view record_header();
 [[nodiscard]] std::string record_line(const outbox_record& record, timestamp now);
 
-[[nodiscard]] std::string stats_json(const outbox_stats& stats);
-[[nodiscard]] std::string stats_text(const outbox_stats& stats);
+[[nodiscard]] std::string stats_json(const outbox_stats& stats,
+                                     const std::vector<recurrence>& recurring);
+[[nodiscard]] std::string stats_text(const outbox_stats& stats,
+                                     const std::vector<recurrence>& recurring);
+
+/// A recurring event as one JSON object.
+[[nodiscard]] std::string recurrence_json(const recurrence& recurring);
+/// A table of recurring events with a header; empty if there are none.
+[[nodiscard]] std::string recurrence_table(const std::vector<recurrence>& recurring);
 
 [[nodiscard]] std::string check_report_json(const check_report& report, bool repaired);
 [[nodiscard]] std::string check_report_text(const check_report& report, bool repaired);

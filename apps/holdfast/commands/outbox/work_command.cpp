@@ -149,7 +149,9 @@ struct target_options {
 #endif
     }
     // The same source with and without --prefix. A URI has no braces.
-    std::string source = "/holdfast/outbox/" + location.prefix.text(outbox_options{}.prefix);
+    const auto prefix =
+        location.prefix.is_set() ? location.prefix.text() : location.open(io).backend()->prefix();
+    std::string source = "/holdfast/outbox/" + prefix;
     std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
     return http_handler(http.text(), duration_of(timeout, "30s"), std::move(source),
                         {.credentials = pass_credentials.is_set()});

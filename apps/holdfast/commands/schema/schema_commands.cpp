@@ -32,7 +32,7 @@ struct schema_location {
                          "Prefix of the tables of store and sequences: MYAPP_, SCHEMA.MYAPP_")),
         outbox_prefix(
             cmd.value("--outbox-prefix", "P",
-                      "Name of the outbox, with a hash tag in braces (default {identity:outbox})")),
+                      "Name of the outbox, with a hash tag in braces (default {holdfast})")),
         password(cmd) {}
 
   [[nodiscard]] database open(console& io) const {
