@@ -83,7 +83,7 @@ class Tokens(CommandTest):
 
     def test_a_state_that_is_not_there(self):
         for words in (["list"], ["revoke", "x"]):
-            self.assertIn("no database file", self.refused("serve", "token", *words, *self.state))
+            self.assertIn("token add", self.refused("serve", "token", *words, *self.state))
         self.assertFalse(os.path.exists(self.folder + "/serve.db"))
         self.assertIn("SQL", self.refused("serve", "token", "add", "--state", "memory:"))
 
