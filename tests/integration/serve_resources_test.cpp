@@ -63,7 +63,7 @@ TEST(ServeResourcesOnPostgres, NewestOfManyWritersWinsAlsoAcrossServers) {
     threads.emplace_back([&, writer] {
       for (int i = 0; i < rounds; ++i) {
         const int micros = 900'000 - (i * writers + writer) * 10;
-        const auto answer = machines[writer % 2]->put(
+        const auto answer = machines[static_cast<std::size_t>(writer) % 2]->put(
             std::to_string(micros),
             {{"Holdfast-As-Of", "2026-01-01T00:00:00." + std::to_string(micros) + "Z"},
              {"Holdfast-Expires", "2999-01-01T00:00:00Z"}});
