@@ -41,6 +41,8 @@ class recorded_audit final : public detail::serve::audit_log {
 class api_resources {
  public:
   std::shared_ptr<virtual_clock> clock = std::make_shared<virtual_clock>();
+  /// The endpoints use the clock of this machine, as databases on servers do.
+  bool has_real_clock = false;
   recorded_audit audit{};
   detail::serve::services shared{};
   detail::serve::endpoint_table table{};
@@ -69,7 +71,7 @@ class api_resources {
   /// Starts the server at the first call.
   api_server& server() {
     if (!server_) {
-      shared.clock = clock;
+      shared.clock = has_real_clock ? system_clock() : clock;
       shared.audit = &audit;
       detail::serve::add_endpoints(table, shared);
       server_ = std::make_unique<api_server>(table);
