@@ -26,7 +26,7 @@ enum class decision_rule : std::uint8_t {
   recovered,    ///< the upstream did not answer; the last good answer was served
   soft_expiry,  ///< the kept answer was served first, as the soft expiry says
   drilled,      ///< a drill rehearsed an outage; the kept answer was served
-  substituted,  ///< a default value or a hook made the answer
+  substituted,  ///< the answer is a default value, or from a hook
   passed,       ///< the failure rules passed the exception to the caller
   invalidated,  ///< as `passed`, and a tombstone was stored
   unserved      ///< nothing could be served; the exception reached the caller
@@ -53,7 +53,7 @@ struct decision {
   /// Unique text, for example `4k7h2n9q`; see provenance::decision.
   std::string ref{};
   /// When the call ended.
-  timestamp at{};
+  timestamp time{};
   std::string point{};
   /// Key of the row; empty if the call has none.
   std::string key{};
@@ -85,7 +85,7 @@ struct decision {
 
 /// What a decision says, in sentences: "Served the answer of 23:01:04 UTC (4 min old) because ...;
 /// it may be served until ...".
-[[nodiscard]] HOLDFAST_API std::string explain(const decision& made);
+[[nodiscard]] HOLDFAST_API std::string explain(const decision& reported);
 
 struct point_outlook;
 /// The same for an outlook: "If the upstream stays down, the first answers expire in 2 h 58 min,
@@ -104,7 +104,7 @@ class HOLDFAST_API decision_log {
   ~decision_log();
 
   /// Replaces the oldest decision if the log is full.
-  void record(decision made);
+  void record(decision reported);
   [[nodiscard]] std::optional<decision> find(std::string_view ref) const;
   /// The newest decisions of a point, the newest first. An empty name means every point.
   [[nodiscard]] std::vector<decision> latest(std::string_view point, std::size_t limit) const;

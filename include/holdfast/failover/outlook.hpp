@@ -19,7 +19,7 @@ namespace HOLDFAST_NAMESPACE {
 /// counts more.
 struct point_outlook {
   std::string point{};
-  timestamp at{};  ///< when the store was asked
+  timestamp time{};  ///< when the store was asked
 
   /// Keys in the sample, and the calls of the last hour that they represent.
   std::size_t sampled_keys = 0;

@@ -42,44 +42,44 @@ decision decision_of(const point_core& point, const call_base& call, decision_ru
   };
   const auto& provenance = call.provenance;
   const auto* notes = call.notes.get();
-  decision made{.at = engine.clock->now(),
-                .point = point.name,
-                .key = notes != nullptr ? notes->key : call.key,
-                .realm = notes != nullptr ? notes->realm : call.realm,
-                .rule = rule,
-                .origin = provenance.origin,
-                .cause = provenance.cause.code(),
-                .exception_type = exception_type(provenance.cause.error()),
-                .duration = microseconds_since(call.started),
-                .attempts = call.attempt};
-  made.waited = notes != nullptr && notes->failed_at
-                    ? made.duration - microseconds_since(*notes->failed_at)
-                    : made.duration;
-  if (point.breaker) made.breaker = point.breaker->state(steady);
+  decision reported{.time = engine.clock->now(),
+                    .point = point.name,
+                    .key = notes != nullptr ? notes->key : call.key,
+                    .realm = notes != nullptr ? notes->realm : call.realm,
+                    .rule = rule,
+                    .origin = provenance.origin,
+                    .cause = provenance.cause.code(),
+                    .exception_type = exception_type(provenance.cause.error()),
+                    .duration = microseconds_since(call.started),
+                    .attempts = call.attempt};
+  reported.waited = notes != nullptr && notes->failed_at
+                        ? reported.duration - microseconds_since(*notes->failed_at)
+                        : reported.duration;
+  if (point.breaker) reported.breaker = point.breaker->state(steady);
   const bool served = rule == decision_rule::recovered || rule == decision_rule::soft_expiry ||
                       rule == decision_rule::drilled;
   if (served) {
-    made.as_of = provenance.as_of;
-    made.expires = provenance.expires;
+    reported.as_of = provenance.as_of;
+    reported.expires = provenance.expires;
   } else if (notes != nullptr) {
-    made.miss = notes->miss;
-    made.as_of = notes->as_of;
-    made.expires = notes->expires;
+    reported.miss = notes->miss;
+    reported.as_of = notes->as_of;
+    reported.expires = notes->expires;
   }
   if (rule == decision_rule::unserved || rule == decision_rule::substituted) {
-    if (made.key.empty()) made.miss = miss_reason::no_key;
+    if (reported.key.empty()) reported.miss = miss_reason::no_key;
   }
-  return made;
+  return reported;
 }
 
 }  // namespace
 
 void note_start(const point_core& point, call_base& call) noexcept {
-  const auto& wanted = point.engine.options.insight;
+  const auto& options = point.engine.options.insight;
   try {
-    const bool sampled = wanted.sample != 0 && random_number() % wanted.sample == 0;
-    if (sampled && wanted.on_decision) notes_of(call).sampled = true;
-    if (!wanted.coverage || point.type.scattered || call.key.empty()) return;
+    const bool sampled = options.sample != 0 && random_number() % options.sample == 0;
+    if (sampled && options.on_decision) notes_of(call).sampled = true;
+    if (!options.coverage || point.type.scattered || call.key.empty()) return;
     point.insight->recent.record_call(call.now, call.key, call.realm);
     if (sampled) check_coverage(point, call);
   } catch (...) {  // NOLINT(bugprone-empty-catch)
@@ -111,15 +111,15 @@ void note_miss(const point_core& point, call_base& call, counter reason,
 }
 
 void note_end(const point_core& point, call_base& call, decision_rule rule) noexcept {
-  const auto& wanted = point.engine.options.insight;
-  if (!wanted.on_decision) return;
+  const auto& options = point.engine.options.insight;
+  if (!options.on_decision) return;
   if (rule == decision_rule::live && (!call.notes || !call.notes->sampled)) return;
   try {
-    auto made = decision_of(point, call, rule);
+    auto reported = decision_of(point, call, rule);
     const auto number = point.engine.next_decision();
-    made.ref = decision_ref(number);
+    reported.ref = decision_ref(number);
     call.provenance.decision = number;
-    wanted.on_decision(made);
+    options.on_decision(reported);
   } catch (...) {
     point.count(counter::hook_failed);
     point.warn("decision", "the on_decision hook threw", std::current_exception());

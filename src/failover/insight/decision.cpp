@@ -3,6 +3,7 @@
 
 #include <array>
 #include <mutex>
+#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -29,8 +30,8 @@ std::string decision_ref(std::uint64_t number) {
   // Without letters that look like digits.
   constexpr std::string_view digits = "0123456789abcdefghjkmnpqrstvwxyz";
   std::string ref(8, '0');
-  for (auto it = ref.rbegin(); it != ref.rend(); ++it) {
-    *it = digits[number % digits.size()];
+  for (char& digit : ref | std::views::reverse) {
+    digit = digits[number % digits.size()];
     number /= digits.size();
   }
   return ref;
@@ -53,18 +54,18 @@ decision_log::decision_log(std::size_t capacity) : state_(std::make_unique<state
 
 decision_log::~decision_log() = default;
 
-void decision_log::record(decision made) {
+void decision_log::record(decision reported) {
   auto& log = *state_;
   const std::scoped_lock lock(log.mutex);
-  log.places.insert_or_assign(made.ref, log.next);
+  log.places.insert_or_assign(reported.ref, log.next);
   if (log.ring.size() < log.capacity) {
-    log.ring.push_back(std::move(made));
+    log.ring.push_back(std::move(reported));
   } else {
     auto& oldest = log.ring[log.next];
     if (const auto it = log.places.find(oldest.ref);
-        it != log.places.end() && it->second == log.next && oldest.ref != made.ref)
+        it != log.places.end() && it->second == log.next && oldest.ref != reported.ref)
       log.places.erase(it);
-    oldest = std::move(made);
+    oldest = std::move(reported);
   }
   log.next = (log.next + 1) % log.capacity;
 }

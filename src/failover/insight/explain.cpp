@@ -58,23 +58,26 @@ std::string explained_duration(microseconds duration) {
   return "0 ms";
 }
 
-std::string explained_attempts(const decision& made) {
-  return made.attempts > 1 ? " in the last of " + std::to_string(made.attempts) + " attempts" : "";
+std::string explained_attempts(const decision& reported) {
+  return reported.attempts > 1
+             ? " in the last of " + std::to_string(reported.attempts) + " attempts"
+             : "";
 }
 
 /// Why the answer is not live.
-std::string explained_cause(const decision& made) {
-  switch (made.cause) {
+std::string explained_cause(const decision& reported) {
+  switch (reported.cause) {
     case cause_code::failed:
       return "the upstream failed with " +
-             (made.exception_type.empty() ? std::string("an exception") : made.exception_type) +
-             " after " + explained_duration(made.waited) + explained_attempts(made);
+             (reported.exception_type.empty() ? std::string("an exception")
+                                              : reported.exception_type) +
+             " after " + explained_duration(reported.waited) + explained_attempts(reported);
     case cause_code::late:
-      return "the upstream had not answered after " + explained_duration(made.waited);
+      return "the upstream had not answered after " + explained_duration(reported.waited);
     case cause_code::refused:
-      if (made.breaker == breaker_state::open)
+      if (reported.breaker == breaker_state::open)
         return "the upstream was not asked: the breaker is open";
-      if (made.breaker == breaker_state::half_open)
+      if (reported.breaker == breaker_state::half_open)
         return "the upstream was not asked: the breaker tries it with other calls";
       return "the upstream was not asked: too many calls were running";
     case cause_code::fresh:
@@ -91,23 +94,24 @@ std::string explained_cause(const decision& made) {
 }
 
 /// Why nothing that is kept was served.
-std::string explained_miss(const decision& made) {
-  const auto kept = made.as_of ? "the kept answer of " + explained_time(*made.as_of, made.at)
-                               : std::string("the kept answer");
-  switch (made.miss) {
+std::string explained_miss(const decision& reported) {
+  const auto kept = reported.as_of
+                        ? "the kept answer of " + explained_time(*reported.as_of, reported.time)
+                        : std::string("the kept answer");
+  switch (reported.miss) {
     case miss_reason::none:
       return "no kept answer was looked for";
     case miss_reason::no_key:
       return "the call has no key, so no answer is kept for it";
     case miss_reason::not_found:
-      if (made.as_of)
-        return "a tombstone of " + explained_time(*made.as_of, made.at) +
+      if (reported.as_of)
+        return "a tombstone of " + explained_time(*reported.as_of, reported.time) +
                " says that there is no answer";
       return "no answer is kept for it";
     case miss_reason::expired:
-      if (!made.expires) return kept + " has expired";
-      return kept + " expired at " + explained_time(*made.expires, made.at) + ", " +
-             explained_duration(made.at - *made.expires) + " earlier";
+      if (!reported.expires) return kept + " has expired";
+      return kept + " expired at " + explained_time(*reported.expires, reported.time) + ", " +
+             explained_duration(reported.time - *reported.expires) + " earlier";
     case miss_reason::not_allowed:
       return kept + " has a payload class that is not allowed here";
     case miss_reason::undecodable:
@@ -122,15 +126,16 @@ std::string explained_miss(const decision& made) {
   return {};
 }
 
-std::string explained_service(const decision& made) {
+std::string explained_service(const decision& reported) {
   std::string text = "Served the answer";
-  if (made.as_of)
-    text += " of " + explained_time(*made.as_of, made.at) + " (" +
-            explained_duration(made.at - *made.as_of) + " old)";
-  text += made.rule == decision_rule::soft_expiry ? " without asking the upstream, because "
-                                                  : " because ";
-  text += explained_cause(made);
-  if (made.expires) text += "; it may be served until " + explained_time(*made.expires, made.at);
+  if (reported.as_of)
+    text += " of " + explained_time(*reported.as_of, reported.time) + " (" +
+            explained_duration(reported.time - *reported.as_of) + " old)";
+  text += reported.rule == decision_rule::soft_expiry ? " without asking the upstream, because "
+                                                      : " because ";
+  text += explained_cause(reported);
+  if (reported.expires)
+    text += "; it may be served until " + explained_time(*reported.expires, reported.time);
   return text + ".";
 }
 
@@ -144,36 +149,36 @@ std::string explain(const point_outlook& outlook) {
            std::to_string(outlook.entries) + " answers are kept.";
   }
   // Rounded down: 99.9 % are not all.
-  const auto covered = "Of the calls of the last hour " +
-                       std::to_string(static_cast<int>(*outlook.covered * 100 + 1e-9)) +
-                       " % are covered now.";
+  auto covered = "Of the calls of the last hour " +
+                 std::to_string(static_cast<int>(*outlook.covered * 100 + 1e-9)) +
+                 " % are covered now.";
   if (!outlook.first || !outlook.half || !outlook.most) return covered;
-  const auto in = [&](timestamp time) { return explained_duration(time - outlook.at); };
-  return "If the upstream stays down, the first answers expire in " + in(*outlook.first) +
-         ", half of them in " + in(*outlook.half) + ", 90 % in " + in(*outlook.most) + ". " +
-         covered;
+  const auto time_to = [&](timestamp time) { return explained_duration(time - outlook.time); };
+  return "If the upstream stays down, the first answers expire in " + time_to(*outlook.first) +
+         ", half of them in " + time_to(*outlook.half) + ", 90 % in " + time_to(*outlook.most) +
+         ". " + covered;
 }
 
-std::string explain(const decision& made) {
-  switch (made.rule) {
+std::string explain(const decision& reported) {
+  switch (reported.rule) {
     case decision_rule::live:
-      return "The upstream answered after " + explained_duration(made.duration) + ".";
+      return "The upstream answered after " + explained_duration(reported.duration) + ".";
     case decision_rule::recovered:
     case decision_rule::soft_expiry:
     case decision_rule::drilled:
-      return explained_service(made);
+      return explained_service(reported);
     case decision_rule::substituted:
-      return "Served a substitute because " + explained_cause(made) + ", and " +
-             explained_miss(made) + ".";
+      return "Served a substitute because " + explained_cause(reported) + ", and " +
+             explained_miss(reported) + ".";
     case decision_rule::passed:
-      return "Nothing was served because " + explained_cause(made) +
+      return "Nothing was served because " + explained_cause(reported) +
              ", and the failure rules pass this exception to the caller.";
     case decision_rule::invalidated:
-      return "Nothing was served because " + explained_cause(made) +
+      return "Nothing was served because " + explained_cause(reported) +
              ", and the failure rules take this as the news that there is no answer any more.";
     case decision_rule::unserved:
-      return "Nothing was served because " + explained_cause(made) + ", and " +
-             explained_miss(made) + ".";
+      return "Nothing was served because " + explained_cause(reported) + ", and " +
+             explained_miss(reported) + ".";
   }
   return {};
 }

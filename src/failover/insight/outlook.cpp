@@ -103,8 +103,9 @@ void describe_calls(const point_core& point, const outlook_work& work, point_out
   for (std::size_t i = 0; i < work.keys.size(); ++i) {
     const auto weight = work.keys[i].weight;
     all += weight;
-    const auto* row = work.rows[i] ? &*work.rows[i] : nullptr;
-    if (judge_row(point, row, work.now, std::nullopt) != coverage_result::covered) continue;
+    const auto& row = work.rows[i];
+    if (!row || judge_row(point, &*row, work.now, std::nullopt) != coverage_result::covered)
+      continue;
     covered += weight;
     covering.push_back({row->expire_on, weight});
   }
@@ -118,9 +119,9 @@ void describe_calls(const point_core& point, const outlook_work& work, point_out
   }
   for (const auto step : outlook_steps) {
     const auto until = work.now + step;
-    double left = 0;
-    for (const auto& each : covering) left += each.expires >= until ? each.weight : 0;
-    result.calls_covered.push_back({.until = until, .part = left / all});
+    double remaining = 0;
+    for (const auto& each : covering) remaining += each.expires >= until ? each.weight : 0;
+    result.calls_covered.push_back({.until = until, .part = remaining / all});
   }
 }
 
@@ -130,17 +131,17 @@ void describe_entries(const expiry_profile& profile, timestamp now, point_outloo
   result.entries_at_least = profile.at_least;
   if (result.entries == 0) return;
   for (std::size_t i = 0; i < outlook_steps.size(); ++i) {
-    const auto left = profile.entries - std::min(profile.entries, profile.counts[i + 1]);
+    const auto remaining = profile.entries - std::min(profile.entries, profile.counts[i + 1]);
     result.entries_left.push_back(
         {.until = now + outlook_steps[i],
-         .part = static_cast<double>(left) / static_cast<double>(result.entries)});
+         .part = static_cast<double>(remaining) / static_cast<double>(result.entries)});
   }
 }
 
 void set_gauges(const point_core& point, const point_outlook& outlook) {
   if (!point.meters || !outlook.covered) return;
   const auto seconds_until = [&](std::optional<timestamp> time) {
-    return time ? std::chrono::duration<double>(*time - outlook.at).count() : 0.0;
+    return time ? std::chrono::duration<double>(*time - outlook.time).count() : 0.0;
   };
   point.meters->outlook({.first = seconds_until(outlook.first),
                          .half = seconds_until(outlook.half),
@@ -152,7 +153,7 @@ void set_gauges(const point_core& point, const point_outlook& outlook) {
 point_outlook outlook_of(engine_core& engine, const point_core& point, steady_time deadline) {
   const auto work = std::make_shared<outlook_work>();
   work->now = engine.clock->now();
-  point_outlook result{.point = point.name, .at = work->now};
+  point_outlook result{.point = point.name, .time = work->now};
   if (point.insight) {
     work->keys = point.insight->recent.keys(work->now);
     result.calls = point.insight->recent.calls(work->now);
@@ -166,7 +167,7 @@ point_outlook outlook_of(engine_core& engine, const point_core& point, steady_ti
   run_outlook(engine, point, work, deadline);
   const std::scoped_lock lock(work->mutex);
   describe_calls(point, *work, result);
-  if (work->profile) describe_entries(*work->profile, work->now, result);
+  if (const auto& profile = work->profile) describe_entries(*profile, result.time, result);
   set_gauges(point, result);
   return result;
 }

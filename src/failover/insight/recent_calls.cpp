@@ -13,7 +13,7 @@ std::uint32_t random_number() noexcept {
   return static_cast<std::uint32_t>(state >> 32U);
 }
 
-recent_calls::period& recent_calls::at(std::int64_t number) {
+recent_calls::period& recent_calls::period_of(std::int64_t number) {
   auto& result = periods_[static_cast<std::size_t>(number) % period_count];
   if (result.number.load(std::memory_order_acquire) == number) return result;
   const std::scoped_lock lock(result.mutex);
@@ -27,7 +27,7 @@ recent_calls::period& recent_calls::at(std::int64_t number) {
 
 void recent_calls::record_call(timestamp now, std::string_view key, std::string_view realm) {
   const auto number = number_of(now);
-  auto& current = at(number);
+  auto& current = period_of(number);
   const auto calls = current.calls.fetch_add(1, std::memory_order_relaxed) + 1;
   // Every call of the period has the same chance to be represented (reservoir sampling).
   if (calls > keys_per_period && random_number() % calls >= keys_per_period) return;
@@ -43,7 +43,7 @@ void recent_calls::record_call(timestamp now, std::string_view key, std::string_
 }
 
 void recent_calls::record_coverage(timestamp now, coverage_result result) noexcept {
-  at(number_of(now))
+  period_of(number_of(now))
       .results[static_cast<std::size_t>(result)]
       .fetch_add(1, std::memory_order_relaxed);
 }

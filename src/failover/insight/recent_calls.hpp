@@ -73,7 +73,7 @@ class recent_calls {
     return now.time_since_epoch() / period_length;
   }
   /// The period of this time, emptied if it was used for an earlier one.
-  period& at(std::int64_t number);
+  period& period_of(std::int64_t number);
   /// Calls `use` for each period of the last hour.
   template <class Use>
   void each(timestamp now, Use use) const;

@@ -139,11 +139,11 @@ server_response describe_kept(const answer<json_answer>& kept, timestamp now) {
 
 [[noreturn]] void throw_unserved(services& shared) {
   const auto ref = take_last_decision();
-  const auto made = shared.decisions ? shared.decisions->find(ref) : std::nullopt;
-  if (!made)
+  const auto reported = shared.decisions ? shared.decisions->find(ref) : std::nullopt;
+  if (!reported)
     throw error(errc::not_found, "nothing that is kept can be served for this call",
                 {.path = "args"});
-  throw error(errc::not_found, explain(*made) + " See GET /v1/explain/" + ref + ".",
+  throw error(errc::not_found, explain(*reported) + " See GET /v1/explain/" + ref + ".",
               {.path = "args"});
 }
 

@@ -16,9 +16,9 @@ std::string& last_decision() {
 
 engine_insight server_insight(std::shared_ptr<decision_log> log) {
   return {.on_decision =
-              [log = std::move(log)](const decision& made) {
-                log->record(made);
-                last_decision() = made.ref;
+              [log = std::move(log)](const decision& reported) {
+                log->record(reported);
+                last_decision() = reported.ref;
               },
           .coverage = true};
 }

@@ -14,14 +14,14 @@ decision_log& decisions_of(services& shared) {
 }
 
 server_response explain_decision(services& shared, const api_request& request) {
-  const auto made = decisions_of(shared).find(request.path("ref"));
-  if (!made)
+  const auto reported = decisions_of(shared).find(request.path("ref"));
+  if (!reported)
     throw error(errc::not_found,
                 "there is no decision with this reference; the last " +
                     std::to_string(decision_log::default_capacity) + " are kept",
                 {.path = "ref"});
   json_writer out;
-  write_decision(out, *made);
+  write_decision(out, *reported);
   return json_response(200, out.take());
 }
 
@@ -30,8 +30,8 @@ server_response list_decisions(services& shared, const api_request& request) {
   const auto point = request.query("point").value_or("");
   json_writer out;
   out.begin_object().key("items").begin_array();
-  for (const auto& made : decisions_of(shared).latest(point, static_cast<std::size_t>(limit)))
-    write_decision(out, made);
+  for (const auto& reported : decisions_of(shared).latest(point, static_cast<std::size_t>(limit)))
+    write_decision(out, reported);
   out.end_array().end_object();
   return json_response(200, out.take());
 }

@@ -190,14 +190,14 @@ void write_rules(json_writer& out, const point_options& options) {
 void write_outlook(json_writer& out, const point_outlook& outlook) {
   out.begin_object()
       .member("point", outlook.point)
-      .member("at", outlook.at)
+      .member("at", outlook.time)
       .member("says", explain(outlook))
       .member("calls", outlook.calls)
       .member("sampledKeys", outlook.sampled_keys);
   write_part(out, "covered", outlook.covered);
-  write_expiry(out, "first", outlook.first, outlook.at);
-  write_expiry(out, "half", outlook.half, outlook.at);
-  write_expiry(out, "most", outlook.most, outlook.at);
+  write_expiry(out, "first", outlook.first, outlook.time);
+  write_expiry(out, "half", outlook.half, outlook.time);
+  write_expiry(out, "most", outlook.most, outlook.time);
   write_steps(out, "callsCovered", outlook.calls_covered);
   write_steps(out, "entriesLeft", outlook.entries_left);
   out.member("entries", outlook.entries)
@@ -236,26 +236,26 @@ void write_drill(json_writer& out, const drill_report& drill) {
   out.end_object();
 }
 
-void write_decision(json_writer& out, const decision& made) {
+void write_decision(json_writer& out, const decision& reported) {
   out.begin_object()
-      .member("ref", made.ref)
-      .member("says", explain(made))
-      .member("at", made.at)
-      .member("point", made.point)
-      .member("key", made.key)
-      .member("rule", to_string(made.rule))
-      .member("origin", name_of(made.origin))
-      .member("cause", to_string(made.cause))
-      .member("exceptionType", made.exception_type)
-      .member("miss", to_string(made.miss));
-  write_time(out, "asOf", made.as_of);
-  write_time(out, "expires", made.expires);
+      .member("ref", reported.ref)
+      .member("says", explain(reported))
+      .member("at", reported.time)
+      .member("point", reported.point)
+      .member("key", reported.key)
+      .member("rule", to_string(reported.rule))
+      .member("origin", name_of(reported.origin))
+      .member("cause", to_string(reported.cause))
+      .member("exceptionType", reported.exception_type)
+      .member("miss", to_string(reported.miss));
+  write_time(out, "asOf", reported.as_of);
+  write_time(out, "expires", reported.expires);
   out.key("breaker");
-  if (made.breaker) out.text(to_string(*made.breaker));
+  if (reported.breaker) out.text(to_string(*reported.breaker));
   else out.null();
-  out.member("duration", point_duration(made.duration))
-      .member("waited", point_duration(made.waited))
-      .member("attempts", made.attempts)
+  out.member("duration", point_duration(reported.duration))
+      .member("waited", point_duration(reported.waited))
+      .member("attempts", reported.attempts)
       .end_object();
 }
 

@@ -25,6 +25,6 @@ void write_rules(json_writer& out, const point_options& options);
 void write_outlook(json_writer& out, const point_outlook& outlook);
 void write_coverage(json_writer& out, const point_coverage& coverage);
 void write_drill(json_writer& out, const drill_report& drill);
-void write_decision(json_writer& out, const decision& made);
+void write_decision(json_writer& out, const decision& reported);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -15,9 +15,9 @@ class FailoverDecided : public failover_test {
  protected:
   /// An engine that reports every decision, live ones included.
   engine& make_reporting(engine_options options = {}, std::uint32_t sample = 1) {
-    options.insight.on_decision = [this](const decision& made) {
+    options.insight.on_decision = [this](const decision& reported) {
       const std::scoped_lock lock(mutex);
-      decisions.push_back(made);
+      decisions.push_back(reported);
     };
     options.insight.sample = sample;
     return make(std::move(options));
@@ -246,20 +246,20 @@ TEST(DecisionRef, IsShortAndUnique) {
 
 TEST(Explain, NamesTheDayOfOtherDays) {
   const timestamp now = std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + 23h + 5min;
-  const decision made{.at = now,
-                      .rule = decision_rule::recovered,
-                      .origin = origin::stored,
-                      .cause = cause_code::failed,
-                      .exception_type = "http_error",
-                      .as_of = now - 2h - 58min,
-                      .expires = now + 22h,
-                      .waited = 210ms,
-                      .attempts = 3};
-  EXPECT_EQ(explain(made),
+  const decision reported{.time = now,
+                          .rule = decision_rule::recovered,
+                          .origin = origin::stored,
+                          .cause = cause_code::failed,
+                          .exception_type = "http_error",
+                          .as_of = now - 2h - 58min,
+                          .expires = now + 22h,
+                          .waited = 210ms,
+                          .attempts = 3};
+  EXPECT_EQ(explain(reported),
             "Served the answer of 20:07:00 UTC (2 h 58 min old) because the upstream failed with "
             "http_error after 210 ms in the last of 3 attempts; it may be served until 2026-11-16 "
             "21:05:00 UTC.");
-  EXPECT_EQ(explain({.at = now, .duration = 12ms}), "The upstream answered after 12 ms.");
+  EXPECT_EQ(explain({.time = now, .duration = 12ms}), "The upstream answered after 12 ms.");
 }
 
 TEST(Explain, HasASentenceForEveryCombination) {

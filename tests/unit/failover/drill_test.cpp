@@ -17,7 +17,7 @@ TEST_F(FailoverDrill, ServesWhatIsKeptAndAsksOtherwise) {
   const auto registry = make_prometheus_registry();
   std::vector<decision> decisions;
   make({.metrics = registry,
-        .insight = {.on_decision = [&](const decision& made) { decisions.push_back(made); },
+        .insight = {.on_decision = [&](const decision& reported) { decisions.push_back(reported); },
                     .sample = 0}});
   const auto point = protect("country-by-code", {.expiry = 1h});
   (void)point("FR");
