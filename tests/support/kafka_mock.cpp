@@ -10,6 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace {
+
+void ignore_log(const rd_kafka_t* /*owner*/, int /*level*/, const char* /*facility*/,
+                const char* /*text*/) {}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const int brokers = argc == 2 ? std::atoi(argv[1]) : 0;
   if (brokers <= 0) {
@@ -23,8 +30,9 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);  // also for the threads of librdkafka
 
   std::array<char, 256> problem{};
-  rd_kafka_t* owner =
-      rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), problem.data(), problem.size());
+  rd_kafka_conf_t* settings = rd_kafka_conf_new();
+  rd_kafka_conf_set_log_cb(settings, ignore_log);
+  rd_kafka_t* owner = rd_kafka_new(RD_KAFKA_PRODUCER, settings, problem.data(), problem.size());
   rd_kafka_mock_cluster_t* cluster =
       owner != nullptr ? rd_kafka_mock_cluster_new(owner, brokers) : nullptr;
   if (cluster == nullptr) {

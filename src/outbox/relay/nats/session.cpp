@@ -22,6 +22,8 @@ using std::chrono::steady_clock;
 constexpr std::int64_t message_too_large = 10054;
 /// How long to wait for the answer of the JetStream API.
 constexpr milliseconds api_timeout{2000};
+/// How soon the end of a connection is noticed while answers are missing.
+constexpr milliseconds status_interval{50};
 
 milliseconds remaining_time(steady_clock::time_point deadline) {
   return std::chrono::ceil<milliseconds>(time_until(deadline, steady_clock::now()));
@@ -69,10 +71,47 @@ nats_session::nats_session(const broker_endpoint& endpoint, const broker_url& ur
   check(natsInbox_Create(&inbox), "cannot create an inbox: ");
   inbox_ = std::string(inbox) + ".";
   natsInbox_Destroy(inbox);
+  subscribe();
+}
+
+void nats_session::subscribe() {
+  // Owned by the subscription until libnats calls on_unsubscribed.
+  auto owner = std::make_unique<std::shared_ptr<answer_queue>>(queue_);
   natsSubscription* subscription = nullptr;
-  check(natsConnection_SubscribeSync(&subscription, connection, (inbox_ + "*").c_str()),
+  check(natsConnection_Subscribe(&subscription, connection_.get(), (inbox_ + "*").c_str(),
+                                 on_answer, owner.get()),
         "cannot subscribe: ");
   subscription_.reset(subscription);
+  auto* const closure = owner.release();
+  check(natsSubscription_SetOnCompleteCB(subscription, on_unsubscribed, closure),
+        "cannot subscribe: ");
+}
+
+void nats_session::on_answer(natsConnection* /*connection*/, natsSubscription* /*subscription*/,
+                             natsMsg* answer, void* queue) {
+  auto& target = **static_cast<std::shared_ptr<answer_queue>*>(queue);
+  {
+    const std::scoped_lock lock(target.mutex);
+    target.answers.emplace_back(answer);
+  }
+  target.changed.notify_one();
+}
+
+void nats_session::on_unsubscribed(void* queue) {
+  const std::unique_ptr<std::shared_ptr<answer_queue>> owner(
+      static_cast<std::shared_ptr<answer_queue>*>(queue));
+}
+
+nats_session::message_handle nats_session::next_answer(steady_time deadline) {
+  std::unique_lock lock(queue_->mutex);
+  while (queue_->answers.empty()) {
+    const auto now = steady_clock::now();
+    if (now >= deadline || !usable()) return nullptr;
+    queue_->changed.wait_until(lock, std::min(deadline, moment_after(now, status_interval)));
+  }
+  auto answer = std::move(queue_->answers.front());
+  queue_->answers.pop_front();
+  return answer;
 }
 
 nats_session::options_handle nats_session::make_options(const broker_endpoint& endpoint,
@@ -148,10 +187,10 @@ void nats_session::publish(std::span<const broker_message> messages,
       break;
     }
   }
-  bool answered = true;
-  while (unanswered > 0 && answered) {
-    answered = read_answer(messages, confirmations, first, deadline);
-    if (answered) --unanswered;
+  while (unanswered > 0) {
+    const auto answer = next_answer(deadline);
+    if (!answer) break;
+    if (record(answer.get(), messages, confirmations, first)) --unanswered;
   }
   if (unanswered == 0) return;
   // What NATS acknowledges later is not counted: its number is not in the next call.
@@ -165,25 +204,18 @@ void nats_session::publish(std::span<const broker_message> messages,
   }
 }
 
-bool nats_session::read_answer(std::span<const broker_message> messages,
-                               std::span<confirmation> confirmations, std::uint64_t first,
-                               steady_time deadline) {
-  while (true) {
-    natsMsg* raw = nullptr;
-    const auto limit = std::max<std::int64_t>(remaining_time(deadline).count(), 1);
-    if (natsSubscription_NextMsg(&raw, subscription_.get(), limit) != NATS_OK) return false;
-    const message_handle answer(raw);
-    const std::string_view subject = natsMsg_GetSubject(raw);
-    std::uint64_t number = 0;
-    const auto digits = subject.substr(std::min(inbox_.size(), subject.size()));
-    if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec != std::errc{} ||
-        number < first || number - first >= confirmations.size())
-      continue;
-    auto& target = confirmations[number - first];
-    if (target.status != confirmation::kind::disconnected) continue;
-    target = answer_of(raw, messages[number - first]);
-    return true;
-  }
+bool nats_session::record(natsMsg* answer, std::span<const broker_message> messages,
+                          std::span<confirmation> confirmations, std::uint64_t first) {
+  const std::string_view subject = natsMsg_GetSubject(answer);
+  const auto digits = subject.substr(std::min(inbox_.size(), subject.size()));
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (parsed.ec != std::errc{} || number < first || number - first >= confirmations.size())
+    return false;
+  auto& target = confirmations[number - first];
+  if (target.status != confirmation::kind::disconnected) return false;
+  target = answer_of(answer, messages[number - first]);
+  return true;
 }
 
 confirmation nats_session::answer_of(natsMsg* answer, const broker_message& message) {

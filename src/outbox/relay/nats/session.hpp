@@ -12,8 +12,11 @@
 #include <nats/nats.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,17 +46,29 @@ class nats_session final : public broker_session {
   using options_handle = handle<natsOptions, natsOptions_Destroy>;
   using message_handle = handle<natsMsg, natsMsg_Destroy>;
 
+  /// Answers that were not read yet. libnats calls back on a thread of its own, possibly after the
+  /// session has ended. (Its synchronous subscriptions do not tell whom nobody listens to.)
+  struct answer_queue {
+    std::mutex mutex{};
+    std::condition_variable changed{};
+    std::deque<message_handle> answers{};
+  };
+  static void on_answer(natsConnection* connection, natsSubscription* subscription, natsMsg* answer,
+                        void* queue);
+  static void on_unsubscribed(void* queue);
+  void subscribe();
+  /// Returns null if there is no answer until the deadline, or the connection ended.
+  [[nodiscard]] message_handle next_answer(steady_time deadline);
+
   [[nodiscard]] static options_handle make_options(const broker_endpoint& endpoint,
                                                    const broker_url& url,
                                                    const relay::broker_options& options,
                                                    steady_time deadline);
   /// Returns the status of libnats.
   [[nodiscard]] natsStatus send(const broker_message& message, std::uint64_t number);
-  /// Waits for one answer. Returns false if there is none until the deadline, or the connection
-  /// ended.
-  [[nodiscard]] bool read_answer(std::span<const broker_message> messages,
-                                 std::span<confirmation> confirmations, std::uint64_t first,
-                                 steady_time deadline);
+  /// Records one answer. Returns false if it is not the first answer to a message of this call.
+  [[nodiscard]] bool record(natsMsg* answer, std::span<const broker_message> messages,
+                            std::span<confirmation> confirmations, std::uint64_t first);
   [[nodiscard]] confirmation answer_of(natsMsg* answer, const broker_message& message);
   /// Nothing listens on the subject of a message. Tells a missing stream from a missing JetStream.
   [[nodiscard]] confirmation unheard(const std::string& subject);
@@ -61,6 +76,7 @@ class nats_session final : public broker_session {
   // Destroyed in reverse order: the subscription first.
   handle<natsConnection, natsConnection_Destroy> connection_{};
   handle<natsSubscription, natsSubscription_Destroy> subscription_{};
+  std::shared_ptr<answer_queue> queue_ = std::make_shared<answer_queue>();
   std::string inbox_{};
   std::uint64_t next_number_ = 0;
   /// Asked at most once in a call, and only if a subject has no stream.
