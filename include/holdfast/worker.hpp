@@ -143,7 +143,7 @@ struct worker_options {
   std::chrono::milliseconds idle = std::chrono::seconds(1);
   /// Number of threads that wait for events. At most one per lane is used.
   std::size_t pollers = 4;
-  /// Turn expired tickets into events.
+  /// Turn expired tickets into events, and publish recurring events that are due.
   bool drain_tickets = true;
   /// How long `run` waits for handlers when it stops.
   std::chrono::milliseconds stop_within = std::chrono::seconds(20);

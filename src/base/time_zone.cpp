@@ -17,7 +17,7 @@ constexpr std::size_t longest_zone_name = 64;
 constexpr std::size_t largest_zone_file = std::size_t{256} << 10U;
 /// No zone is further from UTC. RFC 9636 allows as much in a rule.
 constexpr int longest_rule_hours = 167;
-constexpr std::int64_t longest_offset = 26 * 3600;
+constexpr std::int64_t longest_offset = std::int64_t{26} * 3600;
 
 [[noreturn]] void refuse_zone(const std::string& problem) {
   throw error(errc::malformed, "the file of the time zone is damaged: " + problem +
@@ -41,7 +41,7 @@ class tzif_reader {
  public:
   explicit tzif_reader(std::string_view bytes) : bytes_(bytes) {}
 
-  std::string_view take(std::size_t size) {
+  std::string_view read_bytes(std::size_t size) {
     if (size > bytes_.size()) refuse_zone("it is too short");
     const auto part = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
@@ -49,7 +49,7 @@ class tzif_reader {
   }
   std::int64_t number(std::size_t size) {
     std::uint64_t value = 0;
-    const auto part = take(size);
+    const auto part = read_bytes(size);
     // Negative numbers of 4 bytes keep their sign.
     if (size == 4 && (static_cast<unsigned char>(part.front()) & 0x80U) != 0) value = ~value;
     for (const char c : part) value = (value << 8U) | static_cast<unsigned char>(c);
@@ -73,9 +73,9 @@ struct tzif_header {
 };
 
 tzif_header read_tzif_header(tzif_reader& reader) {
-  if (reader.take(4) != "TZif") refuse_zone("it is not a TZif file");
-  tzif_header header{.version = reader.take(1).front()};
-  (void)reader.take(15);
+  if (reader.read_bytes(4) != "TZif") refuse_zone("it is not a TZif file");
+  tzif_header header{.version = reader.read_bytes(1).front()};
+  (void)reader.read_bytes(15);
   const auto count = [&] {
     const auto value = reader.number(4);
     if (value < 0 || value > static_cast<std::int64_t>(largest_zone_file))
@@ -217,7 +217,7 @@ time_zone time_zone::parse(std::string_view bytes) {
     zone.read_table(bytes, 4);
     return zone;
   }
-  (void)reader.take(header.body_size(4));
+  (void)reader.read_bytes(header.body_size(4));
   zone.read_table(reader.rest(), 8);
   return zone;
 }
@@ -227,16 +227,19 @@ void time_zone::read_table(std::string_view bytes, std::size_t time_size) {
   const auto header = read_tzif_header(reader);
   std::vector<std::int64_t> times;
   std::vector<std::size_t> types;
+  times.reserve(header.time_count);
+  types.reserve(header.time_count);
   for (std::size_t i = 0; i < header.time_count; ++i) times.push_back(reader.number(time_size));
   for (std::size_t i = 0; i < header.time_count; ++i)
-    types.push_back(static_cast<unsigned char>(reader.take(1).front()));
+    types.push_back(static_cast<unsigned char>(reader.read_bytes(1).front()));
   std::vector<seconds> offsets;
+  offsets.reserve(header.type_count);
   for (std::size_t i = 0; i < header.type_count; ++i) {
     const auto offset = reader.number(4);
     if (offset < -longest_offset || offset > longest_offset)
       refuse_zone("an offset is out of its range");
     offsets.emplace_back(offset);
-    (void)reader.take(2);
+    (void)reader.read_bytes(2);
   }
   first_offset_ = offsets.front();
   for (std::size_t i = 0; i < times.size(); ++i) {
@@ -244,8 +247,8 @@ void time_zone::read_table(std::string_view bytes, std::size_t time_size) {
     if (i > 0 && times[i] <= times[i - 1]) refuse_zone("its transitions are not in order");
     transitions_.push_back({sys_seconds(seconds(times[i])), offsets[types[i]]});
   }
-  (void)reader.take(header.name_size + header.leap_count * (time_size + 4) +
-                    header.is_standard_count + header.is_ut_count);
+  (void)reader.read_bytes(header.name_size + header.leap_count * (time_size + 4) +
+                          header.is_standard_count + header.is_ut_count);
   if (time_size == 4) return;
   auto footer = reader.rest();
   if (footer.empty() || footer.front() != '\n') refuse_zone("it has no rule");

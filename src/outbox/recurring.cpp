@@ -23,29 +23,30 @@ using detail::outbox::recurrence_record;
 /// Another process may define or publish at the same time. Each conflict is progress of another.
 constexpr int most_attempts = 100;
 
-struct found_recurrence {
+/// A recurring event as it is stored, and the time of the store.
+struct current_recurrence {
   std::optional<stored_recurrence> stored{};
   std::chrono::sys_seconds now{};
 };
 
-found_recurrence find_recurrence(const outbox_state& state, std::size_t lane,
-                                 std::string_view name) {
+current_recurrence find_recurrence(const outbox_state& state, std::size_t lane,
+                                   std::string_view name) {
   auto page = state.backend().read_recurrences(
       lane, {.selection = recurrence_query::kind::name, .name = std::string(name), .most = 1});
-  found_recurrence found{.now = std::chrono::floor<std::chrono::seconds>(page.now)};
-  if (!page.recurrences.empty()) found.stored = std::move(page.recurrences.front());
-  return found;
+  current_recurrence current{.now = std::chrono::floor<std::chrono::seconds>(page.now)};
+  if (!page.recurrences.empty()) current.stored = std::move(page.recurrences.front());
+  return current;
 }
 
 /// Returns the text that was removed, if there was one.
 std::optional<std::string> remove_recurrence(const outbox_state& state, std::size_t lane,
                                              std::string_view name) {
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    auto found = find_recurrence(state, lane, name);
-    if (!found.stored) return std::nullopt;
-    const recurrence_update update{.name = std::string(name), .expected = found.stored->text};
+    auto current = find_recurrence(state, lane, name);
+    if (!current.stored) return std::nullopt;
+    const recurrence_update update{.name = std::string(name), .expected = current.stored->text};
     if (state.backend().update_recurrence(lane, update, state.terms()) == update_status::done)
-      return std::move(found.stored->text);
+      return std::move(current.stored->text);
   }
   throw error(errc::unavailable, "the recurring event changes all the time; try again",
               {.transient = true});
@@ -77,16 +78,16 @@ class recurrence_definer {
   [[nodiscard]] std::size_t lane() const noexcept { return lane_; }
   /// Returns nothing if another process was faster.
   std::optional<recur_status> try_define() {
-    const auto found = find_recurrence(state_, lane_, name_);
-    if (!found.stored) return add(found.now);
-    const auto record = read_unless_damaged(found.stored->text);
+    const auto current = find_recurrence(state_, lane_, name_);
+    if (!current.stored) return add(current.now);
+    const auto record = read_unless_damaged(current.stored->text);
     if (record && record->definition == definition_)
-      return refresh(found.stored->text, *record, found.now);
+      return refresh(current.stored->text, *record, current.now);
     auto progress = record ? record->progress : recurrence_progress();
     const bool same_times = record && record->definition.cron == definition_.cron &&
                             record->definition.options.zone == definition_.options.zone;
-    if (!same_times) progress = detail::outbox::restart_progress(progress, found.now);
-    if (!write(found.stored->text, std::move(progress), found.now)) return std::nullopt;
+    if (!same_times) progress = detail::outbox::restart_progress(progress, current.now);
+    if (!write(current.stored->text, std::move(progress), current.now)) return std::nullopt;
     report_change(record);
     return recur_status::changed;
   }

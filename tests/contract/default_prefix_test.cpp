@@ -34,14 +34,12 @@ struct fresh_sqlite {
   [[nodiscard]] std::string url() const {
     return "sqlite://" + (directory.path() / "outbox.db").string();
   }
-  static constexpr bool on_sql = true;
 };
 
 template <class Server>
 struct fresh_database {
   std::string name = shared_server<Server>().create_database("prefix");
   [[nodiscard]] std::string url() const { return shared_server<Server>().url(name); }
-  static constexpr bool on_sql = true;
 };
 
 #if HOLDFAST_TEST_REDIS
@@ -49,7 +47,6 @@ template <class Server>
 struct fresh_redis {
   Server server{};
   [[nodiscard]] std::string url() const { return server.url(); }
-  static constexpr bool on_sql = false;
 };
 #endif
 

@@ -242,6 +242,19 @@ TYPED_TEST_P(RecurringContract, SkipsWhileItsEventIsThere) {
   EXPECT_GE(box.admin().recurring().at(0).skipped, 1U);
 }
 
+TYPED_TEST_P(RecurringContract, WorkersOfAnEarlierVersionLeaveThemAlone) {
+  const auto box = this->open();
+  (void)box.recur("job", "* * * * * *", {.tolerance = std::chrono::hours(1)}, {.type = "t"});
+  this->fixture_.pass(std::chrono::milliseconds(1100));
+  // All that their drain does.
+  const auto drained = box.backend()->drain(0, 100, {});
+  EXPECT_EQ(drained.tickets, 0U);
+  EXPECT_FALSE(drained.next) << "they do not wait for it either";
+  EXPECT_TRUE(box.admin().scan(scan_what::tickets).records.empty());
+  EXPECT_EQ(box.claim().status, claim_status::empty);
+  EXPECT_GE(box.drain(0).recurring, 1U);
+}
+
 TYPED_TEST_P(RecurringContract, PublishesBeyondAQuota) {
   const auto backend = this->fixture_.make(1);
   const outbox box(backend, {.quota = {.events = 1}});
@@ -255,6 +268,7 @@ TYPED_TEST_P(RecurringContract, PublishesBeyondAQuota) {
 REGISTER_TYPED_TEST_SUITE_P(RecurringContract, AnUpdateIsMadeOnceAndOnlyOnWhatWasRead,
                             FindsWhatIsDue, OneEventForEachDueTimeHoweverManyWorkersRun,
                             ManyProgramsDefineTheSame, ItsEventsKeepTheOrderOfTheirKey,
-                            SkipsWhileItsEventIsThere, PublishesBeyondAQuota);
+                            SkipsWhileItsEventIsThere, WorkersOfAnEarlierVersionLeaveThemAlone,
+                            PublishesBeyondAQuota);
 
 }  // namespace holdfast::test

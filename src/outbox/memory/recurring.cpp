@@ -5,6 +5,7 @@
 #include "outbox/memory/backend.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
@@ -33,7 +34,9 @@ recurrence_page memory_backend::read_recurrences(std::size_t lane_number,
     if (matches) selected.push_back(&stored);
   }
   if (query.selection == recurrence_query::kind::due)
-    std::ranges::stable_sort(selected, {}, &stored_recurrence::due);
+    std::ranges::sort(selected, {}, [](const stored_recurrence* stored) {
+      return std::tie(stored->due, stored->name);
+    });
   if (selected.size() > query.most) selected.resize(query.most);
   for (const auto* stored : selected) page.recurrences.push_back(*stored);
   return page;

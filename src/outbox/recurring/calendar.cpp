@@ -93,12 +93,12 @@ std::vector<sys_seconds> calendar::latest(sys_seconds after, sys_seconds until,
   for (auto low = after, high = until; times.size() > limit;) {
     const auto middle = low + (high - low) / 2;
     if (middle == low) break;
-    auto found = earliest(middle, until, limit + 1);
-    if (found.size() < most) {
+    auto candidates = earliest(middle, until, limit + 1);
+    if (candidates.size() < most) {
       high = middle;
     } else {
       low = middle;
-      times = std::move(found);
+      times = std::move(candidates);
     }
   }
   if (times.size() > most)

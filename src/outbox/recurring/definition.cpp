@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
 constexpr std::int64_t recurrence_version = 1;
-constexpr std::size_t largest_recurrence_header = 64;
+constexpr std::size_t largest_recurrence_header = std::size_t{64} << 10U;
 constexpr std::size_t most_catch_up = 1000;
 /// The year 9970; as for tickets.
 constexpr std::int64_t latest_recurrence_ms = std::int64_t{8000} * 365 * 24 * 3600 * 1000;
@@ -166,11 +166,12 @@ std::string recurrence_text(const recurrence_record& record) {
 
 recurrence_record read_recurrence(std::string_view text) {
   const auto line_end = text.find('\n');
-  if (line_end == std::string_view::npos || line_end > (largest_recurrence_header << 10U))
-    refuse_text("it is not complete");
+  // Also if there is no line end.
+  if (line_end > largest_recurrence_header) refuse_text("it is not complete");
   simdjson::dom::parser parser;
   json_element root;
-  if (parser.parse(text.data(), line_end, true).get(root) != simdjson::SUCCESS || !root.is_object())
+  if (parser.parse(std::string(text.substr(0, line_end))).get(root) != simdjson::SUCCESS ||
+      !root.is_object())
     refuse_text("it is not JSON");
   if (find_number(root, "v") != recurrence_version) {
     throw error(errc::unsupported_type,

@@ -40,7 +40,7 @@ std::vector<sys_seconds> select_due_times(const recurrence_definition& definitio
     case catch_up_policy::all: {
       // Due times that are not missed are published beyond the limit.
       auto all = calendar.latest(after, now, options.catch_up_limit);
-      const auto recent = calendar.earliest(recent_after, now, most);
+      auto recent = calendar.earliest(recent_after, now, most);
       if (!recent.empty() && !all.empty() && recent.front() < all.front()) return recent;
       return all;
     }

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <random>
 #include <string>
@@ -94,9 +95,10 @@ TEST(TimeZone, UtcNeedsNoFile) {
 TEST(TimeZone, RefusesNamesThatAreNoZones) {
   const temporary_directory directory("zones");
   std::ofstream(directory.path() / "secret") << "TZif2";
-  for (const std::string name :
-       {"../../etc/passwd", "/etc/passwd", "Europe/../Europe/Paris", "Europe", "Europe/",
-        "Mars/Base", "Europe//Paris", "Paris\n", " UTC", "a.b", std::string(200, 'a').c_str()}) {
+  const std::string long_name(200, 'a');
+  for (const std::string_view name : std::initializer_list<std::string_view>{
+           "../../etc/passwd", "/etc/passwd", "Europe/../Europe/Paris", "Europe", "Europe/",
+           "Mars/Base", "Europe//Paris", "Paris\n", " UTC", "a.b", long_name}) {
     EXPECT_THROW((void)time_zone::load(name), error) << name;
   }
   EXPECT_THROW((void)time_zone::load("secret", directory.path()), error);

@@ -126,7 +126,7 @@ void add_outbox_stats(command group) {
     const auto stats = admin.stats();
     const auto recurring = admin.recurring();
     io.out << (json.is_set() ? stats_json(stats, recurring) : stats_text(stats, recurring));
-    location.warn_if_unused(io, stats);
+    if (recurring.empty()) location.warn_if_unused(io, stats);
     return stats.overdue > limit ? exit_negative : exit_ok;
   });
 }

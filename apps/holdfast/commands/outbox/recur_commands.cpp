@@ -67,7 +67,10 @@ void add_recur_add(command group) {
         .catch_up = parse_catch_up(catch_up),
         .catch_up_limit = static_cast<std::size_t>(limit.count(defaults.catch_up_limit)),
         .tolerance = duration_of(tolerance, "1m")};
-    const auto status = location.open(io).recur(name.text(), cron.text(), options, content.read());
+    // That a definition was replaced is the result of the command, not a warning.
+    const log_sink no_log = [](const log_record&) {};
+    const auto status =
+        location.open(io, {}, no_log).recur(name.text(), cron.text(), options, content.read());
     if (json.is_set())
       io.out << "{\"name\":" << json_string(name.text())
              << ",\"status\":" << json_string(to_string(status)) << "}\n";
