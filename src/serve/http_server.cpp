@@ -48,6 +48,7 @@ answer_stream responder::begin_stream(server_response head, answer_stream_option
     throw error(errc::invalid_argument, "a stream needs a status that has content");
   auto worker = std::exchange(worker_, nullptr);
   if (!worker) throw error(errc::internal, "the request was answered already");
+  if (complete_) complete_(head);
   auto queue = std::make_shared<stream_queue>(std::move(options));
   worker->begin_stream(connection_, number_, std::move(head), queue);
   return {std::move(worker), connection_, std::move(queue)};

@@ -1,6 +1,7 @@
 #include "serve/parts.hpp"
 
 #include "serve/auth/identity_part.hpp"
+#include "serve/live/live_part.hpp"
 
 #include <utility>
 
@@ -11,6 +12,7 @@ std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config
                                                      part_hooks hooks) {
   std::vector<std::unique_ptr<server_part>> parts;
   parts.push_back(make_identity_part(config, std::move(hooks.show)));
+  parts.push_back(make_live_part());
   return parts;
 }
 
