@@ -2,6 +2,7 @@
 
 #include "serve/auth/identity_part.hpp"
 #include "serve/job_part.hpp"
+#include "serve/live/live_part.hpp"
 #include "serve/outbox_part.hpp"
 
 #include <utility>
@@ -15,6 +16,7 @@ std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config
   parts.push_back(make_identity_part(config, std::move(hooks.show)));
   parts.push_back(make_job_part());
   parts.push_back(make_outbox_part());
+  parts.push_back(make_live_part());
   return parts;
 }
 

@@ -15,6 +15,20 @@ namespace {
 
 using std::chrono::seconds;
 
+/// Hours are counted since 1970. NUMBERS has 60 numbers of at most 15 characters.
+sql::schema_set history_tables() {
+  return {.name = "history",
+          .tables = {"HOLDFAST_SERVE_HISTORY"},
+          .create = [](sql::dialect_id dialect, int) {
+            const auto types = state_columns(dialect);
+            return std::vector<std::string>{create_state_table(
+                dialect, "HOLDFAST_SERVE_HISTORY",
+                "HOUR_NUMBER " + types.integer + " NOT NULL, SERIES " + types.text(64) +
+                    " NOT NULL, SUBJECT " + types.text(128) + " NOT NULL, NUMBERS " +
+                    types.text(1'000) + ", PRIMARY KEY (HOUR_NUMBER, SERIES, SUBJECT)")};
+          }};
+}
+
 constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
 std::int64_t seconds_of(timestamp time) {
@@ -90,24 +104,15 @@ struct mean_value {
 
 }  // namespace
 
-history::history(state_access access) : access_(std::move(access)) {
-  if (!access_) return;
-  try {
-    access_([](sql::connection& connection) {
-      connection.run(
-          "CREATE TABLE IF NOT EXISTS HOLDFAST_HISTORY (HOUR INTEGER NOT NULL, NAME TEXT NOT NULL, "
-          "SUBJECT TEXT NOT NULL, NUMBERS TEXT NOT NULL, PRIMARY KEY (HOUR, NAME, SUBJECT)) "
-          "WITHOUT ROWID");
-    });
-  } catch (const error&) {
-    ++failures_;
-  }
+history::history(state_database* database) : database_(database) {
+  if (database_ != nullptr) database_->add_tables(history_tables());
 }
 
 history::series_data* history::find_or_add(const series_id& id) {
   const auto it = series_.find(id);
   if (it != series_.end()) return &it->second;
-  if (series_.size() >= max_series) return nullptr;
+  if (series_.size() >= max_series || id.name.size() > 64 || id.subject.size() > 128)
+    return nullptr;
   auto& data = series_[id];
   data.fine.assign(fine_slots, no_number);
   data.hour.fill(no_number);
@@ -158,7 +163,7 @@ void history::add(timestamp at, const std::vector<series_value>& values) {
 /// The first minutes of the hour may be in the database, from before a restart.
 void history::load_hour(std::int64_t hour) {
   hour_ = hour;
-  if (!access_) return;
+  if (database_ == nullptr) return;
   try {
     for (const auto& row : load(hour, hour, {})) {
       if (auto* const data = find_or_add(row.id)) data->hour = read_hour(row.values);
@@ -188,32 +193,22 @@ std::vector<history::stored_hour> history::rows_of_hour() const {
 }
 
 void history::store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour) {
-  if (!access_) return;
-  using sql::type;
-  static const sql::statement upsert{
-      .text =
-          "INSERT OR REPLACE INTO HOLDFAST_HISTORY (HOUR, NAME, SUBJECT, NUMBERS) "
-          "VALUES (?, ?, ?, ?)",
-      .parameters = {type::integer, type::text, type::text, type::text}};
-  static const sql::statement remove{.text = "DELETE FROM HOLDFAST_HISTORY WHERE HOUR < ?",
-                                     .parameters = {type::integer}};
+  if (database_ == nullptr) return;
   try {
-    access_([&](sql::connection& connection) {
-      connection.begin();
-      try {
-        for (const auto& row : rows) {
-          const sql::parameter values[]{row.hour, std::string_view(row.id.name),
-                                        std::string_view(row.id.subject),
-                                        std::string_view(row.values)};
-          (void)connection.execute(upsert, values);
-        }
-        const sql::parameter oldest[]{oldest_hour};
-        (void)connection.execute(remove, oldest);
-        connection.commit();
-      } catch (...) {
-        connection.rollback();
-        throw;
+    auto session = database_->write("history.store");
+    session.transact([&] {
+      for (const auto& row : rows) {
+        session.execute(
+            "DELETE FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER = ? AND SERIES = ? "
+            "AND SUBJECT = ?",
+            {row.hour, std::string_view(row.id.name), std::string_view(row.id.subject)});
+        session.execute(
+            "INSERT INTO HOLDFAST_SERVE_HISTORY (NUMBERS, HOUR_NUMBER, SERIES, "
+            "SUBJECT) VALUES (?, ?, ?, ?)",
+            {std::string_view(row.values), row.hour, std::string_view(row.id.name),
+             std::string_view(row.id.subject)});
       }
+      session.execute("DELETE FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER < ?", {oldest_hour});
     });
   } catch (const error&) {
     const std::scoped_lock lock(mutex_);
@@ -237,25 +232,19 @@ void history::flush() {
 std::vector<history::stored_hour> history::load(std::int64_t first, std::int64_t last,
                                                 const std::vector<std::string>& wanted) const {
   using sql::type;
-  static const sql::statement select{
-      .text =
-          "SELECT HOUR, NAME, SUBJECT, NUMBERS FROM HOLDFAST_HISTORY WHERE HOUR >= ? AND "
-          "HOUR <= ? ORDER BY HOUR, NAME, SUBJECT",
-      .parameters = {type::integer, type::integer},
-      .results = {type::integer, type::text, type::text, type::text}};
   std::vector<stored_hour> rows;
-  access_([&](sql::connection& connection) {
-    const sql::parameter range[]{first, last};
-    auto found = connection.execute(select, range).rows;
-    for (std::size_t i = 0; i < found.size(); ++i) {
-      stored_hour row{.hour = std::get<std::int64_t>(found.at(i, 0)),
-                      .id = {.name = std::get<std::string>(found.at(i, 1)),
-                             .subject = std::get<std::string>(found.at(i, 2))}};
-      if (!wanted.empty() && !is_wanted(row.id, wanted)) continue;
-      row.values = std::move(std::get<std::string>(found.at(i, 3)));
-      rows.push_back(std::move(row));
-    }
-  });
+  auto session = database_->read("history.load");
+  const auto found = session.query(
+      "SELECT HOUR_NUMBER, SERIES, SUBJECT, NUMBERS FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER "
+      ">= ? AND HOUR_NUMBER <= ? ORDER BY HOUR_NUMBER, SERIES, SUBJECT",
+      {first, last}, {type::integer, type::text, type::text, type::text});
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    stored_hour row{.hour = integer_of(found, i, 0),
+                    .id = {.name = text_of(found, i, 1), .subject = text_of(found, i, 2)}};
+    if (!wanted.empty() && !is_wanted(row.id, wanted)) continue;
+    row.values = text_of(found, i, 3);
+    rows.push_back(std::move(row));
+  }
   return rows;
 }
 
@@ -284,7 +273,7 @@ history_answer history::read(const history_request& request) const {
       if (is_wanted(id, request.series)) ids.insert(id);
   }
   std::map<series_id, std::map<std::int64_t, std::array<float, 60>>> stored;
-  if (access_ && begin < fine_begin) {
+  if (database_ != nullptr && begin < fine_begin) {
     const auto end = begin + static_cast<std::int64_t>(steps) * step;
     for (const auto& row : load(begin / 3'600, std::min(end, fine_begin) / 3'600, request.series)) {
       ids.insert(row.id);

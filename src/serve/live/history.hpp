@@ -10,7 +10,7 @@
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
 
-#include "serve/live/state_access.hpp"
+#include "serve/auth/state_database.hpp"
 
 #include <array>
 #include <chrono>
@@ -63,7 +63,8 @@ class history {
   static constexpr std::size_t max_numbers = 20'000;
 
   /// Creates its table. A state database that fails is not an error: see `failures`.
-  explicit history(state_access access = {});
+  /// Null: nothing survives the server. It must outlive the history.
+  explicit history(state_database* database = nullptr);
 
   /// Adds the numbers of a moment; more than one in 10 seconds replace each other. Numbers of the
   /// past are ignored.
@@ -104,7 +105,7 @@ class history {
   [[nodiscard]] double fine_value(const series_data& data, std::int64_t first,
                                   std::int64_t end) const;
 
-  state_access access_;
+  state_database* const database_;
   mutable std::mutex mutex_{};
   std::map<series_id, series_data> series_{};  // under mutex_, as all below
   std::int64_t slot_ = 0;                      // the last one that has numbers

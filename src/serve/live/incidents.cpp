@@ -17,6 +17,29 @@ namespace {
 
 using std::chrono::microseconds;
 
+constexpr std::size_t max_line = 1'000;
+
+/// Where to divide a text: not inside of a character.
+std::size_t line_size(std::string_view text) {
+  if (text.size() <= max_line) return text.size();
+  std::size_t size = max_line;
+  while (size > 1 && continues_code_point(text[size])) --size;
+  return size;
+}
+
+sql::schema_set incident_tables() {
+  return {.name = "incidents",
+          .tables = {"HOLDFAST_SERVE_INCIDENT"},
+          .create = [](sql::dialect_id dialect, int) {
+            const auto types = state_columns(dialect);
+            return std::vector<std::string>{create_state_table(
+                dialect, "HOLDFAST_SERVE_INCIDENT",
+                "INCIDENT_ID " + types.text(32) + " NOT NULL, LINE_NUMBER " + types.integer +
+                    " NOT NULL, OPENED_ON " + types.integer + " NOT NULL, BODY " +
+                    types.text(max_line) + ", PRIMARY KEY (INCIDENT_ID, LINE_NUMBER)")};
+          }};
+}
+
 std::string day_text(timestamp time) {
   const std::chrono::year_month_day day(std::chrono::floor<std::chrono::days>(time));
   std::array<char, 32> text{};
@@ -102,9 +125,10 @@ std::string to_markdown(const incident& value) {
   return text;
 }
 
-incident_log::incident_log(state_access access, event_sink* events, incident_options options)
-    : access_(std::move(access)), events_(events), options_(options) {
-  if (!access_) return;
+incident_log::incident_log(state_database* database, event_sink* events, incident_options options)
+    : database_(database), events_(events), options_(options) {
+  if (database_ == nullptr) return;
+  database_->add_tables(incident_tables());
   try {
     load();
   } catch (const error&) {
@@ -114,24 +138,22 @@ incident_log::incident_log(state_access access, event_sink* events, incident_opt
 
 void incident_log::load() {
   using sql::type;
-  access_([&](sql::connection& connection) {
-    connection.run(
-        "CREATE TABLE IF NOT EXISTS HOLDFAST_INCIDENT (ID TEXT NOT NULL PRIMARY KEY, OPENED "
-        "INTEGER NOT NULL, BODY TEXT NOT NULL) WITHOUT ROWID");
-    const sql::statement select{
-        .text = "SELECT BODY FROM HOLDFAST_INCIDENT ORDER BY OPENED DESC, ID DESC LIMIT ?",
-        .parameters = {type::integer},
-        .results = {type::text}};
-    const sql::parameter limit[]{static_cast<std::int64_t>(options_.kept)};
-    const auto rows = connection.execute(select, limit).rows;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      try {
-        incidents_.push_front(read_incident(std::get<std::string>(rows.at(i, 0))));
-      } catch (const error&) {
-        ++failures_;  // somebody edited the row
-      }
+  // The lines of an incident, the newest incident first.
+  auto session = database_->read("incidents.load");
+  const auto rows = session.query(
+      "SELECT INCIDENT_ID, BODY FROM HOLDFAST_SERVE_INCIDENT ORDER BY OPENED_ON DESC, INCIDENT_ID "
+      "DESC, LINE_NUMBER",
+      {}, {type::text, type::text});
+  for (std::size_t i = 0; i < rows.size() && incidents_.size() < options_.kept;) {
+    const auto id = text_of(rows, i, 0);
+    std::string body;
+    for (; i < rows.size() && text_of(rows, i, 0) == id; ++i) body += text_of(rows, i, 1);
+    try {
+      incidents_.push_front(read_incident(body));
+    } catch (const error&) {
+      ++failures_;  // the row was changed
     }
-  });
+  }
   // What was open goes on: it is closed when nothing is bad for the usual time.
   if (const auto* const current = find_open(); current != nullptr)
     last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().at;
@@ -213,7 +235,7 @@ void incident_log::record_action(const audit_entry& action) {
   const std::scoped_lock lock(mutex_);
   auto* const current = find_open();
   if (current == nullptr) return;
-  add_entry(*current, {.at = action.at,
+  add_entry(*current, {.at = action.time,
                        .kind = "action",
                        .subject = action.caller,
                        .text = action.action + " " + action.subject + " (" +
@@ -241,29 +263,35 @@ incident incident_log::add_note(std::string_view id, std::string_view author, st
 
 void incident_log::save(const incident& changed) {
   auto json = to_json(changed);
-  if (access_) {
-    using sql::type;
-    const sql::statement upsert{
-        .text = "INSERT OR REPLACE INTO HOLDFAST_INCIDENT (ID, OPENED, BODY) VALUES (?, ?, ?)",
-        .parameters = {type::text, type::integer, type::text}};
-    const sql::statement remove{.text = "DELETE FROM HOLDFAST_INCIDENT WHERE OPENED < ?",
-                                .parameters = {type::integer}};
+  if (database_ != nullptr) {
     try {
-      access_([&](sql::connection& connection) {
-        const sql::parameter values[]{std::string_view(changed.id),
-                                      std::int64_t{changed.opened.time_since_epoch().count()},
-                                      std::string_view(json)};
-        (void)connection.execute(upsert, values);
-        if (incidents_.size() < options_.kept) return;
-        const sql::parameter oldest[]{
-            std::int64_t{incidents_.front().opened.time_since_epoch().count()}};
-        (void)connection.execute(remove, oldest);
-      });
+      store(changed, json);
     } catch (const error&) {
       ++failures_;
     }
   }
   if (events_ != nullptr) events_->publish("incident", std::move(json));
+}
+
+/// A row has a part of the JSON, because a column of text has a limit.
+void incident_log::store(const incident& changed, std::string_view json) {
+  auto session = database_->write("incidents.store");
+  session.transact([&] {
+    session.execute("DELETE FROM HOLDFAST_SERVE_INCIDENT WHERE INCIDENT_ID = ?",
+                    {std::string_view(changed.id)});
+    const auto opened = to_integer(changed.opened);
+    for (std::int64_t line = 0; !json.empty(); ++line) {
+      const auto part = json.substr(0, line_size(json));
+      json.remove_prefix(part.size());
+      session.execute(
+          "INSERT INTO HOLDFAST_SERVE_INCIDENT (INCIDENT_ID, LINE_NUMBER, OPENED_ON, "
+          "BODY) VALUES (?, ?, ?, ?)",
+          {std::string_view(changed.id), line, opened, part});
+    }
+    if (incidents_.size() >= options_.kept)
+      session.execute("DELETE FROM HOLDFAST_SERVE_INCIDENT WHERE OPENED_ON < ?",
+                      {to_integer(incidents_.front().opened)});
+  });
 }
 
 std::vector<incident> incident_log::list(std::size_t limit, std::string_view before) const {

@@ -15,8 +15,8 @@
 #include <holdfast/version.hpp>
 
 #include "serve/auth/audit.hpp"
+#include "serve/auth/state_database.hpp"
 #include "serve/live/event_sink.hpp"
-#include "serve/live/state_access.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -65,8 +65,8 @@ struct incident_options {
 /// Thread-safety: may be called from any thread.
 class incident_log {
  public:
-  /// Reads what the state database has. `events` may be null; it must outlive the log.
-  explicit incident_log(state_access access = {}, event_sink* events = nullptr,
+  /// Reads what the state database has. Both may be null, and must outlive the log.
+  explicit incident_log(state_database* database = nullptr, event_sink* events = nullptr,
                         incident_options options = {});
 
   /// Takes everything that is wrong now. Called about once a second.
@@ -98,9 +98,10 @@ class incident_log {
   void open_incident(timestamp at);
   void add_entry(incident& target, incident_entry entry) const;
   void save(const incident& changed);
+  void store(const incident& changed, std::string_view json);
   [[nodiscard]] incident* find_open();
 
-  const state_access access_;
+  state_database* const database_;
   event_sink* const events_;
   const incident_options options_;
   mutable std::mutex mutex_{};

@@ -3,7 +3,6 @@
 #include <holdfast/error.hpp>
 
 #include "serve/live/history.hpp"
-#include "sql/connect.hpp"
 #include "support/failure_of.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -25,13 +24,11 @@ using test::failure_of;
 
 constexpr timestamp begin = std::chrono::sys_days(std::chrono::year(2026) / 11 / 15) + 12h;
 
-state_access history_access(const test::temporary_directory& directory) {
-  const auto url = "sqlite://" + (directory.path() / "state.db").string();
-  return [connection = std::shared_ptr<sql::connection>(detail::sql::connector(url, {})()),
-          mutex = std::make_shared<std::mutex>()](const auto& use) {
-    const std::scoped_lock lock(*mutex);
-    use(*connection);
-  };
+std::unique_ptr<state_database> history_database(const test::temporary_directory& directory) {
+  return std::make_unique<state_database>(
+      state_database_options{.url = "sqlite://" + (directory.path() / "state.db").string(),
+                             .clock = system_clock(),
+                             .log = std::make_shared<const logger>(log_sink{})});
 }
 
 /// Adds the number of minutes since the begin, every 10 seconds.
@@ -108,12 +105,14 @@ TEST(History, GapsHaveNoNumbers) {
 TEST(History, MinutesSurviveARestart) {
   const test::temporary_directory directory("history");
   {
-    history before(history_access(directory));
+    const auto database = history_database(directory);
+    history before(database.get());
     fill(before, begin, begin + 90min + 30s);
     before.flush();
     EXPECT_EQ(before.failures(), 0U);
   }
-  history after(history_access(directory));
+  const auto database = history_database(directory);
+  history after(database.get());
   fill(after, begin + 100min, begin + 130min);
   const auto answer =
       after.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
@@ -123,7 +122,7 @@ TEST(History, MinutesSurviveARestart) {
   for (const std::size_t minute : {92U, 99U, 130U}) EXPECT_TRUE(std::isnan(values[minute]));
   // The hour in which it was restarted keeps its first minutes when it is written again.
   after.flush();
-  history later(history_access(directory));
+  history later(database.get());
   const auto again =
       later.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
   EXPECT_EQ(again.all.at(0).values[61], 61);
@@ -132,15 +131,14 @@ TEST(History, MinutesSurviveARestart) {
 
 TEST(History, OldHoursAreRemoved) {
   const test::temporary_directory directory("history");
-  const auto access = history_access(directory);
-  history tested(access);
+  const auto database = history_database(directory);
+  history tested(database.get());
   fill(tested, begin, begin + 2min);
   fill(tested, begin + std::chrono::days(31), begin + std::chrono::days(31) + 2min);
-  access([](sql::connection& connection) {
-    const sql::statement count{.text = "SELECT COUNT(*) FROM HOLDFAST_HISTORY",
-                               .results = {sql::type::integer}};
-    EXPECT_EQ(std::get<std::int64_t>(connection.execute(count, {}).rows.at(0, 0)), 1);
-  });
+  auto session = database->read("test");
+  const auto rows =
+      session.query("SELECT COUNT(*) FROM HOLDFAST_SERVE_HISTORY", {}, {sql::type::integer});
+  EXPECT_EQ(integer_of(rows, 0, 0), 1);
 }
 
 TEST(History, RequestsAreBounded) {
@@ -173,7 +171,10 @@ TEST(History, SeriesAreBounded) {
 }
 
 TEST(History, GoesOnWithoutItsDatabase) {
-  history tested([](const auto&) { throw error(errc::unavailable, "disk full"); });
+  state_database broken({.url = "sqlite:///nonexistent/state.db",
+                         .clock = system_clock(),
+                         .log = std::make_shared<const logger>(log_sink{})});
+  history tested(&broken);
   fill(tested, begin, begin + 5min);
   EXPECT_GE(tested.failures(), 4U);
   EXPECT_EQ(

@@ -4,7 +4,6 @@
 
 #include "serve/api/json_reader.hpp"
 #include "serve/live/incidents.hpp"
-#include "sql/connect.hpp"
 #include "support/failure_of.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -26,13 +25,11 @@ constexpr timestamp start = std::chrono::sys_days(std::chrono::year(2026) / 11 /
 const incident_condition stale{"point", "countries", "countries answers from the store"};
 const incident_condition failed{"store", "main", "main does not answer"};
 
-state_access access_to(const test::temporary_directory& directory) {
-  const auto url = "sqlite://" + (directory.path() / "state.db").string();
-  return [connection = std::shared_ptr<sql::connection>(detail::sql::connector(url, {})()),
-          mutex = std::make_shared<std::mutex>()](const auto& use) {
-    const std::scoped_lock lock(*mutex);
-    use(*connection);
-  };
+std::unique_ptr<state_database> incident_database(const test::temporary_directory& directory) {
+  return std::make_unique<state_database>(
+      state_database_options{.url = "sqlite://" + (directory.path() / "state.db").string(),
+                             .clock = system_clock(),
+                             .log = std::make_shared<const logger>(log_sink{})});
 }
 
 /// Observes every second.
@@ -99,9 +96,9 @@ TEST(Incidents, AgainWithinFiveMinutesIsTheSameIncident) {
 TEST(Incidents, NotesAndActionsAreInTheTimeline) {
   incident_log tested;
   auto now = start;
-  tested.record_action({.at = now, .caller = "ann", .action = "outbox.replay"});
+  tested.record_action({.time = now, .caller = "ann", .action = "outbox.replay"});
   pass(tested, now, 40s, {stale});
-  tested.record_action({.at = now,
+  tested.record_action({.time = now,
                         .caller = "ann",
                         .action = "outbox.replay",
                         .subject = "orders",
@@ -126,7 +123,7 @@ TEST(Incidents, NotesAndActionsAreInTheTimeline) {
 }
 
 TEST(Incidents, AreBounded) {
-  incident_log tested({}, nullptr, {.kept = 3, .max_entries = 5});
+  incident_log tested(nullptr, nullptr, {.kept = 3, .max_entries = 5});
   auto now = start;
   for (int i = 0; i < 5; ++i) {
     pass(tested, now, 40s, {stale});
@@ -134,7 +131,7 @@ TEST(Incidents, AreBounded) {
   }
   EXPECT_EQ(tested.list(10).size(), 3U);
   pass(tested, now, 40s, {stale});
-  for (int i = 0; i < 10; ++i) tested.record_action({.at = now, .caller = "a", .action = "b"});
+  for (int i = 0; i < 10; ++i) tested.record_action({.time = now, .caller = "a", .action = "b"});
   EXPECT_EQ(tested.list(1)[0].timeline.size(), 5U);
   EXPECT_EQ(tested.list(1)[0].left_out, 6U);
   const auto id = tested.open().at(0);
@@ -147,12 +144,14 @@ TEST(Incidents, SurviveARestart) {
   auto now = start;
   std::string id;
   {
-    incident_log before(access_to(directory));
+    const auto database = incident_database(directory);
+    incident_log before(database.get());
     pass(before, now, 40s, {stale});
     id = before.open().at(0);
     before.add_note(id, "bob", "caf\u00e9 \"quoted\"\n", now);
   }
-  incident_log after(access_to(directory), nullptr, {.kept = 2});
+  const auto database = incident_database(directory);
+  incident_log after(database.get(), nullptr, {.kept = 2});
   EXPECT_EQ(after.failures(), 0U);
   ASSERT_EQ(after.open(), std::vector<std::string>{id}) << "it is still open";
   EXPECT_EQ(after.find(id)->timeline.back().text, "caf\u00e9 \"quoted\"\n");
@@ -162,13 +161,16 @@ TEST(Incidents, SurviveARestart) {
     pass(after, now, 40s, {stale});
     pass(after, now, 300s, {});
   }
-  incident_log later(access_to(directory));
+  const incident_log later(database.get());
   EXPECT_LE(later.list(10).size(), 3U) << "old rows are removed";
   EXPECT_EQ(later.list(1)[0].id, after.list(1)[0].id);
 }
 
 TEST(Incidents, WorkWithoutAStateDatabaseThatAnswers) {
-  incident_log tested([](const auto&) { throw error(errc::unavailable, "disk full"); });
+  state_database broken({.url = "sqlite:///nonexistent/state.db",
+                         .clock = system_clock(),
+                         .log = std::make_shared<const logger>(log_sink{})});
+  incident_log tested(&broken);
   auto now = start;
   pass(tested, now, 40s, {stale});
   EXPECT_EQ(tested.open().size(), 1U);
@@ -177,17 +179,22 @@ TEST(Incidents, WorkWithoutAStateDatabaseThatAnswers) {
 
 TEST(Incidents, UnreadableRowsAreSkipped) {
   const test::temporary_directory directory("incidents");
-  const auto access = access_to(directory);
+  const auto database = incident_database(directory);
   {
-    const incident_log creates_table(access);
+    const incident_log creates_table(database.get());
   }
-  access([](sql::connection& connection) {
-    connection.run(
-        "INSERT INTO HOLDFAST_INCIDENT VALUES ('x', 1, '{\"id\":3}'), "
-        "('y', 2, '{\"id\":\"y\",\"opened\":\"2026-11-15T00:00:00Z\","
-        "\"closed\":\"2026-11-15T00:10:00Z\"}')");
-  });
-  const incident_log tested(access);
+  {
+    auto session = database->write("test");
+    for (const auto* row :
+         {"('x', 0, 1, '{\"id\":3}')", "('y', 1, 2, ',\"closed\":\"2026-11-15T00:10:00Z\"}')",
+          "('y', 0, 2, '{\"id\":\"y\",\"opened\":\"2026-11-15T00:00:00Z\"')"})
+      session.execute(
+          std::string("INSERT INTO HOLDFAST_SERVE_INCIDENT (INCIDENT_ID, LINE_NUMBER, OPENED_ON, "
+                      "BODY) VALUES ") +
+              row,
+          {});
+  }
+  const incident_log tested(database.get());
   EXPECT_EQ(tested.failures(), 1U);
   EXPECT_TRUE(tested.find("y"));
 }
