@@ -3,8 +3,9 @@
 #include "base/base64.hpp"
 #include "base/utf8.hpp"
 #include "serve/api/json_slices.hpp"
-#include "serve/api/payload_masking.hpp"
+#include "serve/auth/masking.hpp"
 
+#include <optional>
 #include <span>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -25,7 +26,12 @@ void write_payload(json_writer& out, const event& source, bool masked) {
     if (json_type) out.null();
     else out.text("");
   } else if (json_type && is_json(payload)) {
-    out.key("payload").raw(masked ? mask_json(payload) : payload);
+    // A payload that cannot be masked must not be shown.
+    const auto masked_json = masked ? mask_json(payload) : std::nullopt;
+    out.key("payload");
+    if (!masked) out.raw(payload);
+    else if (masked_json) out.raw(*masked_json);
+    else out.text(mask_text);
   } else if (!json_type && is_utf8(payload)) {
     out.member("payload", payload);
   } else {
@@ -37,7 +43,7 @@ void write_headers(json_writer& out, const event& source, bool masked) {
   if (source.headers.empty()) return;
   out.key("headers").begin_object();
   for (const auto& [name, value] : source.headers)
-    out.member(name, masked && is_secret_name(name) ? std::string("***") : value);
+    out.member(name, masked && is_sensitive_name(name) ? mask_text : std::string_view(value));
   out.end_object();
 }
 
