@@ -129,8 +129,8 @@ std::uint64_t api_dispatcher::max_body(std::string_view method,
                                        std::string_view target) const noexcept {
   try {
     const auto parsed = http::target::parse(target);
-    const auto found = parsed ? router_.find(method, parsed->path()) : route{};
-    if (found.row != nullptr && !found.row->accepts.empty()) return found.row->max_body;
+    const auto matched = parsed ? router_.find(method, parsed->path()) : route{};
+    if (matched.row != nullptr && !matched.row->accepts.empty()) return matched.row->max_body;
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // The same failure answers the request when it is complete.
   }
@@ -165,7 +165,7 @@ void api_dispatcher::dispatch(const server_request& request, responder answer) {
     return;
   }
   if (current->row->answer) {
-    post(std::move(current), std::move(answer));
+    post(current, std::move(answer));
     return;
   }
   try {
@@ -184,18 +184,18 @@ std::optional<server_response> api_dispatcher::prepare(const server_request& req
     return problem_response(
         421, "this server does not answer for this Host; add it to serve.names if it should");
   }
-  auto found = router_.find(request.method, request.target.path());
-  if (request.method == "OPTIONS" && !found.allowed.empty())
-    return allow_response(204, found.allowed);
-  if (found.allowed.empty())
+  auto matched = router_.find(request.method, request.target.path());
+  if (request.method == "OPTIONS" && !matched.allowed.empty())
+    return allow_response(204, matched.allowed);
+  if (matched.allowed.empty())
     return problem_response(404, "there is no such path; GET /v1/openapi.json lists them");
-  if (found.row == nullptr) return allow_response(405, found.allowed);
-  current.row = found.row;
+  if (matched.row == nullptr) return allow_response(405, matched.allowed);
+  current.row = matched.row;
   auto& target = *current.request;
   target.reference = current.reference;
   target.method = request.method;
   target.target = request.target;
-  target.path_parameters = std::move(found.parameters);
+  target.path_parameters = std::move(matched.parameters);
   own_fields(request.fields, target);
   if (auto refusal = identify(request, current)) return refusal;
   if (auto refusal = check_permission(*current.row, target)) return refusal;
@@ -234,7 +234,7 @@ std::optional<server_response> api_dispatcher::answer_now(const exchange& curren
   }
 }
 
-void api_dispatcher::post(std::shared_ptr<exchange> current, responder answer) {
+void api_dispatcher::post(const std::shared_ptr<exchange>& current, responder answer) {
   // A task must be copyable.
   auto shared = std::make_shared<responder>(std::move(answer));
   auto task = [this, current, shared] { run(current, std::move(*shared)); };

@@ -96,7 +96,7 @@ class api_dispatcher {
   /// Returns nothing if the endpoint needs a worker.
   [[nodiscard]] std::optional<server_response> answer_now(const exchange& current);
   void run(const std::shared_ptr<exchange>& current, responder answer);
-  void post(std::shared_ptr<exchange> current, responder answer);
+  void post(const std::shared_ptr<exchange>& current, responder answer);
   void complete(const exchange& current, server_response& response) const noexcept;
   void report_defect(const exchange& current, const char* message) noexcept;
   [[nodiscard]] std::string next_reference() noexcept;

@@ -65,7 +65,7 @@ struct json_object::state {
     const auto it = members.find(name);
     // A name that was asked for is known, even if it is missing: for the hints of `finish`.
     if (it == members.end()) {
-      known.emplace_back(name);
+      known_names.emplace_back(name);
       return nullptr;
     }
     it->second.read = true;
@@ -76,7 +76,7 @@ struct json_object::state {
   std::string path;
   std::map<std::string, member, std::less<>> members{};
   std::vector<std::string> order{};
-  std::vector<std::string> known{};
+  std::vector<std::string> known_names{};
 };
 
 json_object::json_object(std::unique_ptr<state> content) noexcept : state_(std::move(content)) {}
@@ -219,13 +219,13 @@ void json_object::finish() const {
   for (const auto& name : state_->order) {
     if (state_->members.find(name)->second.read) continue;
     std::string message = "is not a member that this request has";
-    std::vector<std::string> known = state_->known;
+    std::vector<std::string> known_names = state_->known_names;
     for (const auto& [other, value] : state_->members) {
-      if (value.read) known.push_back(other);
+      if (value.read) known_names.push_back(other);
     }
     const auto nearest = std::ranges::min_element(
-        known, {}, [&](const std::string& other) { return edit_distance(name, other); });
-    if (nearest != known.end() && edit_distance(name, *nearest) <= 2)
+        known_names, {}, [&](const std::string& other) { return edit_distance(name, other); });
+    if (nearest != known_names.end() && edit_distance(name, *nearest) <= 2)
       message += "; did you mean " + *nearest + "?";
     refuse(state_->path_of(name), message);
   }

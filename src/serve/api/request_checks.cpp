@@ -30,9 +30,9 @@ server_response refuse_unknown_parameter(const endpoint& row, std::string_view n
   if (row.query.empty()) return refuse_parameter(name, "this endpoint has no query parameters");
   // The edit distance of long texts takes long.
   const auto short_name = name.substr(0, 40);
-  const auto nearest = std::ranges::min_element(row.query, {}, [&](const query_parameter& known) {
-    return edit_distance(short_name, known.name);
-  });
+  const auto nearest = std::ranges::min_element(
+      row.query, {},
+      [&](const query_parameter& candidate) { return edit_distance(short_name, candidate.name); });
   return refuse_parameter(name, "this endpoint has no such parameter; the nearest is '" +
                                     std::string(nearest->name) + "'");
 }
@@ -40,7 +40,7 @@ server_response refuse_unknown_parameter(const endpoint& row, std::string_view n
 bool is_integer(std::string_view text) noexcept {
   std::int64_t value = 0;
   const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   return parsed.ec == std::errc{} && parsed.ptr == end;
 }
 
@@ -154,6 +154,7 @@ std::optional<server_response> check_permission(const endpoint& row, const api_r
 
 std::optional<server_response> read_query(const endpoint& row, api_request& request) {
   std::optional<server_response> refusal;
+  if (!request.target) return refusal;
   http::for_each_parameter(
       request.target->query(), [&](std::string_view raw_name, std::string_view raw_value) {
         if (refusal) return;
@@ -187,8 +188,8 @@ std::optional<server_response> check_content(const endpoint& row, const api_requ
     return problem_response(415, "Content-Type must be given once");
   const auto field = request.fields.find("Content-Type").value_or("");
   const auto type = trimmed(field.substr(0, field.find(';')));
-  const bool accepted = std::ranges::any_of(row.accepts, [&](std::string_view known) {
-    return known == "*/*" || http::equals_ignoring_case(known, type);
+  const bool accepted = std::ranges::any_of(row.accepts, [&](std::string_view candidate) {
+    return candidate == "*/*" || http::equals_ignoring_case(candidate, type);
   });
   if (!accepted) return problem_response(415, "Content-Type must be one of: " + join_accepted(row));
   const bool any_type = std::ranges::find(row.accepts, "*/*") != row.accepts.end();

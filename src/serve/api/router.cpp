@@ -69,20 +69,20 @@ route router::find(std::string_view method, std::string_view path) const {
   search state{.method = is_head ? "GET" : method, .segments = split_path(path)};
   visit(root_, 0, state);
   if (is_head && state.row != nullptr && state.row->start) state.row = nullptr;
-  route found{.row = state.row};
+  route result{.row = state.row};
   if (!state.allowed.empty()) {
     if (state.allowed.contains("GET")) state.allowed.insert("HEAD");
     state.allowed.insert("OPTIONS");
-    found.allowed = join_methods(state.allowed);
+    result.allowed = join_methods(state.allowed);
   }
-  if (found.row == nullptr) return found;
-  const auto names = split_path(found.row->path);
+  if (result.row == nullptr) return result;
+  const auto names = split_path(result.row->path);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto name = parameter_of(names[i]);
     if (!name.empty())
-      found.parameters.emplace_back(name, decode_parameter(name, state.segments[i]));
+      result.parameters.emplace_back(name, decode_parameter(name, state.segments[i]));
   }
-  return found;
+  return result;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve
