@@ -34,19 +34,19 @@ Value choose(const api_request& request, std::string_view parameter,
   throw error(errc::invalid_argument, "must be one of " + names, {.path = std::string(parameter)});
 }
 
-key::batch_options batch_options_of(const api_request& request) {
-  constexpr std::array<std::pair<std::string_view, key::scheme>, 4> schemes{
-      {{"failover", key::scheme::failover},
-       {"cachekit-auto", key::scheme::cachekit_auto},
-       {"interop", key::scheme::interop},
-       {"interop-value", key::scheme::interop_value}}};
-  constexpr std::array<std::pair<std::string_view, key::dialect>, 3> dialects{
-      {{"current", key::dialect::current},
-       {"py_0_17", key::dialect::py_0_17},
-       {"v1_0", key::dialect::v1_0}}};
-  constexpr std::array<std::pair<std::string_view, key::style>, 2> styles{
-      {{"escaped", key::style::escaped}, {"exact", key::style::exact}}};
-  key::batch_options options;
+holdfast::key::batch_options batch_options_of(const api_request& request) {
+  constexpr std::array<std::pair<std::string_view, holdfast::key::scheme>, 4> schemes{
+      {{"failover", holdfast::key::scheme::failover},
+       {"cachekit-auto", holdfast::key::scheme::cachekit_auto},
+       {"interop", holdfast::key::scheme::interop},
+       {"interop-value", holdfast::key::scheme::interop_value}}};
+  constexpr std::array<std::pair<std::string_view, holdfast::key::dialect>, 3> dialects{
+      {{"current", holdfast::key::dialect::current},
+       {"py_0_17", holdfast::key::dialect::py_0_17},
+       {"v1_0", holdfast::key::dialect::v1_0}}};
+  constexpr std::array<std::pair<std::string_view, holdfast::key::style>, 2> styles{
+      {{"escaped", holdfast::key::style::escaped}, {"exact", holdfast::key::style::exact}}};
+  holdfast::key::batch_options options;
   options.scheme = choose(request, "scheme", schemes, true);
   options.dialect = choose(request, "dialect", dialects, false);
   options.style = choose(request, "style", styles, false);
@@ -70,7 +70,7 @@ void throw_if_refused(const std::string& line) {
               {.path = refusal->text("path").value_or("")});
 }
 
-server_response answer_case(key::batch& batch, const std::string& body) {
+server_response answer_case(holdfast::key::batch& batch, const std::string& body) {
   if (body.size() > max_case_bytes)
     throw error(errc::too_large,
                 "a case has at most 1 MiB; send several as application/x-ndjson, with at most 16 "
@@ -82,7 +82,7 @@ server_response answer_case(key::batch& batch, const std::string& body) {
   return json_response(200, std::move(line));
 }
 
-server_response answer_lines(key::batch& batch, std::string_view body) {
+server_response answer_lines(holdfast::key::batch& batch, std::string_view body) {
   std::string answers;
   for (std::size_t count = 0; !body.empty(); ++count) {
     if (count == max_cases)
@@ -121,7 +121,7 @@ void add_key_endpoints(endpoint_table& table, [[maybe_unused]] services& shared)
        .statuses = {200, 422},
        .max_body = max_batch_bytes,
        .answer = [](api_request& request) {
-         key::batch batch(batch_options_of(request));
+         holdfast::key::batch batch(batch_options_of(request));
          return is_lines(request) ? answer_lines(batch, request.body)
                                   : answer_case(batch, request.body);
        }});
