@@ -20,7 +20,7 @@ void add_endpoints(endpoint_table& table, services& shared) {
   const auto watch = std::make_shared<store_watch>(shared);
   add_key_endpoints(table, shared);
   add_store_endpoints(table, shared, watch);
-  add_entry_endpoints(table, shared);
+  add_entry_endpoints(table, shared, watch);
   add_sequence_endpoints(table, shared, std::make_shared<sequence_cache>(shared));
   add_tenant_endpoints(table, shared, watch);
   add_search_endpoints(table, shared);

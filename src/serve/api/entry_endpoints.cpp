@@ -12,6 +12,7 @@
 #include "serve/api/entry_writer.hpp"
 #include "serve/api/json_writer.hpp"
 #include "serve/api/store_location.hpp"
+#include "serve/api/store_watch.hpp"
 #include "serve/api/value_text.hpp"
 
 #include <chrono>
@@ -29,6 +30,7 @@ constexpr std::string_view path_of_entry = "/v1/stores/{store}/{name}/{key}";
 constexpr auto tombstone_lifetime = 24h;
 /// Databases do not store times before the year 1 or after 9999, and MySQL none before 1000.
 constexpr timestamp earliest_time = std::chrono::sys_days(std::chrono::year(1970) / 1 / 1);
+constexpr timestamp end_of_time = std::chrono::sys_days(std::chrono::year(10'000) / 1 / 1);
 
 [[noreturn]] void refuse_field(std::string_view name, const std::string& problem,
                                errc code = errc::invalid_argument) {
@@ -114,8 +116,9 @@ struct entry_location {
   }
 };
 
-server_response read_entry(services& shared, const api_request& request) {
+server_response read_entry(services& shared, store_watch& watch, const api_request& request) {
   const entry_location location(shared, request);
+  const auto call = watch.begin_call(location.service);
   const auto scope = location.scope();
   auto response = describe_entry(
       request, location.service.store->find(location.place(), location.key), current_time(shared));
@@ -144,8 +147,8 @@ std::optional<timestamp> time_field(const api_request& request, std::string_view
   if (!text) return std::nullopt;
   if (request.fields.count(name) > 1) refuse_field(name, "occurs twice");
   const auto time = parse_time(*text);
-  if (!time || *time < earliest_time)
-    refuse_field(name, "must be a time after 1970, such as 2026-11-15T23:05:16.120431Z");
+  if (!time || *time < earliest_time || *time >= end_of_time)
+    refuse_field(name, "must be a time from 1970 to 9999, such as 2026-11-15T23:05:16.120431Z");
   return time;
 }
 
@@ -193,7 +196,8 @@ server_response older_response(timestamp newer) {
 
 class entry_changes {
  public:
-  explicit entry_changes(services& shared) : shared_(shared) {}
+  entry_changes(services& shared, std::shared_ptr<store_watch> watch)
+      : shared_(shared), watch_(std::move(watch)) {}
 
   server_response put(api_request& request) {
     const entry_location location(shared_, request);
@@ -248,6 +252,7 @@ class entry_changes {
   }
 
   server_response write(const entry_location& location, const entry& written) {
+    const auto call = watch_->begin_call(location.service);
     const auto newer = writer_.put(location.service.name, *location.service.store, written);
     if (newer) return older_response(*newer);
     server_response response{.status = 204};
@@ -256,13 +261,15 @@ class entry_changes {
   }
 
   services& shared_;
+  const std::shared_ptr<store_watch> watch_;
   entry_writer writer_{};
 };
 
 }  // namespace
 
-void add_entry_endpoints(endpoint_table& table, services& shared) {
-  const auto changes = std::make_shared<entry_changes>(shared);
+void add_entry_endpoints(endpoint_table& table, services& shared,
+                         const std::shared_ptr<store_watch>& watch) {
+  const auto changes = std::make_shared<entry_changes>(shared, watch);
   table.add({.method = "GET",
              .path = path_of_entry,
              .summary = "The payload of an entry, with its version",
@@ -271,8 +278,9 @@ void add_entry_endpoints(endpoint_table& table, services& shared) {
              .for_tenants = true,
              .query = {tenant_parameter, encoding_parameter},
              .statuses = {200, 304, 412},
-             .answer = answer_refusals(
-                 [&shared](api_request& request) { return read_entry(shared, request); }),
+             .answer = answer_refusals([&shared, watch](api_request& request) {
+               return read_entry(shared, *watch, request);
+             }),
              .answer_now = answer_refusals(
                  [&shared](api_request& request) { return read_entry_now(shared, request); })});
   table.add({.method = "PUT",

@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "sequence/id_range.hpp"
+#include "serve/api/call_limit.hpp"
 #include "serve/api/counter_rates.hpp"
 #include "serve/api/endpoint_table.hpp"
 #include "serve/api/json_reader.hpp"
@@ -88,10 +89,11 @@ server_response draw_from(open_sequence& sequence, std::int64_t count) {
   return ids_response(block.first(), block.step(), count);
 }
 
-server_response draw(sequence_cache& cache, const api_request& request) {
+server_response draw(sequence_cache& cache, call_limit& calls, const api_request& request) {
   check_tenant(request);
   const auto count = count_of(request);
   const auto& name = request.path("name");
+  const auto call = calls.begin();
   const auto sequence = cache.open(name);
   try {
     return draw_from(*sequence, count);
@@ -235,6 +237,7 @@ server_response reset_sequence(services& shared, sequence_cache& cache,
 void add_sequence_endpoints(endpoint_table& table, services& shared,
                             const std::shared_ptr<sequence_cache>& cache) {
   const auto rates = std::make_shared<counter_rates>();
+  const auto calls = std::make_shared<call_limit>();
   table.add(
       {.method = "GET",
        .path = "/v1/sequences",
@@ -250,18 +253,18 @@ void add_sequence_endpoints(endpoint_table& table, services& shared,
              .answer = [&shared, cache, rates](api_request& request) {
                return show_sequence(shared, *cache, *rates, request);
              }});
-  table.add(
-      {.method = "POST",
-       .path = "/v1/sequences/{name}/next",
-       .summary = "Draws ids",
-       .roles = {role::application},
-       .scope = "sequence:{name}:next",
-       .for_tenants = true,
-       .accepts = {"application/json"},
-       .statuses = {200, 422, 504},
-       .answer = answer_refusals([cache](api_request& request) { return draw(*cache, request); }),
-       .answer_now =
-           answer_refusals([cache](api_request& request) { return draw_now(*cache, request); })});
+  table.add({.method = "POST",
+             .path = "/v1/sequences/{name}/next",
+             .summary = "Draws ids",
+             .roles = {role::application},
+             .scope = "sequence:{name}:next",
+             .for_tenants = true,
+             .accepts = {"application/json"},
+             .statuses = {200, 422, 504},
+             .answer = answer_refusals(
+                 [cache, calls](api_request& request) { return draw(*cache, *calls, request); }),
+             .answer_now = answer_refusals(
+                 [cache](api_request& request) { return draw_now(*cache, request); })});
   table.add({.method = "POST",
              .path = "/v1/sequences/{name}/ensure",
              .summary = "Makes sure that no id up to this one is drawn from now on",

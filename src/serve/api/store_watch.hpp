@@ -9,6 +9,7 @@
 #include <holdfast/store/probe.hpp>
 #include <holdfast/version.hpp>
 
+#include "serve/api/call_limit.hpp"
 #include "serve/api/services.hpp"
 
 #include <chrono>
@@ -43,6 +44,10 @@ class store_watch {
   /// The lock of questions that read many rows, one at a time for each store. Throws
   /// errc::unavailable (transient) if it is taken.
   [[nodiscard]] std::unique_lock<std::mutex> begin_question(const store_service& service);
+  /// For calls that may wait for the store. Throws as call_limit::begin.
+  [[nodiscard]] call_limit::running_call begin_call(const store_service& service) {
+    return watched_of(service).calls.begin();
+  }
 
  private:
   struct watched {
@@ -51,6 +56,7 @@ class store_watch {
     std::mutex probing{};   // held while the table is examined
     std::mutex question{};  // held while many rows are read
     observed_store last{};
+    call_limit calls{};
   };
   [[nodiscard]] watched& watched_of(const store_service& service);
   probe_report examine(const store_service& service, watched& state);

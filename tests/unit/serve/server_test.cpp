@@ -250,6 +250,7 @@ endpoint_table full_table(services& shared) {
         answer.answer(json_response(200, "{}"));
       };
     else row.answer = [](api_request&) { return json_response(200, "{}"); };
+    row.answer_now = {};
     table.add(std::move(row));
   }
   return table;

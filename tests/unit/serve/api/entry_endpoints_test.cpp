@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "serve/api/call_limit.hpp"
 #include "support/api_resources.hpp"
 #include "support/eventually.hpp"
 #include "support/faulty_store.hpp"
@@ -211,7 +212,8 @@ TEST_P(EntryEndpoints, BadFields) {
   const std::vector<std::tuple<field_list, int, const char*>> cases{
       {{}, 400, "Cache-Control: max-age"},
       {{{"Holdfast-Expires", "tomorrow"}}, 400, "Holdfast-Expires"},
-      {{{"Holdfast-Expires", "1960-01-01T00:00:00Z"}}, 400, "after 1970"},
+      {{{"Holdfast-Expires", "1960-01-01T00:00:00Z"}}, 400, "from 1970"},
+      {{{"Holdfast-Expires", "9999-12-31T23:59:59-12:00"}}, 400, "to 9999"},
       {{{"Holdfast-Expires", year}, {"Cache-Control", "max-age=1"}}, 400, "exclude each other"},
       {{{"Holdfast-Expires", year}, {"Holdfast-Expires", year}}, 400, "occurs twice"},
       {{{"Holdfast-Expires", "2025-12-31T00:00:00Z"}, {"Holdfast-As-Of", "2025-01-01T00:00:00Z"}},
@@ -387,6 +389,38 @@ TEST_F(FaultyEntries, AStoreThatHangsHoldsNoLoop) {
   gate.open();
   clients.clear();
   EXPECT_EQ(answered, 4);
+}
+
+TEST_F(FaultyEntries, AStoreThatHangsLeavesWorkersToOthers) {
+  test::gate gate;
+  const test::open_in_the_end opened(gate);
+  entries->before = [&](operation, auto) { gate.wait(); };
+  (void)api.server();
+  std::vector<std::jthread> clients;
+  for (int i = 0; i < 16; ++i)
+    clients.emplace_back([&] { EXPECT_EQ(api.send("GET", path, "app").status, 404); });
+  EXPECT_TRUE(test::eventually([&] { return gate.waiting() == 16; }));
+  // They are slow from now on.
+  std::this_thread::sleep_for(1001ms);
+  EXPECT_TRUE(is_problem(api.send("GET", path, "app"), 503, "\"transient\":true"));
+  EXPECT_TRUE(is_problem(api.send("PUT", path, "app", "x", an_hour, "text/plain"), 503,
+                         "\"inDoubt\":false"));
+  EXPECT_EQ(gate.waiting(), 16);
+  gate.open();
+}
+
+TEST(CallLimit, RefusesOnlyBehindSlowCalls) {
+  using detail::serve::call_limit;
+  call_limit limit(2, 1s);
+  const call_limit::time_point begin(1h);
+  const auto first = limit.begin(begin);
+  {
+    const auto second = limit.begin(begin + 900ms);
+    const auto third = limit.begin(begin + 1s);  // many, and none is slow
+    EXPECT_THROW((void)limit.begin(begin + 1s + 1ms), error);
+  }
+  const auto fourth = limit.begin(begin + 1h);  // slow, and there are few
+  EXPECT_THROW((void)limit.begin(begin + 1h), error);
 }
 
 TEST_F(FaultyEntries, MemoryIsAnsweredWithoutAWorker) {

@@ -1,0 +1,21 @@
+#include "serve/api/call_limit.hpp"
+
+#include <holdfast/error.hpp>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+call_limit::running_call::~running_call() {
+  const std::scoped_lock lock(limit_.mutex_);
+  limit_.starts_.erase(start_);
+}
+
+call_limit::running_call call_limit::begin(time_point now) {
+  const std::scoped_lock lock(mutex_);
+  if (starts_.size() >= most_ && now - starts_.front() > slow_)
+    throw error(errc::unavailable,
+                "the database is slow, and enough requests wait for it; repeat the request later",
+                {.transient = true});
+  return {*this, starts_.insert(starts_.end(), now)};
+}
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <holdfast/version.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <mutex>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// Leaves workers to the other databases while one hangs. Calls of a database that answers are not
+/// limited: a call is refused only if `most` calls run, and the first of them runs for longer than
+/// `slow`.
+/// Thread-safety: may be called from any thread.
+class call_limit {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit call_limit(std::size_t most = 16,
+                      std::chrono::milliseconds slow = std::chrono::seconds(1))
+      : most_(most), slow_(slow) {}
+
+  /// Ends a call when it is destroyed.
+  class running_call {
+   public:
+    running_call(call_limit& limit, std::list<time_point>::iterator start)
+        : limit_(limit), start_(start) {}
+    running_call(const running_call&) = delete;
+    running_call& operator=(const running_call&) = delete;
+    ~running_call();
+
+   private:
+    call_limit& limit_;
+    std::list<time_point>::iterator start_;
+  };
+
+  /// Throws errc::unavailable (transient) if the call is refused.
+  [[nodiscard]] running_call begin(time_point now = std::chrono::steady_clock::now());
+
+ private:
+  const std::size_t most_;
+  const std::chrono::milliseconds slow_;
+  std::mutex mutex_{};
+  std::list<time_point> starts_{};  // the first one first
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
