@@ -166,12 +166,13 @@ struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
 };
 
 void claim_polls::state::finish(claim_poll& poll, claimed claim) {
-  bool gone = false;
   auto response = claim_response(claim);
+  claim = without_payloads(std::move(claim));
+  bool gone = false;
   {
     const std::scoped_lock lock(poll.mutex);
     gone = poll.gone;
-    if (!gone) poll.given = without_payloads(std::move(claim));
+    if (!gone) poll.given = claim;
   }
   if (gone) {
     release_quietly(shared, poll.service, claim);
