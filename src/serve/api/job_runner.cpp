@@ -66,7 +66,7 @@ std::string to_json(const job_status& status) {
 }
 
 struct job_runner::state {
-  explicit state(job_runner_options given) : options(std::move(given)) {}
+  explicit state(job_runner_options chosen) : options(std::move(chosen)) {}
 
   void run(job& work);
   /// Returns false if the job has ended.

@@ -84,10 +84,10 @@ server_response group_parked(const services& shared, const outbox_service& servi
       scan_within(service, scan_what::parked, budget, [&](const outbox_record& record) {
         if (!filter.matches(record)) return true;
         auto& group = groups[{record.details.event.type, record.details.last_error}];
-        const auto at = record.until.value_or(record.details.created_at);
+        const auto parked_at = record.until.value_or(record.details.created_at);
         ++group.count;
-        group.first = std::min(group.first, at);
-        group.last = std::max(group.last, at);
+        group.first = std::min(group.first, parked_at);
+        group.last = std::max(group.last, parked_at);
         return true;
       });
   return json_response(200, write_groups(groups, budget, complete));
