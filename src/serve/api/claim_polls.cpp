@@ -31,10 +31,11 @@ constexpr std::size_t drained_tickets = 100;
 
 /// One claim of a client. `mutex` guards what follows it.
 struct claim_poll {
-  claim_poll(outbox_service& target, claim_request wanted, std::shared_ptr<api_request> origin,
-             responder channel, std::shared_ptr<std::atomic<std::size_t>> counter)
+  claim_poll(outbox_service& target, claim_request request_claim,
+             std::shared_ptr<api_request> origin, responder channel,
+             std::shared_ptr<std::atomic<std::size_t>> counter)
       : service(target),
-        claim(std::move(wanted)),
+        claim(std::move(request_claim)),
         request(std::move(origin)),
         answer(std::move(channel)),
         active(std::move(counter)) {
@@ -54,8 +55,8 @@ struct claim_poll {
 
   std::mutex mutex{};
   bool gone = false;
-  /// What the client was given, for the case that it is gone before it has it.
-  claimed given{};
+  /// What the client was sent, for the case that it is gone before it has it.
+  claimed sent_claim{};
 };
 
 /// Gives claimed events back, in their order. Without it they are due when their leases end.
@@ -129,7 +130,7 @@ struct lane_polls {
 }  // namespace
 
 struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
-  state(services& parts, claim_polls_options given) : shared(parts), options(given) {}
+  state(services& parts, claim_polls_options chosen) : shared(parts), options(chosen) {}
 
   /// On hf-claims.
   void try_first(const std::shared_ptr<claim_poll>& poll);
@@ -141,8 +142,8 @@ struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
   [[nodiscard]] bool begin_wait(lane_polls& lane, std::uint64_t arrivals);
   void end_wait(lane_polls& lane);
   void drain_tickets(lane_polls& lane, milliseconds& wait) const;
-  [[nodiscard]] std::shared_ptr<claim_poll> take(lane_polls& lane,
-                                                 const std::shared_ptr<claim_poll>& poll);
+  [[nodiscard]] std::shared_ptr<claim_poll> remove_waiting(lane_polls& lane,
+                                                           const std::shared_ptr<claim_poll>& poll);
   void answer_expired(lane_polls& lane);
   void answer_all(lane_polls& lane, const std::function<server_response(claim_poll&)>& make);
 
@@ -166,12 +167,13 @@ struct claim_polls::state : std::enable_shared_from_this<claim_polls::state> {
 };
 
 void claim_polls::state::finish(claim_poll& poll, claimed claim) {
-  bool gone = false;
   auto response = claim_response(claim);
+  claim = without_payloads(std::move(claim));
+  bool gone = false;
   {
     const std::scoped_lock lock(poll.mutex);
     gone = poll.gone;
-    if (!gone) poll.given = without_payloads(std::move(claim));
+    if (!gone) poll.sent_claim = claim;
   }
   if (gone) {
     release_quietly(shared, poll.service, claim);
@@ -194,14 +196,14 @@ void claim_polls::state::on_gone(const std::shared_ptr<claim_poll>& poll) {
   (void)pool->post([this, poll] { withdraw(poll); });
 }
 
-/// On hf-claims: takes back what the client was given, or ends its waiting.
+/// On hf-claims: takes back what the client was sent, or ends its waiting.
 void claim_polls::state::withdraw(const std::shared_ptr<claim_poll>& poll) {
-  claimed given;
+  claimed sent_claim;
   {
     const std::scoped_lock lock(poll->mutex);
-    given = std::exchange(poll->given, {});
+    sent_claim = std::exchange(poll->sent_claim, {});
   }
-  release_quietly(shared, poll->service, given);
+  release_quietly(shared, poll->service, sent_claim);
   lane_polls* lane = nullptr;
   {
     const std::scoped_lock lock(mutex);
@@ -209,7 +211,7 @@ void claim_polls::state::withdraw(const std::shared_ptr<claim_poll>& poll) {
     if (it != lanes.end()) lane = it->second.get();
   }
   // A client that has closed its side only still gets an answer.
-  if (lane != nullptr && take(*lane, poll)) finish(*poll, {.lane = poll->claim.lane});
+  if (lane != nullptr && remove_waiting(*lane, poll)) finish(*poll, {.lane = poll->claim.lane});
 }
 
 void claim_polls::state::try_first(const std::shared_ptr<claim_poll>& poll) {
@@ -255,8 +257,8 @@ void claim_polls::state::add_to_lane(const std::shared_ptr<claim_poll>& poll) {
 }
 
 /// Takes the poll out of its lane. Null: another thread has done so.
-std::shared_ptr<claim_poll> claim_polls::state::take(lane_polls& lane,
-                                                     const std::shared_ptr<claim_poll>& poll) {
+std::shared_ptr<claim_poll> claim_polls::state::remove_waiting(
+    lane_polls& lane, const std::shared_ptr<claim_poll>& poll) {
   const std::scoped_lock lock(mutex);
   const auto it = std::ranges::find(lane.waiting, poll);
   if (it == lane.waiting.end()) return nullptr;
@@ -320,7 +322,7 @@ milliseconds claim_polls::state::serve_round(lane_polls& lane) {
       if (claim.next && claim.next->count() <= 0) continue;
       break;
     }
-    if (const auto taken = take(lane, poll)) finish(*taken, std::move(claim));
+    if (const auto taken = remove_waiting(lane, poll)) finish(*taken, std::move(claim));
     else release_quietly(shared, lane.service, claim);
   }
   answer_expired(lane);

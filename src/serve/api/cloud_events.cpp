@@ -5,6 +5,7 @@
 #include "http/syntax.hpp"
 #include "http/target.hpp"
 #include "serve/api/event_reader.hpp"
+#include "serve/api/json_slices.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -63,27 +64,28 @@ struct attributes {
   }
 };
 
-/// An attribute is a text, an integer or a Boolean.
-std::string attribute_text(json_object& object, std::string_view name) {
-  const auto raw = object.raw(name);
-  if (!raw) return {};
-  if (raw->starts_with('"')) return object.text(name).value_or("");
-  if (raw->starts_with('{') || raw->starts_with('['))
-    refuse_attribute(std::string(name), "must be a text, an integer or a Boolean");
-  return *raw;
+/// An attribute is a text, an integer or a Boolean. `slice` is its text in the request.
+std::string attribute_text(json_object& object, const std::string& name, std::string_view slice) {
+  if (slice.starts_with('"')) {
+    if (object.has(name)) return object.text(name).value_or("");
+    refuse_attribute(name, "is not a name of an attribute: only a-z and 0-9 are allowed");
+  }
+  if (slice.starts_with('{') || slice.starts_with('['))
+    refuse_attribute(name, "must be a text, an integer or a Boolean");
+  return slice == "null" ? std::string() : std::string(slice);
 }
 
 }  // namespace
 
 event read_cloud_event(json_object& object, std::string_view source_text, const event_ids& ids) {
   attributes result{.ids = ids};
-  for (const auto& name : object.names()) {
-    if (name == "data" || name == "data_base64") continue;
-    auto value = attribute_text(object, name);
+  for (const auto& member : member_slices(source_text)) {
+    if (member.name == "data" || member.name == "data_base64") continue;
+    const std::string name(member.name);
+    auto value = attribute_text(object, name, member.value);
     if (!value.empty()) result.set(name, std::move(value), name);
   }
   read_payload(object, source_text, "data", "data_base64", result.target);
-  object.finish();
   return result.finish("");
 }
 

@@ -49,11 +49,11 @@ void read_payload(json_object& object, std::string_view source, std::string_view
     target.payload = object.text(member).value_or(std::string());
     return;
   }
-  auto minified = object.raw(member);
-  if (!minified) return;  // null
+  object.skip(member);
   const auto slice = member_slice(source, member);
+  if (slice == "null") return;
   // An escaped name is found by the parser only.
-  target.payload = slice.empty() ? *std::move(minified) : std::string(slice);
+  target.payload = slice.empty() ? object.raw(member).value_or("") : std::string(slice);
 }
 
 event read_event(json_object& object, std::string_view source) {

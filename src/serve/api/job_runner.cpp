@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <ranges>
 #include <thread>
 #include <utility>
 
@@ -65,7 +66,7 @@ std::string to_json(const job_status& status) {
 }
 
 struct job_runner::state {
-  explicit state(job_runner_options given) : options(std::move(given)) {}
+  explicit state(job_runner_options chosen) : options(std::move(chosen)) {}
 
   void run(job& work);
   /// Returns false if the job has ended.
@@ -246,8 +247,7 @@ std::string job_runner::start(job_definition definition) {
 std::vector<job_status> job_runner::list() const {
   const std::scoped_lock lock(state_->mutex);
   std::vector<job_status> result;
-  for (auto it = state_->jobs.rbegin(); it != state_->jobs.rend(); ++it)
-    result.push_back((*it)->status);
+  for (const auto& work : std::views::reverse(state_->jobs)) result.push_back(work->status);
   return result;
 }
 

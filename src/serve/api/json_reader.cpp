@@ -202,6 +202,8 @@ std::optional<std::string> json_object::raw(std::string_view name) {
   return simdjson::minify(*value);
 }
 
+void json_object::skip(std::string_view name) { (void)state_->read(name); }
+
 std::optional<std::vector<std::string>> json_object::raw_elements(std::string_view name) {
   const auto* value = state_->read(name);
   if (value == nullptr) return std::nullopt;

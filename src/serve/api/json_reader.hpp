@@ -52,6 +52,8 @@ class json_object {
   [[nodiscard]] std::optional<std::vector<json_object>> objects(std::string_view name);
   /// The member as JSON text: `{"euro":30}`, `"text"`, `[1,2]`.
   [[nodiscard]] std::optional<std::string> raw(std::string_view name);
+  /// The caller reads the member from the text of the request: `finish` does not refuse it.
+  void skip(std::string_view name);
   /// The elements of an array, each as JSON text.
   [[nodiscard]] std::optional<std::vector<std::string>> raw_elements(std::string_view name);
   /// The names of all members, in their order.

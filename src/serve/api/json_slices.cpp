@@ -4,6 +4,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -82,6 +83,15 @@ std::string_view member_slice(std::string_view object, std::string_view name) {
     if (member != name) return true;
     result = value;
     return false;
+  });
+  return result;
+}
+
+std::vector<json_member> member_slices(std::string_view object) {
+  std::vector<json_member> result;
+  for_each_slice(object, [&](std::string_view name, std::string_view value) {
+    result.push_back({name, value});
+    return true;
   });
   return result;
 }

@@ -15,6 +15,12 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 /// The value of a member of an object, or empty text.
 [[nodiscard]] std::string_view member_slice(std::string_view object, std::string_view name);
+/// All members of an object. Names are without quotes, and escaped as they are written.
+struct json_member {
+  std::string_view name{};
+  std::string_view value{};
+};
+[[nodiscard]] std::vector<json_member> member_slices(std::string_view object);
 /// The elements of an array.
 [[nodiscard]] std::vector<std::string_view> element_slices(std::string_view array);
 /// The size of the value at the beginning of the text.

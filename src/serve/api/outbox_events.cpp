@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -49,8 +51,10 @@ std::string write_groups(const event_groups& groups, const scan_budget& budget, 
   std::vector<const event_groups::value_type*> largest;
   largest.reserve(groups.size());
   for (const auto& group : groups) largest.push_back(&group);
-  std::ranges::stable_sort(largest, std::ranges::greater(),
-                           [](const auto* group) { return group->second.count; });
+  // Among groups of one size, by name.
+  std::ranges::sort(largest, [](const auto* a, const auto* b) {
+    return std::tie(b->second.count, a->first) < std::tie(a->second.count, b->first);
+  });
   json_writer out;
   out.begin_object().key("items").begin_array();
   for (const auto* group : std::span(largest).first(std::min(largest.size(), max_groups))) {
@@ -80,10 +84,10 @@ server_response group_parked(const services& shared, const outbox_service& servi
       scan_within(service, scan_what::parked, budget, [&](const outbox_record& record) {
         if (!filter.matches(record)) return true;
         auto& group = groups[{record.details.event.type, record.details.last_error}];
-        const auto at = record.until.value_or(record.details.created_at);
+        const auto parked_at = record.until.value_or(record.details.created_at);
         ++group.count;
-        group.first = std::min(group.first, at);
-        group.last = std::max(group.last, at);
+        group.first = std::min(group.first, parked_at);
+        group.last = std::max(group.last, parked_at);
         return true;
       });
   return json_response(200, write_groups(groups, budget, complete));

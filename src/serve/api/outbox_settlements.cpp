@@ -35,9 +35,8 @@ fence read_fence(json_object& body) {
 void apply_outcome(const std::string& outcome, const std::string& path, settlement& target) {
   using enum settlement::kind;
   if (outcome == "done") target.action = ack;
-  else if (outcome == "retry") target.action = retry;
-  else if (outcome == "throttled") target.action = retry;
-  else if (outcome == "ambiguous") target.action = retry;
+  else if (outcome == "retry" || outcome == "throttled" || outcome == "ambiguous")
+    target.action = retry;
   else if (outcome == "permanent") target.action = park;
   else if (outcome == "release") target.action = release;
   else

@@ -22,19 +22,19 @@ constexpr std::string_view ticket_path = "/v1/outboxes/{outbox}/tickets/{ticket}
 
 server_response schedule_ticket(const outbox_service& service, const api_request& request) {
   auto body = json_object::parse(request.body);
-  const auto at = body.time("at");
+  const auto due = body.time("at");
   const auto after = body.duration("after");
   auto object = body.object("event");
   body.finish();
-  if (at.has_value() == after.has_value())
+  if (due.has_value() == after.has_value())
     throw error(errc::invalid_argument, "send either at (a time) or after (a duration)");
   if (!object)
     throw error(errc::invalid_argument, "is required: the event that the ticket becomes",
                 {.path = "event"});
   const auto becomes = read_event(*object, member_slice(request.body, "event"));
   const auto& ticket = request.path("ticket");
-  const auto result = at ? service.outbox.schedule(ticket, *at, becomes)
-                         : service.outbox.schedule(ticket, *after, becomes);
+  const auto result = due ? service.outbox.schedule(ticket, *due, becomes)
+                          : service.outbox.schedule(ticket, *after, becomes);
   json_writer out;
   out.begin_object().member("ticket", ticket).member("expiresAt", result.expires_at);
   if (result.before) out.member("before", *result.before);
