@@ -35,6 +35,7 @@ class program {
     add_redis_commands(root);
 #endif
     add_outbox_commands(root);
+    add_serve_commands(root);
     add_schema_commands(root);
     add_bench_commands(root);
     add_demo_command(root);

@@ -116,6 +116,12 @@ server_counts http_server::counts() const noexcept {
           .waiting = shared.waiting};
 }
 
+std::size_t http_server::hung_loops(std::chrono::milliseconds limit) const {
+  std::size_t count = 0;
+  for (const auto& worker : state_->workers) count += worker->is_hung(limit) ? 1 : 0;
+  return count;
+}
+
 void http_server::set_tls(std::shared_ptr<const net::tls_server_context> context) {
   if (state_->shared->options.tls != nullptr && context)
     state_->shared->set_tls(std::move(context));

@@ -151,6 +151,9 @@ class http_server {
   /// The addresses it listens on, with the ports that the system chose.
   [[nodiscard]] const std::vector<std::string>& addresses() const noexcept;
   [[nodiscard]] server_counts counts() const noexcept;
+  /// Number of loops that have not reacted to the last call for this time. Does not wait: it looks
+  /// at the reactions to earlier calls, and calls again.
+  [[nodiscard]] std::size_t hung_loops(std::chrono::milliseconds limit) const;
   /// Replaces the certificate for connections that come later. Only if the server had one.
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
   /// Stops accepting, closes idle connections, and waits until the others have their answers, at

@@ -166,6 +166,17 @@ bool loop_worker::close_longest_idle() {
   return oldest != nullptr;
 }
 
+bool loop_worker::is_hung(std::chrono::milliseconds limit) {
+  const auto now = net::steady::now();
+  net::steady::rep since = 0;
+  if (!called_.compare_exchange_strong(since, now.time_since_epoch().count()))
+    return now - net::steady::time_point(net::steady::duration(since)) > limit;
+  (void)loop_.post([self = weak_from_this()] {
+    if (const auto worker = self.lock()) worker->called_ = 0;
+  });
+  return false;
+}
+
 void loop_worker::begin_stop() {
   stopping_ = true;
   acceptors_.clear();

@@ -74,6 +74,8 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   void begin_stop();
   /// Closes all connections.
   void close_all();
+  /// From any thread; see http_server::hung_loops.
+  [[nodiscard]] bool is_hung(std::chrono::milliseconds limit);
   [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
 
   // For connections.
@@ -100,6 +102,7 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   std::vector<std::uint32_t> free_slots_{};
   std::unique_ptr<std::array<char, scratch_size>> scratch_;
   bool stopping_ = false;
+  std::atomic<net::steady::rep> called_{0};  // since when a reaction is due; 0: none is
   std::string date_line_{};
   net::steady::time_point date_until_{};
 };

@@ -13,6 +13,7 @@ void add_store_commands(command root);
 void add_seq_commands(command root);
 void add_redis_commands(command root);
 void add_outbox_commands(command root);
+void add_serve_commands(command root);
 void add_schema_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);

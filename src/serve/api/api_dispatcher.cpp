@@ -156,6 +156,10 @@ void api_dispatcher::dispatch(const server_request& request, responder answer) {
         problem_of(std::current_exception(), current->request->caller, current->reference));
     return;
   }
+  if (current->row->immediate) {
+    run(current, std::move(answer));
+    return;
+  }
   if (current->row->answer) {
     post(std::move(current), std::move(answer));
     return;

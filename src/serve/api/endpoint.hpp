@@ -89,6 +89,9 @@ struct endpoint {
   std::vector<int> statuses{200};
   /// Largest content in bytes.
   std::size_t max_body = std::size_t{1} << 20U;
+  /// `answer` runs on the loop thread, so it must not wait: for health checks, which must work
+  /// while all workers are busy.
+  bool immediate = false;
 
   /// Answers on a worker thread; may wait. Exceptions become problem details.
   std::function<server_response(api_request&)> answer{};

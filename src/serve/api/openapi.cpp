@@ -39,8 +39,9 @@ std::string operation_id(const endpoint& row) {
 /// The resource: `stores` of `/v1/stores/{store}`.
 std::string_view tag_of(const endpoint& row) {
   const auto segments = split_path(row.path);
-  if (segments.size() < 2 || segments.front() != "v1") return "server";
-  return segments[1];
+  const bool is_resource = segments.size() > 1 && segments.front() == "v1" &&
+                           segments[1].find('.') == std::string_view::npos;
+  return is_resource ? segments[1] : "server";
 }
 
 std::string_view schema_of(parameter_type type) {

@@ -29,6 +29,8 @@ constexpr std::array table{
               "$STATE_DIRECTORY/serve.db, else ~/.local/state/holdfast/serve.db"},
     known_key{"serve.allow-plain", flag, "false",
               "true: listen without TLS on addresses that are not loopback"},
+    known_key{"serve.open", flag, "false",
+              "true: callers on this machine need no token; only with loopback addresses"},
     known_key{"serve.tls.certificate", text, "", "file with the certificate and its chain"},
     known_key{"serve.tls.key", text, "", "file with its private key"},
     known_key{"serve.tls.client-ca", text, "",

@@ -57,6 +57,7 @@ class config_reader {
     values_.read(result.label, "serve.label");
     values_.read(result.state, "serve.state");
     values_.read(result.allow_plain, "serve.allow-plain");
+    values_.read(result.open, "serve.open");
     values_.read(result.tls.certificate, "serve.tls.certificate");
     values_.read(result.tls.key, "serve.tls.key");
     values_.read(result.tls.client_ca, "serve.tls.client-ca");
@@ -149,8 +150,8 @@ class config_reader {
 
 /// The values of [failover], which the engine checks itself.
 void read_points(const std::string& file, std::string_view text, engine_options base,
-                 const failover::config::environment& lookup, server_config& config,
-                 std::vector<problem>& problems) {
+                 const failover::config::environment& lookup, const std::string& store_url,
+                 server_config& config, std::vector<problem>& problems) {
   std::vector<problem> reported_by_the_plan;
   const wiped_values points(failover::config::read_toml(text, lookup, reported_by_the_plan));
   for (const auto& value : points.values) {
@@ -175,7 +176,8 @@ void read_points(const std::string& file, std::string_view text, engine_options 
         {.key = failover::config::dotted(path), .value = std::move(shown), .line = value.line});
   }
   try {
-    config.points = failover::config::make_plan(file, text, std::move(base), lookup);
+    config.points = failover::config::make_plan(file, text, std::move(base), lookup, store_url);
+    wipe(config.points->url);
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_argument) throw;
     problems.push_back({.line = 0, .text = failure.message()});
@@ -208,13 +210,18 @@ void add_effective(const config_values& values, server_config& config) {
 
 }  // namespace
 
+bool is_local_address(const std::string& address) {
+  return is_loopback(address.starts_with('/') ? address : host_part(address));
+}
+
 std::string socket_address(std::string address) {
   if (address.starts_with("unix:")) address.erase(0, 5);
   return address;
 }
 
 server_config read_config(const std::string& file, std::string_view text, engine_options base,
-                          const failover::config::environment& lookup) {
+                          const failover::config::environment& lookup,
+                          std::string_view added_store) {
   std::vector<problem> problems;
   const wiped_values content(failover::config::read_toml(
       text, lookup, problems,
@@ -224,7 +231,10 @@ server_config read_config(const std::string& file, std::string_view text, engine
     failover::config::throw_problems(file, std::move(problems));
   const config_values values(content.values, problems);
   config_reader reader(values, problems);
-  read_points(file, text, std::move(base), lookup, reader.result, problems);
+  const std::string store_url = reader.result.stores.empty()
+                                    ? std::string(added_store)
+                                    : reader.result.stores.front().database.url;
+  read_points(file, text, std::move(base), lookup, store_url, reader.result, problems);
   if (!problems.empty()) failover::config::throw_problems(file, std::move(problems));
   reader.result.file = file;
   add_effective(values, reader.result);
@@ -238,7 +248,11 @@ void check_config(const server_config& config) {
   if (config.stores.empty() && config.outboxes.empty() && !config.sequences)
     refuse("there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences]");
   for (const auto& address : config.listen) {
-    const bool remote = !is_loopback(address.starts_with('/') ? address : host_part(address));
+    const bool remote = !is_local_address(address);
+    if (remote && config.open)
+      refuse(address +
+             " can be reached from other machines, and with serve.open callers need no token; "
+             "remove one of them");
     if (remote && config.tls.certificate.empty() && !config.allow_plain)
       refuse(address +
              " can be reached from other machines; set serve.tls.certificate and serve.tls.key, or "

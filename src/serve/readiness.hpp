@@ -1,0 +1,60 @@
+#pragma once
+
+/// \file
+/// Whether the server should get requests. Each database is asked once a second, on threads of its
+/// own: one that hangs delays the answers about no other.
+///
+///     starting --(every database answered, or 5 s)--> serving --(SIGTERM)--> draining
+
+#include <holdfast/executor.hpp>
+#include <holdfast/version.hpp>
+
+#include "serve/api/services.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+struct readiness_options {
+  std::chrono::milliseconds interval{1'000};
+  /// An answer that is older counts as none.
+  std::chrono::milliseconds patience{5'000};
+  /// After this time the server is ready although a database has not answered yet.
+  std::chrono::milliseconds start_limit{5'000};
+};
+
+/// Thread-safety: may be called from any thread.
+class readiness {
+ public:
+  explicit readiness(readiness_options options = {});
+  ~readiness();
+  readiness(const readiness&) = delete;
+  readiness& operator=(const readiness&) = delete;
+
+  /// Begins to ask the databases. `more` are names of other parts that are not ready; it must not
+  /// wait. `shared` must outlive the checks: see `stop`.
+  void start(services& shared, std::function<std::vector<std::string>()> more);
+  void begin_drain() noexcept { draining_ = true; }
+  /// The databases all answered, or the time for it is over.
+  [[nodiscard]] bool has_started() const;
+  /// Names of what is not ready: `starting`, `draining`, `store:main`. Empty: ready.
+  [[nodiscard]] std::vector<std::string> missing() const;
+  /// Returns false if a check still waits for a database at the deadline.
+  bool stop(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct checks;
+  const readiness_options options_;
+  const std::chrono::steady_clock::time_point begin_;
+  std::atomic<bool> draining_ = false;
+  std::atomic<bool> open_ = false;  // `start` was called
+  std::shared_ptr<checks> checks_;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
