@@ -35,8 +35,8 @@ class program {
     add_redis_commands(root);
 #endif
     add_outbox_commands(root);
-    add_serve_commands(root);
     add_schema_commands(root);
+    add_serve_commands(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);

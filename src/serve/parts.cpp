@@ -1,13 +1,16 @@
 #include "serve/parts.hpp"
 
-#include "serve/local_authenticator.hpp"
+#include "serve/auth/identity_part.hpp"
+
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
 // One line for each part.
-std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config& config) {
+std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config& config,
+                                                     part_hooks hooks) {
   std::vector<std::unique_ptr<server_part>> parts;
-  parts.push_back(make_local_identity(config.open));
+  parts.push_back(make_identity_part(config, std::move(hooks.show)));
   return parts;
 }
 

@@ -38,7 +38,7 @@ class Serve:
         self.file.write_text(config or '[stores.main]\nurl = "memory:"\n')
         words = ["--config", self.file, "--open", *(["--drain", drain] if drain else []), *(["--listen", "127.0.0.1:0"] if listen else []), *words]
         with open(self.errors, "wb") as err, open(self.log, "ab") as out:
-            self.process = subprocess.Popen([program, "serve", *map(str, words)], stdout=out, stderr=err, env={**os.environ, **(env or {})}, **more)
+            self.process = subprocess.Popen([program, "serve", *map(str, words)], stdout=out, stderr=err, env={**os.environ, "STATE_DIRECTORY": str(directory), **(env or {})}, **more)
         try:
             wait_for(lambda: "ready" in self.text() or self.process.poll() is not None, "ready")
             assert self.process.poll() is None, self.text()

@@ -13,8 +13,8 @@ void add_store_commands(command root);
 void add_seq_commands(command root);
 void add_redis_commands(command root);
 void add_outbox_commands(command root);
-void add_serve_commands(command root);
 void add_schema_commands(command root);
+void add_serve_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
@@ -34,5 +34,8 @@ void add_inspect_commands(command outbox);
 void add_parked_commands(command outbox);
 void add_work_command(command outbox);
 void add_tail_command(command outbox);
+
+// Parts of the serve group.
+void add_token_commands(command serve);
 
 }  // namespace holdfast::cli

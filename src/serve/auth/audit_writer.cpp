@@ -143,7 +143,7 @@ void audit_writer::queue_entry(audit_entry entry) {
     else ++lost_;
   }
   if (!fits) count_loss("the state database cannot be written");
-  if (shared_.events != nullptr) shared_.events->publish("audit", std::move(json));
+  if (auto* const events = events_.load()) events->publish("audit", std::move(json));
   if (shared_.on_entry) shared_.on_entry();
 }
 

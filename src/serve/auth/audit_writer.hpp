@@ -14,6 +14,7 @@
 #include "serve/auth/state_database.hpp"
 #include "serve/live/event_sink.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -59,7 +60,6 @@ class audit_writer final : public audit_log {
     std::shared_ptr<const holdfast::clock> clock{};  ///< never null
     std::shared_ptr<const logger> log{};             ///< never null
     std::shared_ptr<metrics_sink> metrics{};         ///< never null
-    event_sink* events = nullptr;
     /// Called after an entry was queued. Must not wait.
     std::function<void()> on_entry{};
   };
@@ -68,6 +68,8 @@ class audit_writer final : public audit_log {
   void record(audit_entry entry) noexcept override;
   using audit_log::record;
 
+  /// Publishes entries from now on. The sink must outlive the writer; null: nowhere.
+  void publish_to(event_sink* events) noexcept { events_ = events; }
   /// Writes what is in the queue. Keeps it if the database fails, and throws its error.
   void write_queue(state_database& database);
   [[nodiscard]] bool is_empty() const;
@@ -83,6 +85,7 @@ class audit_writer final : public audit_log {
   const std::string process_;  // a part of the ids
   const std::shared_ptr<metrics::counter> lost_counter_;
   const std::shared_ptr<metrics::counter> failures_;
+  std::atomic<event_sink*> events_{nullptr};
   std::mutex writing_{};
   mutable std::mutex mutex_{};
   std::deque<stored_audit_entry> queue_{};

@@ -24,16 +24,16 @@ std::string_view to_string(role value) noexcept {
 namespace {
 
 /// Compares part by part; `*` of the granted scope stands for any text.
-bool covers(std::string_view granted, std::string_view wanted) noexcept {
+bool covers(std::string_view granted, std::string_view requested) noexcept {
   for (;;) {
     const auto granted_part = granted.substr(0, granted.find(':'));
-    const auto wanted_part = wanted.substr(0, wanted.find(':'));
-    if (granted_part != "*" && granted_part != wanted_part) return false;
+    const auto requested_part = requested.substr(0, requested.find(':'));
+    if (granted_part != "*" && granted_part != requested_part) return false;
     const bool granted_ends = granted_part.size() == granted.size();
-    const bool wanted_ends = wanted_part.size() == wanted.size();
-    if (granted_ends || wanted_ends) return granted_ends && wanted_ends;
+    const bool requested_ends = requested_part.size() == requested.size();
+    if (granted_ends || requested_ends) return granted_ends && requested_ends;
     granted.remove_prefix(granted_part.size() + 1);
-    wanted.remove_prefix(wanted_part.size() + 1);
+    requested.remove_prefix(requested_part.size() + 1);
   }
 }
 

@@ -2,12 +2,9 @@
 
 #include <holdfast/error.hpp>
 
-#include "base/local_host.hpp"
 #include "base/thread.hpp"
-#include "net/address.hpp"
 #include "serve/auth/state_tables.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -45,7 +42,6 @@ identity::identity(identity_options options)
       audit_({.clock = clock_,
               .log = log_,
               .metrics = metrics_,
-              .events = options.events,
               .on_entry =
                   [this] {
                     {
@@ -65,20 +61,44 @@ identity::identity(identity_options options)
   thread_ = start_quiet_thread("hf-state", [this] { run(); });
 }
 
-identity::~identity() {
+/// Returns false if the audit log could not be written.
+bool identity::write_audit() {
+  try {
+    audit_.write_queue(database_);
+    set_problem(write_problem_, std::nullopt);
+    return true;
+  } catch (const std::exception& failure) {
+    set_problem(write_problem_, failure.what());
+    return false;
+  }
+}
+
+/// Work that the next run repeats.
+template <class Work>
+void identity::attempt(const char* id, Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& failure) {
+    log_->write_limited(id, log_level::warning, "the state database refused some housekeeping",
+                        {{"work", id}, {"reason", failure.what()}});
+  }
+}
+
+identity::~identity() { (void)finish(); }
+
+bool identity::finish() {
   {
     const std::scoped_lock lock(mutex_);
-    stopping_ = true;
+    if (std::exchange(stopping_, true)) return audit_.is_empty();
   }
   wake_.notify_all();
   thread_.join();
-  try {
-    audit_.write_queue(database_);
-    store_uses();
-  } catch (const std::exception& failure) {
-    log_->write(log_level::error, "the audit log was not written at the end of the server",
-                {{"reason", failure.what()}});
-  }
+  (void)write_audit();
+  attempt("state.uses", [this] { store_uses(); });
+  if (audit_.is_empty()) return true;
+  log_->write(log_level::error,
+              "entries of the audit log are lost, because the state database does not work");
+  return false;
 }
 
 void identity::set_problem(std::optional<std::string>& part, std::optional<std::string> problem) {
@@ -136,29 +156,6 @@ void identity::forget_old_rows() {
   forget_old_audit(session, now);
 }
 
-/// Returns false if the audit log could not be written.
-bool identity::write_audit() {
-  try {
-    audit_.write_queue(database_);
-    set_problem(write_problem_, std::nullopt);
-    return true;
-  } catch (const std::exception& failure) {
-    set_problem(write_problem_, failure.what());
-    return false;
-  }
-}
-
-/// Work that the next run repeats.
-template <class Work>
-void identity::attempt(const char* id, Work&& work) {
-  try {
-    work();
-  } catch (const std::exception& failure) {
-    log_->write_limited(id, log_level::warning, "the state database refused some housekeeping",
-                        {{"work", id}, {"reason", failure.what()}});
-  }
-}
-
 void identity::run() {
   using steady = std::chrono::steady_clock;
   auto next_refresh = steady::now() + refresh_interval_;
@@ -205,13 +202,7 @@ std::optional<first_credentials> identity::create_first_credentials(const std::s
     return std::nullopt;
   }
   reload();
-  auto secret = random_secret();
-  {
-    const std::scoped_lock lock(mutex_);
-    link_ = sha256(secret);
-    link_end_ = clock_->now() + link_life;
-  }
-  credentials.link = base_url + "/#sign-in=" + secret;
+  if (!base_url.empty()) credentials.link = base_url + "/#sign-in=" + make_link_secret();
   audit_.record({.caller = "server",
                  .action = "token.add",
                  .subject = first_token_name,
@@ -220,40 +211,20 @@ std::optional<first_credentials> identity::create_first_credentials(const std::s
   return credentials;
 }
 
+std::string identity::make_link_secret() {
+  auto secret = random_secret();
+  const std::scoped_lock lock(mutex_);
+  link_ = sha256(secret);
+  link_end_ = clock_->now() + link_life;
+  return secret;
+}
+
 bool identity::use_sign_in_link(std::string_view secret) {
   const auto digest = sha256(secret);
   const std::scoped_lock lock(mutex_);
   if (!link_ || clock_->now() >= link_end_ || !equal_in_constant_time(*link_, digest)) return false;
   link_.reset();
   return true;
-}
-
-bool is_local_listener(std::string_view address) noexcept {
-  if (address.starts_with('/')) return true;
-  auto host = net::host_of(address);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return !host.empty() && is_local_host(host);
-}
-
-void check_exposure(const exposure& server) {
-  const auto remote = std::ranges::find_if_not(server.listen, is_local_listener);
-  if (remote == server.listen.end()) return;
-  if (server.open)
-    throw error(errc::invalid_argument,
-                "with --open everyone who reaches " + *remote +
-                    " would be an admin; listen on 127.0.0.1, or use tokens",
-                {.path = "listen"});
-  if (!server.has_tls && !server.allow_plain)
-    throw error(errc::invalid_argument,
-                "tokens would travel to " + *remote +
-                    " without encryption; set a certificate, or allow-plain = true behind a proxy "
-                    "that has one",
-                {.path = "listen"});
-  if (server.has_token && !*server.has_token)
-    throw error(errc::invalid_argument,
-                "others reach " + *remote +
-                    ", and there is no token; run: holdfast serve token add --role admin",
-                {.path = "listen"});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -45,8 +45,6 @@ struct identity_options {
   std::shared_ptr<const holdfast::clock> clock{};
   log_sink log{};
   std::shared_ptr<metrics_sink> metrics{};
-  /// Must outlive the identity. Null: entries of the audit log are not published.
-  event_sink* events = nullptr;
   /// How soon a change of another process is seen. Tests shorten it.
   std::chrono::milliseconds refresh_interval{1'000};
   std::chrono::milliseconds database_timeout{5'000};
@@ -57,7 +55,7 @@ struct first_credentials {
   /// Of an admin, for 24 hours.
   std::string token;
   /// Signs a browser in once, for 10 minutes: `http://127.0.0.1:7360/#sign-in=...`. A browser does
-  /// not send the part after `#`, so that no log has it.
+  /// not send the part after `#`, so that no log has it. Empty: there is no console.
   std::string link;
 };
 
@@ -67,7 +65,7 @@ class identity {
   /// Opens the state database. A failure is logged, and repeated in the background. Throws
   /// errc::invalid_argument if an option is invalid.
   explicit identity(identity_options options);
-  /// Writes the audit log, and the last uses.
+  /// As `finish`.
   ~identity();
   identity(const identity&) = delete;
   identity& operator=(const identity&) = delete;
@@ -84,12 +82,16 @@ class identity {
 
   /// Reads everything again (SIGHUP). Waits. Throws errors of the database.
   void reload();
+  /// Ends the thread, and writes the audit log and the last uses. Returns false if entries of the
+  /// audit log could not be written. A second call does nothing.
+  bool finish();
   /// Why the state database does not work, for readiness and status; nothing if it does.
   [[nodiscard]] std::optional<std::string> problem() const;
 
   /// Creates the credentials of the first start, if no usable token exists. `base_url` is that of
-  /// the console, without a slash at its end. Call it only if every listener is on loopback or a
-  /// Unix socket, and show the result on a terminal only. Throws errors of the database.
+  /// the console, without a slash at its end, or empty if there is none. Call it only if every
+  /// listener is on loopback or a Unix socket, and show the result on a terminal only. Throws
+  /// errors of the database.
   [[nodiscard]] std::optional<first_credentials> create_first_credentials(
       const std::string& base_url);
   /// Uses up the secret of the link. Returns false if it is wrong, late or used.
@@ -97,6 +99,7 @@ class identity {
 
  private:
   void run();
+  [[nodiscard]] std::string make_link_secret();
   void refresh(bool all);
   void store_uses();
   void forget_old_rows();
@@ -131,21 +134,5 @@ class identity {
   timestamp link_end_{};
   std::jthread thread_{};  // last: uses all of the above
 };
-
-/// Whether a server listens on loopback and Unix sockets only.
-[[nodiscard]] bool is_local_listener(std::string_view address) noexcept;
-
-struct exposure {
-  /// As in server_options::listen.
-  std::vector<std::string> listen{};
-  bool has_tls = false;
-  bool allow_plain = false;
-  bool open = false;
-  /// Nothing: the tokens could not be read.
-  std::optional<bool> has_token{};
-};
-/// Throws errc::invalid_argument if the server must not start: on an address that others reach it
-/// needs TLS or allow_plain, and a token, and cannot be open.
-void check_exposure(const exposure& server);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

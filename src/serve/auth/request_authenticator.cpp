@@ -22,17 +22,17 @@ void check_proxy(const trusted_proxy& proxy) {
     throw error(errc::invalid_argument,
                 "the name of the field is not valid; for example "
                 "X-Forwarded-User",
-                {.path = "trust-header"});
+                {.path = "serve.trust.header"});
   if (http::equals_ignoring_case(proxy.field, "Authorization") ||
       http::equals_ignoring_case(proxy.field, "Cookie"))
     throw error(errc::invalid_argument,
                 "this field has another meaning; for example "
                 "X-Forwarded-User",
-                {.path = "trust-header"});
+                {.path = "serve.trust.header"});
   if (proxy.addresses.empty())
     throw error(errc::invalid_argument,
                 "every client could choose its user; list the addresses of the proxy, or unix",
-                {.path = "trust-from"});
+                {.path = "serve.trust.addresses"});
 }
 
 /// A user that can stand in a log line.
@@ -50,6 +50,16 @@ bool came_through_proxy(const http::fields& fields) {
   static constexpr std::string_view names[] = {"Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"};
   return std::ranges::any_of(names,
                              [&](std::string_view name) { return fields.find(name).has_value(); });
+}
+
+/// The user that the proxy names; nothing for a request of another client.
+std::optional<std::string_view> proxy_user(const trusted_proxy& proxy,
+                                           const server_request& request) {
+  if (std::ranges::find(proxy.addresses, request.peer) == proxy.addresses.end())
+    return std::nullopt;
+  // Twice: the client sent one, and the proxy did not replace it. An empty text is refused, too.
+  if (request.fields.count(proxy.field) > 1) return std::string_view();
+  return request.fields.find(proxy.field);
 }
 
 server_response unauthorized(std::string_view detail) {
@@ -103,7 +113,10 @@ std::variant<caller, server_response> request_authenticator::identify(
   if (request.fields.count("Authorization") > 1)
     return problem_response(400, "the field Authorization occurs twice; send one token");
   if (const auto field = request.fields.find("Authorization")) return by_token(request, *field);
-  if (const auto user = proxy_user(request)) return by_proxy(*rules_.proxy, request, *user);
+  if (rules_.proxy) {
+    if (const auto user = proxy_user(*rules_.proxy, request))
+      return by_proxy(*rules_.proxy, request, *user);
+  }
   if (auto session = by_session(request)) return std::move(*session);
   caller actor{.address = std::string(request.peer)};
   const bool open = is_open_to(request);
@@ -115,7 +128,7 @@ std::variant<caller, server_response> request_authenticator::identify(
   if (foreign && (open || !is_safe_method(request.method)))
     return problem_response(403, "the request comes from a page of another site");
   if (open) {
-    actor.name = "open";
+    actor.name = "local";
     actor.role = role::admin;
     actor.identified = true;
   }
@@ -146,17 +159,6 @@ std::variant<caller, server_response> request_authenticator::admit(
                 .scopes = record.scopes,
                 .tenant = record.tenant,
                 .address = std::string(request.peer)};
-}
-
-std::optional<std::string_view> request_authenticator::proxy_user(
-    const server_request& request) const {
-  if (!rules_.proxy) return std::nullopt;
-  const auto& proxy = *rules_.proxy;
-  if (std::ranges::find(proxy.addresses, request.peer) == proxy.addresses.end())
-    return std::nullopt;
-  // Twice: the client sent one, and the proxy did not replace it. An empty text is refused, too.
-  if (request.fields.count(proxy.field) > 1) return std::string_view();
-  return request.fields.find(proxy.field);
 }
 
 std::variant<caller, server_response> request_authenticator::by_proxy(const trusted_proxy& proxy,

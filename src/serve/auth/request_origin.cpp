@@ -13,10 +13,14 @@ constexpr std::string_view foreign_page =
     "Authorization";
 
 bool is_own_origin(std::string_view origin, std::string_view host, bool https) noexcept {
-  const std::string_view scheme = https ? "https://" : "http://";
-  return !host.empty() && origin.size() == scheme.size() + host.size() &&
-         http::equals_ignoring_case(origin.substr(0, scheme.size()), scheme) &&
-         http::equals_ignoring_case(origin.substr(scheme.size()), host);
+  constexpr std::string_view encrypted = "https://";
+  constexpr std::string_view plain = "http://";
+  const auto matches = [&](std::string_view scheme) {
+    return !host.empty() && origin.size() == scheme.size() + host.size() &&
+           http::equals_ignoring_case(origin.substr(0, scheme.size()), scheme) &&
+           http::equals_ignoring_case(origin.substr(scheme.size()), host);
+  };
+  return matches(encrypted) || (!https && matches(plain));
 }
 
 bool is_json_type(std::string_view type) noexcept {

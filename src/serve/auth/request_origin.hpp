@@ -19,8 +19,8 @@ enum class request_origin : std::uint8_t {
   unknown      ///< not a browser, or an old one
 };
 
-/// Reads Sec-Fetch-Site, or else Origin, which must be `https://` or `http://` and the host that
-/// the request was sent to. `https` is the scheme that clients use.
+/// Reads Sec-Fetch-Site, or else Origin, which must have the host that the request was sent to.
+/// `https`: the server has TLS. Without it, a proxy may have it, so both schemes are its own.
 [[nodiscard]] request_origin origin_of(const server_request& request, bool https);
 
 /// GET, HEAD and OPTIONS change nothing.

@@ -41,8 +41,8 @@ secret_digest sha256(std::string_view text) noexcept {
   return digest;
 }
 
-bool equal_in_constant_time(const secret_digest& left, const secret_digest& right) noexcept {
-  return ::CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+bool equal_in_constant_time(const secret_digest& first, const secret_digest& second) noexcept {
+  return ::CRYPTO_memcmp(first.data(), second.data(), first.size()) == 0;
 }
 
 std::string random_secret() {

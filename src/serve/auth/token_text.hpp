@@ -27,8 +27,8 @@ inline constexpr std::size_t secret_size = 43;
 
 [[nodiscard]] secret_digest sha256(std::string_view text) noexcept;
 /// Takes the same time for any two digests.
-[[nodiscard]] bool equal_in_constant_time(const secret_digest& left,
-                                          const secret_digest& right) noexcept;
+[[nodiscard]] bool equal_in_constant_time(const secret_digest& first,
+                                          const secret_digest& second) noexcept;
 
 /// Returns 256 random bits as 43 characters. Throws errc::unavailable if the system has none.
 [[nodiscard]] std::string random_secret();

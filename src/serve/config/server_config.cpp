@@ -50,6 +50,22 @@ class config_reader {
     problems_.push_back({.line = line, .text = text});
   }
 
+  void read_trust() {
+    auto& trust = result.trust;
+    values_.read(trust.header, "serve.trust.header");
+    values_.read(trust.addresses, "serve.trust.addresses");
+    values_.read(trust.viewers, "serve.trust.viewers");
+    values_.read(trust.operators, "serve.trust.operators");
+    values_.read(trust.admins, "serve.trust.admins");
+    if (!trust.header.empty() && trust.addresses.empty())
+      refuse(values_.line("serve.trust.header"),
+             "serve.trust.header: every client could choose its user; list the addresses of the "
+             "proxy in serve.trust.addresses");
+    if (trust.header.empty() && !trust.addresses.empty())
+      refuse(values_.line("serve.trust.addresses"),
+             "serve.trust.addresses: needs serve.trust.header");
+  }
+
   void read_server() {
     values_.read(result.listen, "serve.listen");
     for (auto& address : result.listen) address = socket_address(std::move(address));
@@ -58,6 +74,7 @@ class config_reader {
     values_.read(result.state, "serve.state");
     values_.read(result.allow_plain, "serve.allow-plain");
     values_.read(result.open, "serve.open");
+    read_trust();
     values_.read(result.tls.certificate, "serve.tls.certificate");
     values_.read(result.tls.key, "serve.tls.key");
     values_.read(result.tls.client_ca, "serve.tls.client-ca");

@@ -58,6 +58,16 @@ struct sequence_config {
   std::string super_store{};
 };
 
+/// `[serve.trust]`: single sign-on by a proxy.
+struct trust_config {
+  /// Empty: no proxy is trusted.
+  std::string header{};
+  std::vector<std::string> addresses{};
+  std::vector<std::string> viewers{};
+  std::vector<std::string> operators{};
+  std::vector<std::string> admins{};
+};
+
 /// One key with the value that is in force, for people. Has no secret.
 struct effective_value {
   std::string key{};
@@ -77,6 +87,7 @@ struct server_config {
   std::string state{};
   bool allow_plain = false;
   bool open = false;
+  trust_config trust{};
   net::tls_server_options tls{};
   std::size_t loops = 0;
   std::string access_log = "-";

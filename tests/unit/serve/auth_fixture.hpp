@@ -6,9 +6,11 @@
 #include <holdfast/log.hpp>
 
 #include "serve/api/api_dispatcher.hpp"
+#include "serve/api/audit_endpoints.hpp"
 #include "serve/api/endpoint_table.hpp"
-#include "serve/api/endpoints.hpp"
 #include "serve/api/services.hpp"
+#include "serve/api/session_endpoints.hpp"
+#include "serve/api/token_endpoints.hpp"
 #include "serve/auth/identity.hpp"
 #include "serve/http_server.hpp"
 #include "support/raw_client.hpp"
@@ -110,14 +112,13 @@ class auth_server {
  public:
   explicit auth_server(auth_state& state, serve::request_rules rules = {},
                        serve::event_sink* events = nullptr)
-      : auth_([&] {
-          auto options = state.options(std::move(rules));
-          options.events = events;
-          return options;
-        }()) {
+      : auth_(state.options(std::move(rules))) {
+    auth_.audit().publish_to(events);
     shared_.auth = &auth_;
     shared_.audit = &auth_.audit();
-    serve::add_endpoints(table_, shared_);
+    serve::add_session_endpoints(table_, shared_);
+    serve::add_token_endpoints(table_, shared_);
+    serve::add_audit_endpoints(table_, shared_);
     dispatcher_ = std::make_unique<serve::api_dispatcher>(table_, auth_.requests(),
                                                           serve::dispatcher_options{.threads = 2});
     server_ = std::make_unique<serve::http_server>(

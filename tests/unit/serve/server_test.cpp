@@ -73,11 +73,17 @@ class probe_part final : public server_part {
   std::shared_ptr<log> events_;
 };
 
+std::string state_url(const test::temporary_directory& directory) {
+  return "sqlite://" + (directory.path() / "serve.db").string();
+}
+
 struct running_server {
   std::shared_ptr<probe_part::log> events = std::make_shared<probe_part::log>();
+  test::temporary_directory state{"serve"};
   std::unique_ptr<server> process{};
 
   explicit running_server(config::server_config config) {
+    config.state = state_url(state);
     config.listen = {"127.0.0.1:0"};
     config.access_log = "";
     if (config.stores.empty())
@@ -163,8 +169,12 @@ TEST(Server, PagesOfOthersCannotActOnAnOpenServer) {
 }
 
 TEST(Server, OtherMachinesNeedAToken) {
-  const auto failure = failure_of([] {
-    server_setup setup{.config = {.listen = {"0.0.0.0:0"}, .allow_plain = true, .access_log = ""}};
+  const test::temporary_directory directory("serve");
+  const auto failure = failure_of([&] {
+    server_setup setup{.config = {.listen = {"0.0.0.0:0"},
+                                  .state = state_url(directory),
+                                  .allow_plain = true,
+                                  .access_log = ""}};
     setup.config.stores.push_back({.name = "main", .database = {.url = "memory:"}});
     setup.parts = make_parts(setup.config);
     const server refused(std::move(setup));
@@ -229,7 +239,8 @@ endpoint_table full_table(services& shared) {
   endpoint_table real;
   add_server_endpoints(real, {});
   add_endpoints(real, shared);
-  const auto parts = make_parts({});
+  const test::temporary_directory directory("serve");
+  const auto parts = make_parts({.state = state_url(directory)});
   for (const auto& part : parts) part->attach(shared);
   for (const auto& part : parts) part->add_endpoints(real, shared);
   endpoint_table table;

@@ -182,7 +182,7 @@ class server_run {
     scheme_ = setup.config.tls.certificate.empty() ? "http" : "https";
     drain_ = setup.config.drain;
     grace_ = setup.config.grace;
-    setup.parts = detail::serve::make_parts(setup.config);
+    setup.parts = detail::serve::make_parts(setup.config, hooks());
     server_ = std::make_unique<detail::serve::server>(std::move(setup));
   }
 
@@ -212,6 +212,18 @@ class server_run {
     io_.out.flush();
     io_.err << "holdfast: " << printable(message) << "\n";
     io_.err.flush();
+  }
+  [[nodiscard]] detail::serve::part_hooks hooks() {
+    // What is not a terminal is usually a log.
+    if (!io_.err.is_terminal()) return {};
+    return {.show = [this](const detail::serve::first_credentials& credentials) {
+      say("first start: this token of an admin is valid for 24 hours, and is not shown again. "
+          "'holdfast serve token add' makes others");
+      io_.err << credentials.token << "\n";
+      if (!credentials.link.empty())
+        io_.err << "console, once and within 10 minutes: " << credentials.link << "\n";
+      io_.err.flush();
+    }};
   }
   void print_messages() {
     for (const auto& message : messages_.drain()) io_.warn(message);
@@ -321,6 +333,7 @@ void add_serve_commands(command root) {
     if (options.check.is_set()) return report_check(io, options.read(io, {}));
     return server_run(io, options).run();
   });
+  add_token_commands(cmd);
 }
 
 }  // namespace holdfast::cli

@@ -1,0 +1,196 @@
+// holdfast serve token add, list and revoke.
+
+#include <holdfast/clock.hpp>
+#include <holdfast/error.hpp>
+#include <holdfast/log.hpp>
+
+#include "commands/database_location.hpp"
+#include "commands/groups.hpp"
+#include "serve/auth/rate_limit.hpp"
+#include "serve/auth/state_database.hpp"
+#include "serve/auth/state_tables.hpp"
+#include "serve/auth/token_store.hpp"
+#include "terminal/password_option.hpp"
+#include "terminal/text.hpp"
+#include "terminal/time_text.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+namespace serve = detail::serve;
+
+/// The state database of the server.
+struct state_location {
+  option url;
+  password_option password;
+
+  explicit state_location(command& cmd)
+      : url(cmd.value("--state", "URL",
+                      "State of the server (default sqlite: and $STATE_DIRECTORY/serve.db or "
+                      "~/.local/state/holdfast/serve.db)")),
+        password(cmd) {}
+
+  /// Unless `create` is set, the file must exist.
+  [[nodiscard]] std::unique_ptr<serve::state_database> open_state(console& io, bool create) const {
+    const auto address = url.is_set() ? url.text() : serve::default_state_url(create);
+    auto database = std::make_unique<serve::state_database>(serve::state_database_options{
+        .url = url_to_open(address, create),
+        .password = password.read(io),
+        .clock = system_clock(),
+        .log = std::make_shared<const logger>(
+            [&io](const log_record& record) { io.warn(record.message); })});
+    database->add_tables(serve::identity_tables());
+    if (!create) check_file(*database);
+    return database;
+  }
+
+ private:
+  static void check_file(serve::state_database& database) {
+    try {
+      (void)database.read("state.open");
+    } catch (const error& problem) {
+      if (problem.code() != errc::not_found) throw;
+      throw error(errc::not_found,
+                  "there is no state of a server at " + database.shown_url() +
+                      "; check --state, or add a token with: holdfast serve token add");
+    }
+  }
+};
+
+std::string json_time(const std::optional<timestamp>& time) {
+  return time ? json_string(iso_time(*time)) : "null";
+}
+
+std::string rate_text(std::uint32_t rate) {
+  return rate == 0 ? std::string() : std::to_string(rate) + "/s";
+}
+
+/// Without the closing brace. The members are those of GET /v1/tokens.
+std::string json_of(const serve::token_record& token, timestamp now) {
+  return "{\"id\":" + json_string(token.id) + ",\"name\":" + json_string(token.name) +
+         ",\"role\":" + json_string(to_string(token.role)) +
+         ",\"scopes\":" + json_list(token.scopes) + ",\"tenant\":" + json_string(token.tenant) +
+         ",\"rate\":" + json_string(rate_text(token.rate)) +
+         ",\"state\":" + json_string(serve::token_state(token, now)) +
+         ",\"createdAt\":" + json_time(token.created) +
+         ",\"expiresAt\":" + json_time(token.expires) +
+         ",\"revokedAt\":" + json_time(token.revoked) +
+         ",\"lastUsedAt\":" + json_time(token.last_used);
+}
+
+std::string column(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text + "  ";
+}
+
+std::string line_of(const serve::token_record& token, timestamp now) {
+  std::string scopes;
+  for (const auto& scope : token.scopes) scopes += (scopes.empty() ? "" : ",") + scope;
+  if (!token.tenant.empty()) scopes += (scopes.empty() ? "" : " ") + ("tenant=" + token.tenant);
+  if (token.rate != 0) scopes += (scopes.empty() ? "" : " ") + ("rate=" + rate_text(token.rate));
+  auto line =
+      column(token.id, 8) + column(std::string(serve::token_state(token, now)), 7) +
+      column(std::string(to_string(token.role)), 8) +
+      column(iso_time(token.expires).substr(0, 10), 10) +
+      column(token.last_used ? iso_time(*token.last_used).substr(0, 19) + "Z" : "never", 20) +
+      printable(token.name);
+  if (!scopes.empty()) line += "  " + printable(scopes);
+  return line + "\n";
+}
+
+void add_token_add(command group) {
+  command cmd = group.add("add", "Add a token, and print it once");
+  cmd.about(
+      "Writes the token to standard output. Only its hash is kept, so it cannot be shown again. A "
+      "running server accepts it within a second. An app may do what its scopes allow, and "
+      "everything if it has none; a part * of a scope stands for any name.");
+  cmd.examples(
+      "holdfast serve token add --role admin --name alice\n"
+      "holdfast serve token add --role app --scope outbox:orders:publish --scope 'store:*:read' "
+      "--tenant acme --name shop --expires 30d --rate 100/s");
+  const option role = cmd.value("--role", "", "What the token may do (default app)")
+                          .one_of({"viewer", "operator", "app", "admin"});
+  const option scopes = cmd.values("--scope", "SCOPE", "A scope of the role app: store:main:read");
+  const option tenant = cmd.value("--tenant", "T", "The only tenant that the token sees");
+  const option name = cmd.value("--name", "N", "Name of the token (default the role and its id)");
+  const option expires = cmd.value("--expires", "TIME", "Life of the token: 90d (default), 12h");
+  const option rate = cmd.value("--rate", "RATE", "Limit of requests: 100/s (default no limit)");
+  const option json = cmd.flag("--json", "Print one JSON object");
+  const state_location location(cmd);
+  cmd.run([=](console& io) {
+    serve::token_settings settings{.name = name.text(),
+                                   .role = serve::parse_role(role.text("app")),
+                                   .scopes = scopes.all(),
+                                   .tenant = tenant.text()};
+    if (expires.is_set()) settings.lifetime = parse_duration(expires.text());
+    if (rate.is_set()) settings.rate = serve::parse_rate(rate.text());
+    const auto database = location.open_state(io, true);
+    const auto token = serve::add_token(*database, std::move(settings));
+    if (json.is_set()) {
+      io.out << json_of(token.record, database->clock().now())
+             << ",\"token\":" << json_string(token.secret) << "}\n";
+      return exit_ok;
+    }
+    io.out << token.secret << "\n";
+    return exit_ok;
+  });
+}
+
+void add_token_list(command group) {
+  command cmd = group.add("list", "List the tokens, without their secrets");
+  cmd.about(
+      "A server writes once a minute when a token was last used. Tokens that ended are deleted "
+      "after 30 days.");
+  cmd.examples("holdfast serve token list\nholdfast serve token list --json");
+  const option json = cmd.flag("--json", "Print one JSON object per line");
+  const state_location location(cmd);
+  cmd.run([=](console& io) {
+    const auto database = location.open_state(io, false);
+    const auto now = database->clock().now();
+    auto session = database->read("token.list");
+    const auto tokens = serve::list_tokens(session, "", serve::max_tokens * 2);
+    if (!json.is_set() && !tokens.empty())
+      io.out << "id        state    role      expires     last used             name\n";
+    for (const auto& token : tokens)
+      io.out << (json.is_set() ? json_of(token.record, now) + "}\n" : line_of(token.record, now));
+    return exit_ok;
+  });
+}
+
+void add_token_revoke(command group) {
+  command cmd = group.add("revoke", "Revoke a token, and end its sessions");
+  cmd.about(
+      "A running server refuses it within two seconds. Exit code 1 if there is no such token.");
+  cmd.examples("holdfast serve token revoke k3m9x2pa\nholdfast serve token revoke shop");
+  const option token = cmd.positional("TOKEN", "Its id, or its name").required();
+  const state_location location(cmd);
+  cmd.run([=](console& io) {
+    const auto database = location.open_state(io, false);
+    if (serve::revoke_token(*database, token.text())) return exit_ok;
+    io.warn("there is no such token; see: holdfast serve token list");
+    return exit_negative;
+  });
+}
+
+}  // namespace
+
+void add_token_commands(command serve) {
+  command group = serve.add("token", "Add, list and revoke the tokens of the server");
+  group.examples(
+      "holdfast serve token add --role app --scope outbox:orders:publish --name shop\n"
+      "holdfast serve token list\n"
+      "holdfast serve token revoke shop");
+  add_token_add(group);
+  add_token_list(group);
+  add_token_revoke(group);
+}
+
+}  // namespace holdfast::cli
