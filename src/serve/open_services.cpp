@@ -5,6 +5,7 @@
 
 #include "base/secret.hpp"
 #include "base/url.hpp"
+#include "serve/api/decision_recorder.hpp"
 
 #include <utility>
 #include <variant>
@@ -97,8 +98,10 @@ sequence_service open_sequences(const config::sequence_config& config, const ser
 }
 
 std::shared_ptr<engine> make_engine(const std::shared_ptr<store>& store,
-                                    failover::config::plan& plan) {
+                                    failover::config::plan& plan,
+                                    std::shared_ptr<decision_log> decisions) {
   auto& options = plan.engine;
+  options.insight = server_insight(std::move(decisions));
   // The engine determines the tenant on the caller's thread, with the rules of the tenant store.
   if (plan.tenants)
     options.caller.tenant = [tenants = make_tenant_store(store, std::move(*plan.tenants))] {
@@ -140,7 +143,9 @@ void open_services(config::server_config& config, opened_services& target) {
   const auto& first = shared.stores.front();
   if (config.points->cleanup)
     target.cleanup.emplace(first.database, first.store, *config.points->cleanup);
-  shared.engine = make_engine(first.store, *config.points);
+  shared.decisions = std::make_shared<decision_log>();
+  shared.point_names = config.points->points->unclaimed();
+  shared.engine = make_engine(first.store, *config.points, shared.decisions);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -77,6 +77,12 @@ server_response take_answer(services& shared, call_points& points, const api_req
   auto call = point.begin(arguments);
   if (start) call.set_start(std::min(*start, call.as_of()));
   const auto answer = call.succeed(std::move(value));
+  if (answer.expires() == timestamp{})
+    throw error(
+        errc::unsupported_type,
+        "the answer was not kept: the call has no key, because the store has tenants or the "
+        "point varies by its caller",
+        {.path = "args"});
   json_writer out;
   out.begin_object()
       .member("point", name)

@@ -3,6 +3,7 @@
 #include <holdfast/key/typed_json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -28,7 +29,12 @@ json_answer holdfast_decode(std::string_view bytes, std::type_identity<json_answ
 
 call_points::call_points(std::shared_ptr<engine> engine, const std::vector<std::string>& configured)
     : engine_(std::move(engine)) {
-  for (const auto& name : configured) points_.emplace(name, add(name));
+  std::set<std::string> existing;
+  for (const auto& status : engine_->points()) existing.insert(status.name);
+  for (const auto& name : configured) {
+    // The server itself protects calls under some of these names.
+    if (!existing.contains(name)) points_.emplace(name, add(name));
+  }
 }
 
 call_points::call_point call_points::get(std::string_view name) {

@@ -35,7 +35,8 @@ class call_points {
   using call_point = point<std::optional<json_answer>(const run_time_arguments&)>;
   static constexpr std::size_t most_new_points = 200;
 
-  /// Registers the points of the configuration. Throws what engine::protect throws.
+  /// Registers the points of the configuration that do not exist yet. Throws what engine::protect
+  /// throws.
   call_points(std::shared_ptr<engine> engine, const std::vector<std::string>& configured);
 
   /// Throws errc::invalid_argument for an impossible name, errc::duplicate if the server itself

@@ -144,6 +144,23 @@ TEST_F(FailoverOutlook, ChecksOfAStoreThatMayBlockRunInTheBackground) {
   (void)pending.succeed(country{"FR", "France"});
 }
 
+TEST_F(FailoverOutlook, ACheckThatComesAfterTheNewAnswerSaysNothing) {
+  const auto held = std::make_shared<gate>();
+  auto& e = make_observing({}, true);
+  shaky->before = [held](faulty_store::operation operation, std::span<const entry>) {
+    if (operation == faulty_store::operation::find) held->wait();
+  };
+  const auto point = protect("country-by-code", {.expiry = 1h});
+  const open_in_the_end release(*held);
+  (void)point("FR");  // new, and its check waits
+  ASSERT_TRUE(eventually([&] { return held->waiting() == 1; }));
+  ASSERT_TRUE(e.flush(clock->steady() + 20s));
+  held->open();
+  ASSERT_TRUE(eventually([&] { return e.coverage("country-by-code").undecided == 1; }));
+  EXPECT_EQ(e.coverage("country-by-code").checked, 0U);
+  finish();
+}
+
 TEST_F(FailoverOutlook, AStoreThatHangsKeepsFourLooksAndNoCall) {
   const auto held = std::make_shared<gate>();
   make_observing({.threads = {.count = 8}, .storage = {.read_deadline = 200ms}}, true);

@@ -305,6 +305,37 @@ TEST_F(ApiPoints, DrillsAreStartedShownAndEnded) {
   EXPECT_TRUE(has(audit_.actions().front(), "operator point.drill countries done"));
 }
 
+TEST_F(ApiPoints, AnAnswerWithoutAKeyIsRefused) {
+  serve::services shared{.clock = clock_};
+  shared.engine = std::make_shared<engine>(
+      memory_, engine_options{.clock = clock_, .caller = {.tenant = []() -> std::string {
+                                                 throw std::runtime_error("no tenant");
+                                               }}});
+  serve::endpoint_table table;
+  serve::add_point_endpoints(table, shared);
+  api_server server(table);
+  const auto refused = server.send("POST", "/v1/points/p/answers", "app point:p:write",
+                                   R"({"args":[],"payload":1})");
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_TRUE(has(refused.body, "was not kept")) << refused.body;
+}
+
+TEST_F(ApiPoints, PointsOfTheServerItselfAreNotForOthers) {
+  serve::services shared{.clock = clock_};
+  shared.engine = std::make_shared<engine>(memory_, engine_options{.clock = clock_});
+  shared.point_names = {"own"};
+  const auto own = shared.engine->protect("own", [](int n) { return std::to_string(n); });
+  serve::endpoint_table table;
+  serve::add_point_endpoints(table, shared);
+  api_server server(table);
+  EXPECT_EQ(server
+                .send("POST", "/v1/points/own/answers", "app point:own:write",
+                      R"({"args":[],"payload":1})")
+                .status,
+            409);
+  EXPECT_EQ(server.send("GET", "/v1/points/own", "viewer").status, 200);
+}
+
 TEST_F(ApiPoints, ManyClientsAtOnce) {
   std::vector<std::jthread> threads;
   std::atomic<int> failures{0};
