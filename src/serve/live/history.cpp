@@ -287,7 +287,7 @@ history_answer history::read(const history_request& request) const {
         "step");
   history_answer answer;
   for (std::size_t i = 0; i < steps; ++i)
-    answer.at.push_back(timestamp(seconds(begin + static_cast<std::int64_t>(i) * step)));
+    answer.at.emplace_back(seconds(begin + static_cast<std::int64_t>(i) * step));
   const std::scoped_lock lock(mutex_);
   for (const auto& id : ids) {
     auto& series = answer.all.emplace_back();
