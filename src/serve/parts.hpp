@@ -18,6 +18,6 @@ struct part_hooks {
 
 /// The parts of `holdfast serve`, in the order in which they start. They end in the other order.
 [[nodiscard]] std::vector<std::unique_ptr<server_part>> make_parts(
-    const config::server_config& config, part_hooks hooks);
+    const config::server_config& config, part_hooks hooks = {});
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -1,15 +1,20 @@
 """holdfast serve token: adds, lists and revokes tokens of the server."""
 
+import contextlib
 import glob
 import hashlib
+import http.client
 import json
 import os
+import pty
 import re
 import stat
+import subprocess
 import tempfile
+import time
 import unittest
 
-from holdfast_process import CommandTest, run
+from holdfast_process import HOLDFAST, CommandTest, run
 
 FORM = re.compile(r"hf_([a-km-z2-9]{8})_[A-Za-z0-9_-]{43}\n")
 
@@ -83,7 +88,7 @@ class Tokens(CommandTest):
 
     def test_a_state_that_is_not_there(self):
         for words in (["list"], ["revoke", "x"]):
-            self.assertIn("no database file", self.refused("serve", "token", *words, *self.state))
+            self.assertIn("token add", self.refused("serve", "token", *words, *self.state))
         self.assertFalse(os.path.exists(self.folder + "/serve.db"))
         self.assertIn("SQL", self.refused("serve", "token", "add", "--state", "memory:"))
 
@@ -110,6 +115,89 @@ class Tokens(CommandTest):
         done = run("serve", "token", "list", *self.state)
         self.assertIn(done.returncode, (2, 3))
         self.assertEqual(done.stderr.count(b"\n"), 1)
+
+
+class Server(CommandTest):
+    """Tokens of a server that runs."""
+
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.folder = place.name
+        self.environment = {**os.environ, "STATE_DIRECTORY": place.name}
+        with open(place.name + "/serve.toml", "w") as file:
+            file.write('[stores.main]\nurl = "memory:"\n')
+        self.log = open(place.name + "/log", "wb+")
+        self.addCleanup(self.log.close)
+
+    def start(self, errors, *words):
+        """Runs the server until the end of the test."""
+        process = subprocess.Popen([HOLDFAST, "serve", "--config", self.folder + "/serve.toml", "--listen", "127.0.0.1:0", "--drain", "0s", *words],
+                                   stdout=self.log, stderr=errors, env=self.environment)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def until(self, condition):
+        end = time.monotonic() + 60
+        while not (result := condition()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        return result
+
+    def errors(self):
+        with open(self.folder + "/errors") as file:
+            return file.read()
+
+    def status(self, port, token):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", "/v1/session", headers={"Authorization": "Bearer " + token} if token else {})
+            return connection.getresponse().status
+
+    def start_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        process = self.start(theirs)
+        os.close(theirs)
+        text = ""
+        while "holdfast: ready" not in text:
+            text += os.read(ours, 65536).decode()
+        return process, text, int(re.search(r"listening on http://127.0.0.1:(\d+)", text)[1])
+
+    def test_the_first_start_shows_a_token_on_a_terminal_once(self):
+        process, text, port = self.start_on_a_terminal()
+        token = re.search(r"hf_\S{52}", text)[0]
+        self.assertEqual(self.status(port, token), 200)
+        self.assertEqual(self.status(port, ""), 401)
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
+        process, text, port = self.start_on_a_terminal()
+        self.assertNotIn("hf_", text)
+        self.assertEqual(self.status(port, token), 200)
+        process.terminate()
+        self.assertEqual(process.wait(60), 0)
+        content = b"".join(open(name, "rb").read() for name in glob.glob(self.folder + "/*"))
+        self.assertIn(b"first-start", content)
+        self.assertNotIn(token[12:].encode(), content)
+
+    def test_without_a_terminal_there_is_advice_and_no_token(self):
+        with open(self.folder + "/errors", "wb+") as errors:
+            self.start(errors)
+            self.until(lambda: "holdfast: ready" in self.errors())
+        text = self.errors()
+        self.assertIn("holdfast serve token add --role admin", text)
+        self.assertNotIn("hf_", text)
+        port = int(re.search(r"listening on http://127.0.0.1:(\d+)", text)[1])
+        self.assertEqual(self.status(port, ""), 401)
+        # The server sees what the commands change.
+        token = self.fine("serve", "token", "add", "--role", "viewer", env=self.environment).strip()
+        self.until(lambda: self.status(port, token) == 200)
+        self.fine("serve", "token", "revoke", token[3:11], env=self.environment)
+        self.until(lambda: self.status(port, token) == 401)
+        self.log.flush()
+        with open(self.folder + "/log") as file:
+            self.assertNotIn(token[12:], file.read() + self.errors())
 
 
 if __name__ == "__main__":

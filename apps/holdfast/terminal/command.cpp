@@ -99,7 +99,9 @@ std::vector<std::string> option::all() const {
 command command::add(std::string_view name, std::string_view summary) {
   CLI::App* child = app_->add_subcommand(std::string(name), std::string(summary));
   // At most one: otherwise CLI11 mistakes an argument that equals the name of a subcommand for it.
-  app_->require_subcommand(1);
+  const bool has_action =
+      std::ranges::any_of(*actions_, [this](const auto& pair) { return pair.first == app_; });
+  app_->require_subcommand(has_action ? 0 : 1, 1);
   return {*child, *actions_};
 }
 

@@ -79,7 +79,8 @@ class command {
   command about(std::string_view text);
   /// Examples that --help shows, one per line.
   command examples(std::string_view lines);
-  /// Sets the action. A command without one needs a subcommand.
+  /// Sets the action. A command without one needs a subcommand; a command with one and subcommands
+  /// sets it first.
   void run(action function);
 
   /// `--name VALUE`, at most once.

@@ -384,9 +384,12 @@ std::vector<std::string> advise(const pool_options& pool, const scatter_figures&
 }
 
 plan make_plan(const std::string& file, std::string_view text, engine_options base,
-               const environment& lookup) {
+               const environment& lookup, std::string_view store_url) {
   std::vector<problem> problems;
   file_values file_content(read_toml(text, lookup, problems));
+  if (!store_url.empty())
+    file_content.values.push_back(
+        {.path = {"failover", "store", "url"}, .value = std::string(store_url)});
   const settings all_settings(file_content.values, problems);
   planner planned(all_settings, std::move(base), problems);
   if (!problems.empty()) throw_problems(file, std::move(problems));

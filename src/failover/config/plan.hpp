@@ -35,10 +35,12 @@ struct plan {
 };
 
 /// Makes the plan from the text of a file. Throws errc::invalid_argument with all problems; `file`
-/// is the path in the error.
+/// is the path in the error. `store_url` stands for failover.store.url if the database is named
+/// elsewhere.
 [[nodiscard]] HOLDFAST_API plan make_plan(const std::string& file, std::string_view text,
                                           engine_options base,
-                                          const environment& lookup = process_environment());
+                                          const environment& lookup = process_environment(),
+                                          std::string_view store_url = {});
 
 /// The scattered calls on one database, as far as its connection pool is concerned.
 struct scatter_figures {

@@ -9,6 +9,7 @@
 #include "serve/api/token_endpoints.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,8 +44,8 @@ class identity_part final : public server_part {
     options_.clock = shared.clock;
     options_.log = shared.log;
     options_.metrics = shared.metrics;
-    auth_.emplace(std::move(options_));
-    shared.auth = &*auth_;
+    auth_ = std::make_unique<serve::identity>(std::move(options_));
+    shared.auth = auth_.get();
     shared.audit = &auth_->audit();
   }
   void add_endpoints(endpoint_table& table, services& shared) override {
@@ -72,8 +73,9 @@ class identity_part final : public server_part {
                        "token add --role admin"});
   }
   std::optional<std::string> problem() override {
-    if (auth_->problem()) return "state";
-    return std::nullopt;
+    // Known tokens stay in use while the database fails.
+    if (open_ || auth_->tokens().is_loaded()) return std::nullopt;
+    return "state";
   }
   void reload() override { auth_->reload(); }
   std::vector<std::string> finish(std::chrono::steady_clock::time_point /*deadline*/) override {
@@ -104,7 +106,7 @@ class identity_part final : public server_part {
   identity_options options_{};
   log_sink log_{};
   const endpoint_table* table_ = nullptr;
-  std::optional<serve::identity> auth_{};
+  std::unique_ptr<serve::identity> auth_{};
 };
 
 }  // namespace

@@ -52,6 +52,16 @@ bool came_through_proxy(const http::fields& fields) {
                              [&](std::string_view name) { return fields.find(name).has_value(); });
 }
 
+/// The user that the proxy names; nothing for a request of another client.
+std::optional<std::string_view> proxy_user(const trusted_proxy& proxy,
+                                           const server_request& request) {
+  if (std::ranges::find(proxy.addresses, request.peer) == proxy.addresses.end())
+    return std::nullopt;
+  // Twice: the client sent one, and the proxy did not replace it. An empty text is refused, too.
+  if (request.fields.count(proxy.field) > 1) return std::string_view();
+  return request.fields.find(proxy.field);
+}
+
 server_response unauthorized(std::string_view detail) {
   auto response = problem_response(401, detail);
   response.fields.add("WWW-Authenticate", R"(Bearer realm="holdfast", error="invalid_token")");
@@ -103,7 +113,10 @@ std::variant<caller, server_response> request_authenticator::identify(
   if (request.fields.count("Authorization") > 1)
     return problem_response(400, "the field Authorization occurs twice; send one token");
   if (const auto field = request.fields.find("Authorization")) return by_token(request, *field);
-  if (const auto user = proxy_user(request)) return by_proxy(*rules_.proxy, request, *user);
+  if (rules_.proxy) {
+    if (const auto user = proxy_user(*rules_.proxy, request))
+      return by_proxy(*rules_.proxy, request, *user);
+  }
   if (auto session = by_session(request)) return std::move(*session);
   caller actor{.address = std::string(request.peer)};
   const bool open = is_open_to(request);
@@ -146,17 +159,6 @@ std::variant<caller, server_response> request_authenticator::admit(
                 .scopes = record.scopes,
                 .tenant = record.tenant,
                 .address = std::string(request.peer)};
-}
-
-std::optional<std::string_view> request_authenticator::proxy_user(
-    const server_request& request) const {
-  if (!rules_.proxy) return std::nullopt;
-  const auto& proxy = *rules_.proxy;
-  if (std::ranges::find(proxy.addresses, request.peer) == proxy.addresses.end())
-    return std::nullopt;
-  // Twice: the client sent one, and the proxy did not replace it. An empty text is refused, too.
-  if (request.fields.count(proxy.field) > 1) return std::string_view();
-  return request.fields.find(proxy.field);
 }
 
 std::variant<caller, server_response> request_authenticator::by_proxy(const trusted_proxy& proxy,

@@ -60,7 +60,6 @@ class request_authenticator final : public authenticator {
  private:
   using result = std::variant<caller, server_response>;
   [[nodiscard]] result by_token(const server_request& request, std::string_view field) const;
-  [[nodiscard]] std::optional<std::string_view> proxy_user(const server_request& request) const;
   [[nodiscard]] result by_proxy(const trusted_proxy& proxy, const server_request& request,
                                 std::string_view user) const;
   [[nodiscard]] std::optional<result> by_session(const server_request& request) const;

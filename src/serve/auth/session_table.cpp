@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -128,15 +129,28 @@ void session_table::load(state_database& database) {
 
 void session_table::store_uses(state_database& database) {
   const std::scoped_lock loading(load_mutex_);
-  for (const auto& [id, live] : *sessions()) {
+  const auto all = sessions();
+  struct session_use {
+    live_session* session;
+    std::string hash;
+    std::int64_t last_seen;
+  };
+  std::vector<session_use> used;
+  for (const auto& [id, live] : *all) {
     const auto last_seen = live->last_seen.load(std::memory_order_relaxed);
-    if (last_seen <= live->stored || live->ended) continue;
-    const auto hash = to_hex(id);
-    database.write("session.used")
-        .execute("UPDATE HOLDFAST_SERVE_SESSION SET LAST_SEEN = ? WHERE HASH = ? AND LAST_SEEN < ?",
-                 {last_seen, std::string_view(hash), last_seen});
-    live->stored = last_seen;
+    if (last_seen > live->stored && !live->ended)
+      used.push_back({live.get(), to_hex(id), last_seen});
   }
+  if (used.empty()) return;
+  auto session = database.write("session.used");
+  // In the order of hashes, as every other server writes them.
+  session.transact([&] {
+    for (const auto& use : used)
+      session.execute(
+          "UPDATE HOLDFAST_SERVE_SESSION SET LAST_SEEN = ? WHERE HASH = ? AND LAST_SEEN < ?",
+          {use.last_seen, std::string_view(use.hash), use.last_seen});
+  });
+  for (const auto& use : used) use.session->stored = use.last_seen;
 }
 
 void session_table::forget_old_sessions(state_session& session, timestamp now) {

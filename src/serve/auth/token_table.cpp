@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -81,16 +82,21 @@ void token_table::store_uses(state_database& database) {
   const std::scoped_lock loading(load_mutex_);
   const auto all = tokens();
   if (!all) return;
+  std::vector<std::pair<const live_token*, std::int64_t>> used;
   for (const auto& [id, token] : *all) {
     const auto last_used = token->use->last_used.load(std::memory_order_relaxed);
-    if (last_used <= token->use->stored) continue;
-    // A session for each token: nothing else waits longer than one statement for the connection.
-    database.write("token.used")
-        .execute(
-            "UPDATE HOLDFAST_SERVE_TOKEN SET LAST_USED = ? WHERE TOKEN_ID = ? AND LAST_USED < ?",
-            {last_used, std::string_view(id), last_used});
-    token->use->stored = last_used;
+    if (last_used > token->use->stored) used.emplace_back(token.get(), last_used);
   }
+  if (used.empty()) return;
+  auto session = database.write("token.used");
+  // In the order of ids, as every other server writes them: two do not wait for each other.
+  session.transact([&] {
+    for (const auto& [token, last_used] : used)
+      session.execute(
+          "UPDATE HOLDFAST_SERVE_TOKEN SET LAST_USED = ? WHERE TOKEN_ID = ? AND LAST_USED < ?",
+          {last_used, std::string_view(token->record.id), last_used});
+  });
+  for (const auto& [token, last_used] : used) token->use->stored = last_used;
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -167,8 +167,8 @@ class config_reader {
 
 /// The values of [failover], which the engine checks itself.
 void read_points(const std::string& file, std::string_view text, engine_options base,
-                 const failover::config::environment& lookup, server_config& config,
-                 std::vector<problem>& problems) {
+                 const failover::config::environment& lookup, const std::string& store_url,
+                 server_config& config, std::vector<problem>& problems) {
   std::vector<problem> reported_by_the_plan;
   const wiped_values points(failover::config::read_toml(text, lookup, reported_by_the_plan));
   for (const auto& value : points.values) {
@@ -193,7 +193,8 @@ void read_points(const std::string& file, std::string_view text, engine_options 
         {.key = failover::config::dotted(path), .value = std::move(shown), .line = value.line});
   }
   try {
-    config.points = failover::config::make_plan(file, text, std::move(base), lookup);
+    config.points = failover::config::make_plan(file, text, std::move(base), lookup, store_url);
+    wipe(config.points->url);
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_argument) throw;
     problems.push_back({.line = 0, .text = failure.message()});
@@ -236,7 +237,8 @@ std::string socket_address(std::string address) {
 }
 
 server_config read_config(const std::string& file, std::string_view text, engine_options base,
-                          const failover::config::environment& lookup) {
+                          const failover::config::environment& lookup,
+                          std::string_view added_store) {
   std::vector<problem> problems;
   const wiped_values content(failover::config::read_toml(
       text, lookup, problems,
@@ -246,7 +248,10 @@ server_config read_config(const std::string& file, std::string_view text, engine
     failover::config::throw_problems(file, std::move(problems));
   const config_values values(content.values, problems);
   config_reader reader(values, problems);
-  read_points(file, text, std::move(base), lookup, reader.result, problems);
+  const std::string store_url = reader.result.stores.empty()
+                                    ? std::string(added_store)
+                                    : reader.result.stores.front().database.url;
+  read_points(file, text, std::move(base), lookup, store_url, reader.result, problems);
   if (!problems.empty()) failover::config::throw_problems(file, std::move(problems));
   reader.result.file = file;
   add_effective(values, reader.result);

@@ -110,10 +110,11 @@ struct server_config {
 
 /// Reads the text of serve.toml. Throws errc::invalid_argument with all problems and their lines;
 /// `file` is the path in the error. Messages never contain secrets. `base` has what the file cannot
-/// say: clock, log, metrics.
+/// say: clock, log, metrics. `added_store` is the URL of a store that the command line adds.
 [[nodiscard]] server_config read_config(
     const std::string& file, std::string_view text, engine_options base = {},
-    const failover::config::environment& lookup = failover::config::process_environment());
+    const failover::config::environment& lookup = failover::config::process_environment(),
+    std::string_view added_store = {});
 
 /// Checks what the command line can break, too. Throws errc::invalid_argument.
 void check_config(const server_config& config);

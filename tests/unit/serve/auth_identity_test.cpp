@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -277,6 +278,43 @@ TEST_F(AuthIdentity, ASignOutThatTheStateRefusesIsRepeated) {
   auth.reload();
   identity other(state.options());
   EXPECT_EQ(by_cookie(other, cookie), 1);
+}
+
+TEST_F(AuthIdentity, RequestsAndChangesAtTheSameTime) {
+  identity auth(state.options({}, 1ms));
+  const auto kept = add_token(auth.database(), {.name = "kept"});
+  auth.reload();
+  const auto cookie = auth.sessions().start(auth.database(), kept.record.id, "kept");
+  std::atomic<bool> stopped = false;
+  std::atomic<int> refusals = 0;
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 3; ++i)
+      clients.emplace_back([&] {
+        while (!stopped) {
+          if (by_token(auth, kept.secret) != 0 || by_cookie(auth, cookie) != 0) ++refusals;
+          (void)auth.sign_ins().admit("10.0.0.1", state.clock->steady());
+          auth.audit().record({.action = "a"});
+        }
+      });
+    for (int i = 0; i < 20; ++i) {
+      const auto token = add_token(auth.database(), {});
+      auth.reload();
+      EXPECT_EQ(by_token(auth, token.secret), 0);
+      const auto other = auth.sessions().start(auth.database(), token.record.id, "x");
+      EXPECT_EQ(by_cookie(auth, other), 0);
+      auth.sessions().end(auth.database(), other);
+      EXPECT_EQ(by_cookie(auth, other), 1);
+      (void)revoke_token(auth.database(), token.record.id);
+      auth.reload();
+      EXPECT_EQ(by_token(auth, token.secret), 401);
+      auth.tokens().store_uses(auth.database());
+      auth.sessions().store_uses(auth.database());
+      state.clock->advance(2s);
+    }
+    stopped = true;
+  }
+  EXPECT_EQ(refusals, 0);
 }
 
 }  // namespace

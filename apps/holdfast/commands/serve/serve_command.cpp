@@ -76,7 +76,9 @@ struct serve_options {
     // Without a file the defaults are in force.
     const detail::secret_text text(
         config.is_set() ? detail::failover::config::read_text(config.text()) : std::string{});
-    auto result = detail::serve::config::read_config(config.text(), text.view(), std::move(base));
+    auto result = detail::serve::config::read_config(
+        config.text(), text.view(), std::move(base),
+        detail::failover::config::process_environment(), store.text());
     if (listen.is_set()) {
       result.listen = listen.all();
       for (auto& address : result.listen)

@@ -48,7 +48,20 @@ struct state_location {
         .log = std::make_shared<const logger>(
             [&io](const log_record& record) { io.warn(record.message); })});
     database->add_tables(serve::identity_tables());
+    if (!create) check_file(*database);
     return database;
+  }
+
+ private:
+  static void check_file(serve::state_database& database) {
+    try {
+      (void)database.read("state.open");
+    } catch (const error& problem) {
+      if (problem.code() != errc::not_found) throw;
+      throw error(errc::not_found,
+                  "there is no state of a server at " + database.shown_url() +
+                      "; check --state, or add a token with: holdfast serve token add");
+    }
   }
 };
 

@@ -227,10 +227,16 @@ TEST(DispatcherWorkers, AFullQueueIsRefusedAndTheLoopStaysFree) {
   api_server server(table, {.threads = 2, .queue = 3});
   std::vector<std::jthread> clients;
   std::atomic<int> answered = 0;
-  for (int i = 0; i < 5; ++i)
+  const auto add_client = [&] {
     clients.emplace_back([&] { answered += server.send("GET", "/slow").status == 200 ? 1 : 0; });
-  EXPECT_TRUE(test::eventually(
-      [&] { return running == 2 && server.dispatcher().counts().workers.queued == 3; }));
+  };
+  // One after the other: until a thread has taken a request, it is in the queue, too.
+  for (int i = 0; i < 2; ++i) {
+    add_client();
+    ASSERT_TRUE(test::eventually([&] { return running == i + 1; }));
+  }
+  for (int i = 0; i < 3; ++i) add_client();
+  ASSERT_TRUE(test::eventually([&] { return server.dispatcher().counts().workers.queued == 3; }));
   const auto refused = server.send("GET", "/slow");
   EXPECT_EQ(refused.status, 503);
   EXPECT_EQ(refused.fields.find("Retry-After"), "1");

@@ -1,0 +1,363 @@
+"""holdfast serve from outside: bad input and each limit, slow clients, overload, signals, kill -9."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+from holdfast_process import HOLDFAST, CommandTest, run
+
+LONG = 60  # seconds: never reached when all is well
+
+
+def wait_for(condition, what):
+    """Polls until the condition is true."""
+    end = time.monotonic() + LONG
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen")
+        time.sleep(0.01)
+    return result
+
+
+class Serve:
+    """A running `holdfast serve`."""
+
+    def __init__(self, directory, *words, config="", listen=True, drain="0s", env=None, program=HOLDFAST, **more):
+        self.errors, self.log = Path(directory) / "stderr", Path(directory) / "stdout"
+        self.file = Path(directory) / "serve.toml"
+        self.file.write_text(config or '[stores.main]\nurl = "memory:"\n')
+        words = ["--config", self.file, "--open", *(["--drain", drain] if drain else []), *(["--listen", "127.0.0.1:0"] if listen else []), *words]
+        with open(self.errors, "wb") as err, open(self.log, "ab") as out:
+            self.process = subprocess.Popen([program, "serve", *map(str, words)], stdout=out, stderr=err, env={**os.environ, "STATE_DIRECTORY": str(directory), **(env or {})}, **more)
+        try:
+            wait_for(lambda: "ready" in self.text() or self.process.poll() is not None, "ready")
+            assert self.process.poll() is None, self.text()
+        except AssertionError:
+            self.kill()
+            raise
+        self.addresses = re.findall(r"listening on (\S+)", self.text())
+        tcp = [address for address in self.addresses if address.startswith("http")]
+        self.port = int(tcp[0].rsplit(":", 1)[1]) if tcp else 0
+
+    def text(self):
+        return self.errors.read_text()
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=LONG)
+
+    def get(self, path, method="GET", body=None, **fields):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONG)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in fields.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read(), dict(answer.getheaders())
+
+    def send(self, text):
+        """Sends bytes, and returns what comes until the server closes."""
+        with self.connect() as connection:
+            with contextlib.suppress(OSError):  # the server may close before it has read everything
+                connection.sendall(text)
+            return read_all(connection)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(LONG)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(LONG)
+
+
+def read_all(connection):
+    text = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            text += piece
+    return text
+
+
+class ServeTest(CommandTest):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.directory = Path(scratch.name)
+
+    def serve(self, *words, **more):
+        server = Serve(self.directory, *words, **more)
+        self.addCleanup(server.kill)
+        return server
+
+    def assert_status(self, answer, status):
+        self.assertEqual(answer.split(b" ", 2)[1:2], [str(status).encode()], answer[:300])
+
+    # ---- configuration ----
+
+    def test_check(self):
+        file = self.directory / "serve.toml"
+        file.write_text('[stores.a]\nurl = "memory:"\n[outboxes.b]\nurl = "memory:"\n')
+        self.assertEqual(self.fine("serve", "--config", str(file), "--check"), "the configuration is valid: 1 stores, 1 outboxes, no sequences\n")
+        file.write_text('[serve]\nlisen = "x"\nloops = 0\n[stores.a]\nurl = "postgresql://u:planted@h:x/"\n')
+        line = self.refused("serve", "--config", str(file), "--check")
+        self.assertIn("line 2: serve.lisen: there is no such key; the nearest is serve.listen", line)
+        self.assertIn("line 3: serve.loops", line)
+        file.write_text('[stores.a]\nurl = "postgresql://u:planted@h:x/"\n')
+        self.assertNotIn("planted", self.refused("serve", "--config", str(file), "--check"))
+        self.refused("serve", "--config", str(self.directory / "missing"), code=3)
+
+    def test_refuses_to_start(self):
+        self.assertIn("nothing to serve", self.refused("serve"))
+        self.assertIn("allow-plain", self.refused("serve", "--store", "memory:", "--listen", "0.0.0.0:0"))
+        self.assertIn("serve.open", self.refused("serve", "--store", "memory:", "--listen", "0.0.0.0:0", "--open"))
+        self.refused("serve", "--create-schema")
+        self.refused("serve", "--sequence", "redis://localhost")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = f"127.0.0.1:{taken.getsockname()[1]}"
+            done = run("serve", "--store", "memory:", "--listen", address)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn(address.encode(), done.stderr)
+        # A mistyped file is not created.
+        missing = self.directory / "missing.db"
+        server = self.serve("--store", f"sqlite:{missing}", config=" ")
+        self.assertFalse(missing.exists())
+        self.assertEqual(json.loads(server.get("/readyz")[1]), {"ready": False, "missing": ["store:main"]})
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be refused")
+    def test_root(self):
+        file = self.directory / "serve.toml"
+        file.write_text('[serve]\nlisten = "0.0.0.0:0"\nallow-plain = true\n[stores.a]\nurl = "memory:"\n')
+        self.assertIn("--user", self.refused("serve", "--config", str(file)))
+        self.assertIn("no user", self.refused("serve", "--store", "memory:", "--listen", "127.0.0.1:0", "--user", "no-such-user"))
+        # Who may enter the directory reads the file.
+        self.directory.chmod(0o755)
+        server = self.serve("--user", "nobody")
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        self.assertRegex(status, r"Uid:\s+65534\s+65534\s+65534")
+        self.assertEqual(server.end(), 0)
+
+    def test_configuration_without_secrets(self):
+        config = '[stores.main]\nurl = "memory:"\npassword = "planted-1"\nuser = "${PLANTED}"\n[serve]\nlabel = "test"\n'
+        server = self.serve(config=config, env={"PLANTED": "planted-2"})
+        status, body, _ = server.get("/v1/configuration")
+        self.assertEqual(status, 200)
+        self.assertNotIn(b"planted", body)
+        values = {item["key"]: (item["value"], item["line"]) for item in json.loads(body)["items"]}
+        self.assertEqual(values["serve.label"], ("test", 6))
+        self.assertEqual(values["stores.main.password"], ("***", 3))
+        self.assertEqual(values["serve.limits.workers"], ("32", 0))
+
+    # ---- bad input: each limit ----
+
+    def test_malformed_requests_are_refused_and_closed(self):
+        server = self.serve()
+        host = b"Host: localhost\r\n"
+        for text, status in [
+            (b"GET /healthz\r\n\r\n", 400),
+            (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+            (b"GET /healthz HTTP/1.1\n" + host + b"\r\n", 400),
+            (b"GET /healthz HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+            (b"GET /healthz HTTP/1.1\r\n" + host + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+            (b"GET /healthz HTTP/1.1\r\n" + host + b"A : b\r\n\r\n", 400),
+            (b"GET /a%2Fb HTTP/1.1\r\n" + host + b"\r\n", 400),
+            (b"GET /../x HTTP/1.1\r\n" + host + b"\r\n", 400),
+            (b"GET /healthz HTTP/2.0\r\n" + host + b"\r\n", 505),
+            (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+            # Limits: target, fields, header, content.
+            (b"GET /" + b"x" * 8192 + b" HTTP/1.1\r\n" + host + b"\r\n", 414),
+            (b"GET / HTTP/1.1\r\n" + host + b"A: b\r\n" * 100 + b"\r\n", 431),
+            (b"GET / HTTP/1.1\r\n" + host + b"".join(b"A%d: " % i + b"x" * 1000 + b"\r\n" for i in range(17)) + b"\r\n", 431),
+            (b"PUT /none HTTP/1.1\r\n" + host + b"Content-Length: 99999999999\r\n\r\n", 413),
+            (b"PUT /none HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFF\r\n", 413),
+        ]:
+            with self.subTest(text=text[:60]):
+                self.assert_status(server.send(text), status)
+        self.assertEqual(server.get("/healthz")[0], 200)
+
+    def test_requests_that_the_api_refuses(self):
+        server = self.serve()
+        for path, status in [("/none", 404), ("/healthz?x=1", 400), ("/v1/configuration?%00", 400)]:
+            self.assertEqual(server.get(path)[0], status, path)
+        self.assertEqual(server.get("/healthz", "DELETE")[0], 405)
+        self.assertEqual(server.get("/healthz", body=b"{}")[0], 415)
+        self.assertEqual(server.get("/healthz", Host="evil.example")[0], 421)
+        self.assertEqual(server.get("/healthz", Host="localhost:1")[0], 200)
+        status, _, fields = server.get("/healthz", "OPTIONS")
+        self.assertEqual((status, fields["Allow"]), (204, "GET, HEAD, OPTIONS"))
+        self.assertEqual(server.get("/v1/configuration", Sec_Fetch_Site="cross-site")[0], 403)
+
+    def test_a_slow_client_is_closed_and_others_are_served(self):
+        server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve.limits]\nhead-timeout = "1s"\nidle-timeout = "1s"\n')
+        slow = [server.connect() for _ in range(50)]
+        stop = threading.Event()
+
+        def trickle():
+            # A byte now and then must not extend the time.
+            for piece in [b"GET /healthz HTTP/1.1\r\nX: "] + [b"x"] * 10_000:
+                for connection in slow:
+                    with contextlib.suppress(OSError):
+                        connection.sendall(piece)
+                if stop.wait(0.1):
+                    return
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        try:
+            for _ in range(20):
+                self.assertEqual(server.get("/healthz")[0], 200)
+            for connection in slow:
+                self.assert_status(read_all(connection), 408)
+        finally:
+            stop.set()
+            thread.join()
+            for connection in slow:
+                connection.close()
+        with server.connect() as idle:
+            idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertTrue(read_all(idle).endswith(b'{"healthy":true}'))
+
+    def test_connections_are_limited(self):
+        server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve]\nloops = 1\n[serve.limits]\nconnections = 8\n')
+        half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+        with contextlib.ExitStack() as stack:
+            busy = [stack.enter_context(server.connect()) for _ in range(8)]
+            for connection in busy:
+                connection.sendall(half)
+            # Until the server has read a part of its request, a connection is idle, and may be closed for another.
+            wait_for(lambda: b" 503 " in server.send(half), "a refused connection")
+        wait_for(lambda: server.get("/healthz")[0] == 200, "a free connection")
+
+    # ---- signals ----
+
+    def test_end(self):
+        server = self.serve()
+        with server.connect() as idle:
+            idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_for(lambda: idle.recv(65536), "an answer")
+            self.assertEqual(server.end(), 0)
+            self.assertEqual(read_all(idle), b"")
+        self.assertIn("holdfast: stopping", server.text())
+
+    def test_drain(self):
+        server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve]\ndrain = "600s"\n', drain=None)
+        with server.connect() as kept:
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_for(lambda: kept.recv(65536), "an answer")
+            server.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: server.get("/readyz")[0] == 503, "draining")
+            self.assertEqual(json.loads(server.get("/readyz")[1])["missing"], ["draining"])
+            # Everything else goes on, on old connections and new ones.
+            self.assertEqual(server.get("/v1/configuration")[0], 200)
+            kept.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            wait_for(lambda: kept.recv(65536), "an answer")
+            self.assertIsNone(server.process.poll())
+            # The second signal does not wait.
+            self.assertEqual(server.end(), 1)
+        self.assertIn("second signal", server.text())
+
+    def test_reload(self):
+        server = self.serve()
+        self.assertEqual(server.get("/healthz", Host="added.example")[0], 421)
+        server.file.write_text('[serve]\nnames = ["added.example"]\nlabel = "new"\nloops = 3\n[stores.main]\nurl = "memory:"\n')
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "need a restart: serve.loops" in server.text(), "reload")
+        self.assertEqual(server.get("/healthz", Host="added.example")[0], 200)
+        server.file.write_text("[serve]\nnames = 5\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "the old one stays" in server.text(), "refusal")
+        self.assertIn("line 2: serve.names", server.text())
+        self.assertEqual(server.get("/healthz", Host="added.example")[0], 200)
+        values = {item["key"]: item["value"] for item in json.loads(server.get("/v1/configuration")[1])["items"]}
+        self.assertEqual(values["serve.label"], "new")
+        self.assertEqual(server.end(), 0)
+
+    def test_the_access_log_is_opened_again(self):
+        log = self.directory / "access.log"
+        server = self.serve(config=f'[serve]\naccess-log = "{log}"\n[stores.main]\nurl = "memory:"\n')
+        server.get("/none?secret=planted", Authorization="Bearer planted", Cookie="planted")
+        wait_for(lambda: log.read_text().endswith("\n"), "a line")
+        line = json.loads(log.read_text())
+        self.assertEqual((line["method"], line["path"], line["status"], line["address"]), ("GET", "/none?secret", 404, "127.0.0.1"))
+        server.get("/healthz")
+        log.rename(self.directory / "access.log.1")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "read again" in server.text(), "reload")
+        server.get("/later")
+        wait_for(lambda: log.exists() and log.read_text().endswith("\n"), "a line in the new file")
+        self.assertEqual(json.loads(log.read_text())["path"], "/later")
+        everything = (self.directory / "access.log.1").read_text() + log.read_text() + server.text() + server.log.read_text()
+        self.assertNotIn("planted", everything)
+        self.assertNotIn("healthz", everything)
+
+    def test_killed_and_started_again(self):
+        path = self.directory / "api.sock"
+        server = self.serve("--store", f"sqlite:{self.directory}/a.db", "--create-schema", "--listen", f"unix:{path}", config=" ", listen=False)
+        self.assertEqual(server.addresses, [f"unix:{path}"])
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        server.kill()
+        self.assertTrue(path.exists())
+        again = self.serve("--store", f"sqlite:{self.directory}/a.db", "--listen", f"unix:{path}", config=" ", listen=False)
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as client:
+            client.connect(str(path))
+            client.sendall(b"GET /readyz HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n")
+            self.assert_status(read_all(client), 200)
+        self.assertEqual(again.end(signal.SIGINT), 0)
+        self.assertFalse(path.exists())
+
+    # ---- systemd ----
+
+    def test_service_manager(self):
+        path = self.directory / "notify"
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as manager, socket.create_server(("127.0.0.1", 0)) as listener:
+            manager.bind(str(path))
+            manager.settimeout(LONG)
+
+            server = self.serve_activated(path, listener)
+            self.assertEqual(manager.recv(100), b"READY=1")
+            self.assertEqual(server.port, listener.getsockname()[1])
+            self.assertEqual(server.get("/healthz")[0], 200)
+            server.process.send_signal(signal.SIGHUP)
+            self.assertEqual([manager.recv(100), manager.recv(100)], [b"RELOADING=1", b"READY=1"])
+            self.assertEqual(server.end(), 0)
+            self.assertEqual(manager.recv(100), b"STOPPING=1")
+
+    def serve_activated(self, path, listener):
+        """Starts the server with a socket, as a service manager does: descriptor 3, and its own process id in LISTEN_PID."""
+        program = self.directory / "activated"
+        program.write_text(f'#!/bin/sh\nexec 3<&{listener.fileno()}\nLISTEN_PID=$$ LISTEN_FDS=1 exec "{HOLDFAST}" "$@"\n')
+        program.chmod(0o755)
+        return self.serve(listen=False, env={"NOTIFY_SOCKET": str(path)}, program=program, pass_fds=[listener.fileno()])
+
+    # ---- load ----
+
+    def test_clients_that_reset_and_flood(self):
+        server = self.serve()
+        request = b"GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+        def flood():
+            for i in range(100):
+                with server.connect() as client:
+                    client.sendall(request * 20)
+                    if i % 2:
+                        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+        threads = [threading.Thread(target=flood) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(server.get("/healthz")[0], 200)
+        self.assertEqual(server.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
