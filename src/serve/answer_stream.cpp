@@ -36,7 +36,7 @@ bool stream_queue::cut() noexcept {
   return !std::exchange(woken_, true);
 }
 
-stream_queue::content stream_queue::take() {
+stream_queue::content stream_queue::take_content() {
   const std::scoped_lock lock(mutex_);
   woken_ = false;
   return {.text = std::exchange(text_, {}), .status = status_};

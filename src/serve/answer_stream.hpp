@@ -62,7 +62,7 @@ class stream_queue {
 
   // For the connection.
   /// Takes everything that waits.
-  [[nodiscard]] content take();
+  [[nodiscard]] content take_content();
   [[nodiscard]] bool has_content() const;
   [[nodiscard]] bool is_cut() const;
   /// The server stops: appends the last piece of the options, unless the stream has ended.

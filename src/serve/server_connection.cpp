@@ -407,7 +407,7 @@ bool server_connection::append_stream(pending_request& request) {
   if (worker_.is_stopping()) queue.end_by_server();
   heartbeat_due_ = worker_.loop().now() + queue.options.heartbeat_interval;
   const auto before = output_.size();
-  const auto content = queue.take();
+  const auto content = queue.take_content();
   if (content.status == stream_queue::status::cut && !request.head_only) {
     if (queue.was_too_slow()) ++worker_.shared().slow_streams;
     stream_->reset_on_close();

@@ -35,6 +35,13 @@ using sql::dialect_id;
 
 constexpr int far_version = 99;
 
+/// The sets that the tables of version 1 have; tests/integration/reporter_test.cpp has instances.
+std::vector<schema_status> older_sets(const database& db, const schema_options& options = {}) {
+  auto sets = read_schema_status(db, options);
+  std::erase_if(sets, [](const schema_status& status) { return status.set == "instances"; });
+  return sets;
+}
+
 // ---- backends: each test gets an empty database ----
 
 struct on_sqlite {
@@ -171,14 +178,14 @@ TYPED_TEST_SUITE(SchemaSets, Backends, backend_names);
 TYPED_TEST(SchemaSets, TablesOfVersionOneWorkBeforeAndAfterTheUpgrade) {
   load_tables(*this->connection_);
   const schema_options options{.outbox_prefix = "{shop}"};
-  for (const auto& status : read_schema_status(open(this->url_), options)) {
+  for (const auto& status : older_sets(open(this->url_), options)) {
     EXPECT_EQ(status.version, 1) << status.set;
     EXPECT_EQ(status.verdict,
               status.current == 1 ? schema_verdict::current : schema_verdict::older);
   }
   this->use_all(0, false);
   this->use_all(1, true);  // create_schema leaves existing tables at their version
-  for (const auto& status : read_schema_status(open(this->url_), options))
+  for (const auto& status : older_sets(open(this->url_), options))
     EXPECT_EQ(status.version, 1) << status.set;
 
   // Programs that started before the upgrade continue to work after it.
@@ -191,7 +198,7 @@ TYPED_TEST(SchemaSets, TablesOfVersionOneWorkBeforeAndAfterTheUpgrade) {
   ASSERT_EQ(planned.size(), completed.size());
   for (std::size_t i = 0; i < planned.size(); ++i)
     EXPECT_EQ(planned[i].statements, completed[i].statements);
-  for (const auto& status : read_schema_status(open(this->url_), options)) {
+  for (const auto& status : older_sets(open(this->url_), options)) {
     EXPECT_EQ(status.version, status.current) << status.set;
     EXPECT_EQ(status.verdict, schema_verdict::current) << status.set;
   }
@@ -208,14 +215,14 @@ TYPED_TEST(SchemaSets, TablesOfVersionOneWorkBeforeAndAfterTheUpgrade) {
 }
 
 TYPED_TEST(SchemaSets, NewTablesHaveTheCurrentVersion) {
-  for (const auto& status : read_schema_status(open(this->url_))) {
+  for (const auto& status : older_sets(open(this->url_))) {
     EXPECT_EQ(status.verdict, schema_verdict::absent) << status.set;
     EXPECT_EQ(status.version, std::nullopt) << status.set;
   }
   (void)this->open_store(true);
   (void)this->open_counters(true)->list(1);
   if (this->has_outbox_) (void)this->open_outbox(true).admin().stats();
-  for (const auto& status : read_schema_status(open(this->url_), {.outbox_prefix = "{shop}"})) {
+  for (const auto& status : older_sets(open(this->url_), {.outbox_prefix = "{shop}"})) {
     EXPECT_EQ(status.version, status.current) << status.set;
     EXPECT_EQ(status.verdict, schema_verdict::current) << status.set;
   }
@@ -246,7 +253,7 @@ TYPED_TEST(SchemaSets, NewerTablesAreRefused) {
     refuses("shop_OUTBOX",
             [&] { (void)this->open_outbox(create).publish({.type = "t", .payload = "1"}); });
   }
-  for (const auto& status : read_schema_status(open(this->url_), {.outbox_prefix = "{shop}"})) {
+  for (const auto& status : older_sets(open(this->url_), {.outbox_prefix = "{shop}"})) {
     EXPECT_EQ(status.version, far_version) << status.set;
     EXPECT_EQ(status.verdict, schema_verdict::newer) << status.set;
   }

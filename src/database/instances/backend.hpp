@@ -52,7 +52,7 @@ class instance_backend {
                                                                       std::string_view prefix);
 
 [[nodiscard]] std::unique_ptr<instance_backend> make_sql_instances(
-    std::shared_ptr<sql::context> context, std::string prefix);
+    std::shared_ptr<sql::context> context, const std::string& prefix);
 #if HOLDFAST_HAS_REDIS
 [[nodiscard]] std::unique_ptr<instance_backend> make_redis_instances(
     std::shared_ptr<const redis::client> client, std::string_view prefix);

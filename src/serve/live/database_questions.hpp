@@ -50,7 +50,7 @@ class cached_answer {
     answer_.problem = std::move(problem);
     if (!value) return;
     answer_.value = std::move(value);
-    answer_.at = clock_->now();
+    answer_.moment = clock_->now();
   }
   /// Never waits for the database.
   [[nodiscard]] answered<Value> get() const {

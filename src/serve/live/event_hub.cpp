@@ -89,12 +89,13 @@ std::optional<std::uint64_t> event_hub::number_of(std::string_view id) const {
 }
 
 std::string event_hub::first_events(std::optional<std::string_view> last_event_id, bool admin) {
-  const auto known = last_event_id ? number_of(*last_event_id) : std::nullopt;
+  const auto seen_number = last_event_id ? number_of(*last_event_id) : std::nullopt;
   const auto first_kept = last_number_ + 1 - events_.size();
-  if (!known || *known > last_number_ || *known + 1 < first_kept) return last_state_;
+  if (!seen_number || *seen_number > last_number_ || *seen_number + 1 < first_kept)
+    return last_state_;
   std::string missed;
   for (const auto& event : events_) {
-    if (event.number <= *known || (event.for_admins && !admin)) continue;
+    if (event.number <= *seen_number || (event.for_admins && !admin)) continue;
     missed += event.text;
     if (missed.size() > options_.max_queued / 2) return last_state_;
   }

@@ -62,8 +62,8 @@ std::array<float, 60> read_hour(std::string_view text) {
   return values;
 }
 
-bool is_wanted(const series_id& id, const std::vector<std::string>& wanted) {
-  return std::ranges::any_of(wanted, [&](const std::string& text) {
+bool is_wanted(const series_id& id, const std::vector<std::string>& selection) {
+  return std::ranges::any_of(selection, [&](const std::string& text) {
     if (!text.starts_with(id.name)) return false;
     if (text.size() == id.name.size()) return true;
     return text[id.name.size()] == ':' &&
@@ -79,13 +79,14 @@ bool is_wanted(const series_id& id, const std::vector<std::string>& wanted) {
 std::size_t check_request(const history_request& request) {
   if (request.series.empty() || request.series.size() > 100)
     refuse_request("give 1 to 100 names of series", "series");
-  if (request.from < timestamp{}) refuse_request("the history does not begin before 1970", "from");
-  if (request.to < request.from) refuse_request("the end is before the begin", "to");
-  if (request.to - request.from > history::kept_time)
+  if (request.begin_time < timestamp{})
+    refuse_request("the history does not begin before 1970", "from");
+  if (request.end_time < request.begin_time) refuse_request("the end is before the begin", "to");
+  if (request.end_time - request.begin_time > history::kept_time)
     refuse_request("the history has 30 days; ask for a shorter time", "from");
   if (request.step < history::fine_step || request.step > std::chrono::hours(24))
     refuse_request("the step is between 10 s and 24 h", "step");
-  return static_cast<std::size_t>((request.to - request.from) / request.step) + 1;
+  return static_cast<std::size_t>((request.end_time - request.begin_time) / request.step) + 1;
 }
 
 /// The mean of numbers that are added.
@@ -119,9 +120,9 @@ history::series_data* history::find_or_add(const series_id& id) {
   return &data;
 }
 
-void history::add(timestamp at, const std::vector<series_value>& values) {
-  const auto slot = seconds_of(at) / fine_step.count();
-  const auto minute = seconds_of(at) / 60;
+void history::add(timestamp moment, const std::vector<series_value>& values) {
+  const auto slot = seconds_of(moment) / fine_step.count();
+  const auto minute = seconds_of(moment) / 60;
   std::vector<stored_hour> rows;
   // Rows of a minute are written before those of the next, by whichever thread comes first.
   const std::scoped_lock in_order(store_mutex_);
@@ -230,19 +231,20 @@ void history::flush() {
 
 /// `wanted` empty: all series.
 std::vector<history::stored_hour> history::load(std::int64_t first, std::int64_t last,
-                                                const std::vector<std::string>& wanted) const {
+                                                const std::vector<std::string>& selection) const {
   using sql::type;
   std::vector<stored_hour> rows;
   auto session = database_->read("history.load");
-  const auto found = session.query(
+  const auto found_rows = session.query(
       "SELECT HOUR_NUMBER, SERIES, SUBJECT, NUMBERS FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER "
       ">= ? AND HOUR_NUMBER <= ? ORDER BY HOUR_NUMBER, SERIES, SUBJECT",
       {first, last}, {type::integer, type::text, type::text, type::text});
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    stored_hour row{.hour = integer_of(found, i, 0),
-                    .id = {.name = text_of(found, i, 1), .subject = text_of(found, i, 2)}};
-    if (!wanted.empty() && !is_wanted(row.id, wanted)) continue;
-    row.values = text_of(found, i, 3);
+  for (std::size_t i = 0; i < found_rows.size(); ++i) {
+    stored_hour row{
+        .hour = integer_of(found_rows, i, 0),
+        .id = {.name = text_of(found_rows, i, 1), .subject = text_of(found_rows, i, 2)}};
+    if (!selection.empty() && !is_wanted(row.id, selection)) continue;
+    row.values = text_of(found_rows, i, 3);
     rows.push_back(std::move(row));
   }
   return rows;
@@ -261,7 +263,7 @@ double history::fine_value(const series_data& data, std::int64_t first, std::int
 history_answer history::read(const history_request& request) const {
   const auto steps = check_request(request);
   const auto step = request.step.count();
-  const auto begin = seconds_of(request.from) / step * step;
+  const auto begin = seconds_of(request.begin_time) / step * step;
   std::int64_t fine_begin = 0;  // seconds; earlier numbers are in the database
   std::set<series_id> ids;
   {
@@ -287,7 +289,7 @@ history_answer history::read(const history_request& request) const {
         "step");
   history_answer answer;
   for (std::size_t i = 0; i < steps; ++i)
-    answer.at.push_back(timestamp(seconds(begin + static_cast<std::int64_t>(i) * step)));
+    answer.moment.emplace_back(seconds(begin + static_cast<std::int64_t>(i) * step));
   const std::scoped_lock lock(mutex_);
   for (const auto& id : ids) {
     auto& series = answer.all.emplace_back();

@@ -39,8 +39,8 @@ struct series_value {
 struct history_request {
   /// Names, or `name:subject` for one subject.
   std::vector<std::string> series{};
-  timestamp from{};
-  timestamp to{};
+  timestamp begin_time{};
+  timestamp end_time{};
   std::chrono::seconds step{};
 };
 
@@ -49,7 +49,7 @@ struct history_answer {
     series_id id{};
     std::vector<double> values{};  ///< NaN: no number
   };
-  std::vector<timestamp> at{};
+  std::vector<timestamp> moment{};
   std::vector<series> all{};
 };
 
@@ -68,7 +68,7 @@ class history {
 
   /// Adds the numbers of a moment; more than one in 10 seconds replace each other. Numbers of the
   /// past are ignored.
-  void add(timestamp at, const std::vector<series_value>& values);
+  void add(timestamp moment, const std::vector<series_value>& values);
   /// Throws errc::invalid_argument if the request is invalid, or has more than 20,000 numbers, and
   /// errors of the state database.
   [[nodiscard]] history_answer read(const history_request& request) const;
@@ -101,7 +101,7 @@ class history {
   [[nodiscard]] std::vector<stored_hour> rows_of_hour() const;
   void store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour);
   [[nodiscard]] std::vector<stored_hour> load(std::int64_t first, std::int64_t last,
-                                              const std::vector<std::string>& wanted) const;
+                                              const std::vector<std::string>& selection) const;
   [[nodiscard]] double fine_value(const series_data& data, std::int64_t first,
                                   std::int64_t end) const;
 

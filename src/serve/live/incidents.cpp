@@ -70,7 +70,7 @@ incident read_incident(std::string_view json) {
                  .left_out = static_cast<std::uint64_t>(object.integer("leftOut").value_or(0))};
   if (auto entries = object.objects("timeline")) {
     for (auto& entry : *entries)
-      value.timeline.push_back({.at = required_time(entry, "at"),
+      value.timeline.push_back({.moment = required_time(entry, "at"),
                                 .kind = entry.required_text("kind"),
                                 .subject = entry.text("subject").value_or(""),
                                 .text = entry.text("text").value_or("")});
@@ -102,7 +102,7 @@ std::string to_json(const incident& value) {
   out.end_array().key("timeline").begin_array();
   for (const auto& entry : value.timeline)
     out.begin_object()
-        .member("at", entry.at)
+        .member("at", entry.moment)
         .member("kind", entry.kind)
         .member("subject", entry.subject)
         .member("text", entry.text)
@@ -118,7 +118,7 @@ std::string to_markdown(const incident& value) {
   for (const auto& subject : value.subjects) text += "- " + markdown_text(subject) + "\n";
   text += "\n| time | what | subject | text |\n| --- | --- | --- | --- |\n";
   for (const auto& entry : value.timeline)
-    text += "| " + time_text(entry.at) + " | " + markdown_text(entry.kind) + " | " +
+    text += "| " + time_text(entry.moment) + " | " + markdown_text(entry.kind) + " | " +
             markdown_text(entry.subject) + " | " + markdown_text(entry.text) + " |\n";
   if (value.left_out > 0)
     text += "\n" + std::to_string(value.left_out) + " more entries were left out.\n";
@@ -156,7 +156,7 @@ void incident_log::load() {
   }
   // What was open goes on: it is closed when nothing is bad for the usual time.
   if (const auto* const current = find_open(); current != nullptr)
-    last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().at;
+    last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().moment;
 }
 
 incident* incident_log::find_open() {
@@ -178,7 +178,7 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
     auto* current = find_open();
     if (subject.last_bad != now) {  // it is good again
       if (subject.reported && current != nullptr) {
-        add_entry(*current, {.at = now, .kind = "end", .subject = name});
+        add_entry(*current, {.moment = now, .kind = "end", .subject = name});
         changed = true;
       }
       it = subjects_.erase(it);
@@ -191,8 +191,9 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
       if (std::ranges::find(current->subjects, name) == current->subjects.end() &&
           current->subjects.size() < options_.max_entries)
         current->subjects.push_back(name);
-      add_entry(*current,
-                {.at = subject.bad_since, .kind = "begin", .subject = name, .text = subject.text});
+      add_entry(
+          *current,
+          {.moment = subject.bad_since, .kind = "begin", .subject = name, .text = subject.text});
       changed = true;
     }
     ++it;
@@ -206,8 +207,8 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
   if (changed) save(*current);
 }
 
-void incident_log::open_incident(timestamp at) {
-  const auto day = day_text(at);
+void incident_log::open_incident(timestamp moment) {
+  const auto day = day_text(moment);
   unsigned number = 1;
   for (const auto& each : incidents_) {
     if (!each.id.starts_with(day + "-")) continue;
@@ -215,7 +216,7 @@ void incident_log::open_incident(timestamp at) {
                       static_cast<unsigned>(std::stoul("0" + each.id.substr(day.size() + 1))) + 1);
   }
   const auto text = std::to_string(number);
-  incidents_.push_back({.id = day + (text.size() < 2 ? "-0" : "-") + text, .opened = at});
+  incidents_.push_back({.id = day + (text.size() < 2 ? "-0" : "-") + text, .opened = moment});
   while (incidents_.size() > options_.kept) incidents_.pop_front();
 }
 
@@ -225,7 +226,9 @@ void incident_log::add_entry(incident& target, incident_entry entry) const {
     return;
   }
   // Entries may come late: a subject is reported when it was bad for a while.
-  const auto later = [](const incident_entry& a, const incident_entry& b) { return a.at < b.at; };
+  const auto later = [](const incident_entry& a, const incident_entry& b) {
+    return a.moment < b.moment;
+  };
   const auto position =
       std::upper_bound(target.timeline.begin(), target.timeline.end(), entry, later);
   target.timeline.insert(position, std::move(entry));
@@ -235,7 +238,7 @@ void incident_log::record_action(const audit_entry& action) {
   const std::scoped_lock lock(mutex_);
   auto* const current = find_open();
   if (current == nullptr) return;
-  add_entry(*current, {.at = action.time,
+  add_entry(*current, {.moment = action.time,
                        .kind = "action",
                        .subject = action.caller,
                        .text = action.action + " " + action.subject + " (" +
@@ -250,15 +253,16 @@ incident incident_log::add_note(std::string_view id, std::string_view author, st
                 "a note is UTF-8 of 1 to " + std::to_string(options_.max_note) + " bytes",
                 {.path = "text"});
   const std::scoped_lock lock(mutex_);
-  const auto found = std::ranges::find(incidents_, id, &incident::id);
-  if (found == incidents_.end())
+  const auto match = std::ranges::find(incidents_, id, &incident::id);
+  if (match == incidents_.end())
     throw error(errc::not_found, "there is no incident with this id; see GET /v1/incidents");
-  if (found->timeline.size() >= options_.max_entries)
+  if (match->timeline.size() >= options_.max_entries)
     throw error(errc::too_large, "the incident has as many entries as it can keep");
-  add_entry(*found,
-            {.at = now, .kind = "note", .subject = std::string(author), .text = std::string(text)});
-  save(*found);
-  return *found;
+  add_entry(
+      *match,
+      {.moment = now, .kind = "note", .subject = std::string(author), .text = std::string(text)});
+  save(*match);
+  return *match;
 }
 
 void incident_log::save(const incident& changed) {
@@ -307,9 +311,9 @@ std::vector<incident> incident_log::list(std::size_t limit, std::string_view bef
 
 std::optional<incident> incident_log::find(std::string_view id) const {
   const std::scoped_lock lock(mutex_);
-  const auto found = std::ranges::find(incidents_, id, &incident::id);
-  if (found == incidents_.end()) return std::nullopt;
-  return *found;
+  const auto match = std::ranges::find(incidents_, id, &incident::id);
+  if (match == incidents_.end()) return std::nullopt;
+  return *match;
 }
 
 std::vector<std::string> incident_log::open() const {

@@ -38,7 +38,7 @@ struct incident_condition {
 };
 
 struct incident_entry {
-  timestamp at{};
+  timestamp moment{};
   /// `begin`, `end`, `action` or `note`
   std::string kind{};
   std::string subject{};  ///< `point countries`, or who acted or wrote
@@ -95,7 +95,7 @@ class incident_log {
   };
 
   void load();
-  void open_incident(timestamp at);
+  void open_incident(timestamp moment);
   void add_entry(incident& target, incident_entry entry) const;
   void save(const incident& changed);
   void store(const incident& changed, std::string_view json);

@@ -42,7 +42,7 @@ std::vector<std::string> split_series(std::string_view text) {
 std::string history_json(const history_answer& answer) {
   json_writer out;
   out.begin_object().key("at").begin_array();
-  for (const auto at : answer.at) out.time(at);
+  for (const auto moment : answer.moment) out.time(moment);
   out.end_array().key("series").begin_array();
   for (const auto& series : answer.all) {
     out.begin_object().member("name", series.id.name).key("labels").begin_object();
@@ -62,9 +62,10 @@ server_response answer_history(const live_parts& parts, const api_request& reque
                 {.path = "series"});
   auto parameters = parameters_of(request, {"from", "to", "step"});
   const auto now = parts.shared.clock->now();
-  history_request question{.series = split_series(*names),
-                           .from = parameters.time("from").value_or(now - std::chrono::hours(1)),
-                           .to = parameters.time("to").value_or(now)};
+  history_request question{
+      .series = split_series(*names),
+      .begin_time = parameters.time("from").value_or(now - std::chrono::hours(1)),
+      .end_time = parameters.time("to").value_or(now)};
   question.step = std::chrono::duration_cast<std::chrono::seconds>(
       parameters.duration("step").value_or(std::chrono::seconds(10)));
   return json_response(200, history_json(parts.past.read(question)));
@@ -92,16 +93,16 @@ server_response answer_incidents(const live_parts& parts, const api_request& req
 
 server_response answer_incident(const live_parts& parts, const api_request& request) {
   refuse_tenant(request);
-  const auto found = parts.incidents.find(request.path("id"));
-  if (!found) throw error(errc::not_found, "there is no incident with this id");
+  const auto match = parts.incidents.find(request.path("id"));
+  if (!match) throw error(errc::not_found, "there is no incident with this id");
   const auto format = request.query("format").value_or("json");
-  if (format == "json") return json_response(200, to_json(*found));
+  if (format == "json") return json_response(200, to_json(*match));
   if (format != "markdown")
     throw error(errc::invalid_argument, "the format is json or markdown", {.path = "format"});
-  server_response response{.body = to_markdown(*found)};
+  server_response response{.body = to_markdown(*match)};
   response.fields.add("Content-Type", "text/markdown; charset=utf-8");
   response.fields.add("Content-Disposition",
-                      "attachment; filename=\"incident-" + found->id + ".md\"");
+                      "attachment; filename=\"incident-" + match->id + ".md\"");
   return response;
 }
 

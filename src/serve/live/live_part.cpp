@@ -59,17 +59,20 @@ class live_part final : public server_part {
     for (auto& row : live_endpoints({*state_, hub_, *past_, *incidents_, shared}))
       table.add(std::move(row));
   }
-  void start(const std::vector<std::string>& /*addresses*/) override { state_->start(); }
+  void start(const std::vector<std::string>& /*addresses*/) override {
+    if (state_) state_->start();
+  }
   void drain() noexcept override { hub_.shut_down(); }
   std::vector<std::string> finish(std::chrono::steady_clock::time_point /*deadline*/) override {
-    state_->stop();
-    past_->flush();
+    if (state_) state_->stop();
+    if (past_) past_->flush();
     return {};
   }
 
  private:
   void run_turn() {
     hub_.end_old_streams();
+    if (!incidents_) return;
     for (const auto& json : events_.take_actions()) {
       try {
         auto entry = json_object::parse(json);

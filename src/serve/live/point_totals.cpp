@@ -70,8 +70,8 @@ std::vector<point_sample> point_totals::finish(std::chrono::steady_clock::time_p
       it = points_.erase(it);
       continue;
     }
-    point.past.push_back({.at = now, .counts = point.total});
-    while (point.past.size() > 2 && now - point.past[1].at >= window) point.past.pop_front();
+    point.past.push_back({.moment = now, .counts = point.total});
+    while (point.past.size() > 2 && now - point.past[1].moment >= window) point.past.pop_front();
     const auto& first = point.past.front();
     auto sample = std::exchange(point.current, {});
     sample.name = name;
@@ -80,7 +80,7 @@ std::vector<point_sample> point_totals::finish(std::chrono::steady_clock::time_p
     sample.unserved = point.total.unserved - first.counts.unserved;
     sample.stale_ratio = part_of(sample.stale, sample.calls);
     sample.unserved_ratio = part_of(sample.unserved, sample.calls);
-    const std::chrono::duration<double> passed = now - first.at;
+    const std::chrono::duration<double> passed = now - first.moment;
     if (passed.count() > 0)
       sample.rate =
           static_cast<double>(point.total.started - first.counts.started) / passed.count();

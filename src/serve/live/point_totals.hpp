@@ -54,7 +54,7 @@ class point_totals {
 
  private:
   struct timed_counts {
-    std::chrono::steady_clock::time_point at{};
+    std::chrono::steady_clock::time_point moment{};
     call_counts counts{};
   };
   struct point_entry {

@@ -24,7 +24,7 @@ template <class Value>
 struct answered {
   std::optional<Value> value{};
   /// When the database gave it.
-  timestamp at{};
+  timestamp moment{};
   /// Why the last question failed, or that it is not answered yet. Empty: `value` is current.
   std::string problem{};
 };
@@ -72,7 +72,7 @@ struct instance_sample {
 };
 
 struct snapshot {
-  timestamp at{};
+  timestamp moment{};
   std::vector<point_sample> points{};
   std::vector<store_sample> stores{};
   answered<std::vector<named_counter>> counters{};

@@ -148,14 +148,15 @@ void live_state::run() {
   }
 }
 
-double live_state::rate_of(const std::string& name, std::int64_t value, timestamp at) {
+double live_state::rate_of(const std::string& name, std::int64_t value, timestamp moment) {
   auto& past = past_counters_[name];
-  if (past.at == timestamp{} || value < past.value) past = {.value = value, .at = at};
+  if (past.moment == timestamp{} || value < past.value) past = {.value = value, .moment = moment};
   // A window of one question is short, but exact.
-  if (at <= past.at) return past.rate;
-  const std::chrono::duration<double> passed = at - past.at;
-  past = {
-      .value = value, .at = at, .rate = static_cast<double>(value - past.value) / passed.count()};
+  if (moment <= past.moment) return past.rate;
+  const std::chrono::duration<double> passed = moment - past.moment;
+  past = {.value = value,
+          .moment = moment,
+          .rate = static_cast<double>(value - past.value) / passed.count()};
   return past.rate;
 }
 
@@ -174,7 +175,8 @@ void live_state::collect_points(snapshot& current) {
     if (!answer.value) continue;
     for (const auto& report : *answer.value) {
       // The report grows older while the database does not answer.
-      const auto age = report.age + std::max(std::chrono::microseconds(0), current.at - answer.at);
+      const auto age =
+          report.age + std::max(std::chrono::microseconds(0), current.moment - answer.moment);
       instance_sample instance{.id = report.instance,
                                .kind = report.kind,
                                .age = age,
@@ -197,7 +199,7 @@ void live_state::collect_points(snapshot& current) {
 }
 
 snapshot live_state::collect() {
-  snapshot current{.at = shared_.clock->now()};
+  snapshot current{.moment = shared_.clock->now()};
   collect_points(current);
   for (const auto& [name, answer] : stores_)
     current.stores.push_back({.name = name, .health = answer->get()});
@@ -205,10 +207,10 @@ snapshot live_state::collect() {
     outbox_sample sample{.name = name, .stats = answer->get()};
     if (sample.stats.value) {
       const auto& stats = *sample.stats.value;
-      sample.published_rate =
-          rate_of("published:" + name, static_cast<std::int64_t>(stats.published), sample.stats.at);
+      sample.published_rate = rate_of(
+          "published:" + name, static_cast<std::int64_t>(stats.published), sample.stats.moment);
       sample.acked_rate =
-          rate_of("acked:" + name, static_cast<std::int64_t>(stats.acked), sample.stats.at);
+          rate_of("acked:" + name, static_cast<std::int64_t>(stats.acked), sample.stats.moment);
     }
     current.outboxes.push_back(std::move(sample));
   }
@@ -216,10 +218,10 @@ snapshot live_state::collect() {
     current.counters = counters_->get();
     if (current.counters.value)
       for (const auto& counter : *current.counters.value)
-        current.sequences.push_back(
-            {.name = counter.name,
-             .counter = counter.state,
-             .rate = rate_of("sequence:" + counter.name, counter.state.last, current.counters.at)});
+        current.sequences.push_back({.name = counter.name,
+                                     .counter = counter.state,
+                                     .rate = rate_of("sequence:" + counter.name, counter.state.last,
+                                                     current.counters.moment)});
   }
   return current;
 }
@@ -257,16 +259,16 @@ std::vector<incident_condition> live_state::conditions_of(const snapshot& curren
 }
 
 void live_state::sample() {
-  const std::scoped_lock turn(sample_mutex_);
+  const std::scoped_lock sampling_lock(sample_mutex_);
   const auto current = collect();
   const auto conditions = conditions_of(current);
-  incidents_.observe(current.at, conditions);
-  history_.add(current.at, history_values(current));
+  incidents_.observe(current.moment, conditions);
+  history_.add(current.moment, history_values(current));
   auto members = status_members(current, shared_.label, conditions, incidents_.open(),
                                 options_.jobs ? options_.jobs() : "[]");
   json_writer time;
-  const auto json = std::make_shared<const std::string>("{\"at\":" + time.time(current.at).take() +
-                                                        "," + members);
+  const auto json = std::make_shared<const std::string>(
+      "{\"at\":" + time.time(current.moment).take() + "," + members);
   {
     const std::scoped_lock lock(mutex_);
     status_ = json;

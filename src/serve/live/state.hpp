@@ -96,11 +96,11 @@ class live_state {
   point_totals points_{};
   struct counter_past {
     std::int64_t value = 0;
-    timestamp at{};
+    timestamp moment{};
     double rate = 0;
   };
   std::map<std::string, counter_past> past_counters_{};
-  [[nodiscard]] double rate_of(const std::string& name, std::int64_t value, timestamp at);
+  [[nodiscard]] double rate_of(const std::string& name, std::int64_t value, timestamp moment);
 
   mutable std::mutex mutex_{};
   std::condition_variable changed_{};

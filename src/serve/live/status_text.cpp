@@ -25,7 +25,7 @@ template <class Value>
 void add_answer_state(json_writer& out, const answered<Value>& answer) {
   if (!answer.problem.empty()) out.member("problem", answer.problem);
   // Only if it is old: the time of every answer would make each state a new one.
-  if (answer.value && !answer.problem.empty()) out.member("asOf", answer.at);
+  if (answer.value && !answer.problem.empty()) out.member("asOf", answer.moment);
 }
 
 void add_points(json_writer& out, const std::vector<point_sample>& points) {

@@ -32,8 +32,9 @@ std::unique_ptr<state_database> history_database(const test::temporary_directory
 }
 
 /// Adds the number of minutes since the begin, every 10 seconds.
-void fill(history& tested, timestamp from, timestamp to, const std::string& subject = "a") {
-  for (auto now = from; now < to; now += 10s) {
+void fill(history& tested, timestamp begin_time, timestamp end_time,
+          const std::string& subject = "a") {
+  for (auto now = begin_time; now < end_time; now += 10s) {
     const auto minute = std::chrono::floor<std::chrono::minutes>(now - begin).count();
     tested.add(now, {{{"point.rate", subject}, static_cast<double>(minute)}});
   }
@@ -42,20 +43,20 @@ void fill(history& tested, timestamp from, timestamp to, const std::string& subj
 TEST(History, TenSecondsInMemory) {
   history tested;
   fill(tested, begin, begin + 10min);
-  const auto answer =
-      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 10min, .step = 10s});
+  const auto answer = tested.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 10min, .step = 10s});
   ASSERT_EQ(answer.all.size(), 1U);
-  ASSERT_EQ(answer.at.size(), 61U);
-  EXPECT_EQ(answer.at[6], begin + 1min);
+  ASSERT_EQ(answer.moment.size(), 61U);
+  EXPECT_EQ(answer.moment[6], begin + 1min);
   const auto& values = answer.all[0].values;
   EXPECT_EQ(values[0], 0);
   EXPECT_EQ(values[5], 0);
   EXPECT_EQ(values[6], 1);
   EXPECT_EQ(values[59], 9);
   EXPECT_TRUE(std::isnan(values[60])) << "not measured yet";
-  const auto coarse =
-      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 10min, .step = 2min});
-  ASSERT_EQ(coarse.at.size(), 6U);
+  const auto coarse = tested.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 10min, .step = 2min});
+  ASSERT_EQ(coarse.moment.size(), 6U);
   EXPECT_DOUBLE_EQ(coarse.all[0].values[1], 2.5) << "the mean of minutes 2 and 3";
 }
 
@@ -67,8 +68,8 @@ TEST(History, SelectsSeriesByNameAndSubject) {
                      {{"store.unsaved", "a"}, 4}});
   const auto names = [&](std::vector<std::string> series) {
     std::string text;
-    const auto answer =
-        tested.read({.series = std::move(series), .from = begin, .to = begin, .step = 10s});
+    const auto answer = tested.read(
+        {.series = std::move(series), .begin_time = begin, .end_time = begin, .step = 10s});
     for (const auto& each : answer.all) text += each.id.name + ":" + each.id.subject + " ";
     return text;
   };
@@ -81,8 +82,8 @@ TEST(History, SelectsSeriesByNameAndSubject) {
 TEST(History, OldNumbersLeaveTheMemory) {
   history tested;
   fill(tested, begin, begin + 7h);
-  const auto answer =
-      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 7h, .step = 1min});
+  const auto answer = tested.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 7h, .step = 1min});
   const auto& values = answer.all.at(0).values;
   EXPECT_TRUE(std::isnan(values[30]));
   EXPECT_EQ(values[61], 61);
@@ -94,8 +95,8 @@ TEST(History, GapsHaveNoNumbers) {
   fill(tested, begin, begin + 1min);
   fill(tested, begin + 5min, begin + 6min);
   tested.add(begin + 2min, {{{"point.rate", "a"}, 99}});  // the clock went back
-  const auto answer =
-      tested.read({.series = {"point.rate"}, .from = begin, .to = begin + 5min, .step = 1min});
+  const auto answer = tested.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 5min, .step = 1min});
   const auto& values = answer.all.at(0).values;
   EXPECT_EQ(values[0], 0);
   for (std::size_t i = 1; i < 5; ++i) EXPECT_TRUE(std::isnan(values[i])) << i;
@@ -114,8 +115,8 @@ TEST(History, MinutesSurviveARestart) {
   const auto database = history_database(directory);
   history after(database.get());
   fill(after, begin + 100min, begin + 130min);
-  const auto answer =
-      after.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
+  const auto answer = after.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 130min, .step = 1min});
   const auto& values = answer.all.at(0).values;
   for (const std::size_t minute : {0U, 1U, 59U, 60U, 89U, 90U, 100U, 129U})
     EXPECT_EQ(values[minute], static_cast<double>(minute)) << minute;
@@ -123,8 +124,8 @@ TEST(History, MinutesSurviveARestart) {
   // The hour in which it was restarted keeps its first minutes when it is written again.
   after.flush();
   history later(database.get());
-  const auto again =
-      later.read({.series = {"point.rate"}, .from = begin, .to = begin + 130min, .step = 1min});
+  const auto again = later.read(
+      {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 130min, .step = 1min});
   EXPECT_EQ(again.all.at(0).values[61], 61);
   EXPECT_EQ(again.all.at(0).values[129], 129);
 }
@@ -147,17 +148,24 @@ TEST(History, RequestsAreBounded) {
   const auto refused = [&](const history_request& request) {
     return failure_of([&] { (void)tested.read(request); }).path();
   };
-  EXPECT_EQ(refused({.series = {}, .from = begin, .to = begin, .step = 10s}), "series");
-  EXPECT_EQ(refused({.series = {"a"}, .from = begin, .to = begin - 1s, .step = 10s}), "to");
-  EXPECT_EQ(refused({.series = {"a"}, .from = begin, .to = begin, .step = 9s}), "step");
+  EXPECT_EQ(refused({.series = {}, .begin_time = begin, .end_time = begin, .step = 10s}), "series");
+  EXPECT_EQ(refused({.series = {"a"}, .begin_time = begin, .end_time = begin - 1s, .step = 10s}),
+            "to");
+  EXPECT_EQ(refused({.series = {"a"}, .begin_time = begin, .end_time = begin, .step = 9s}), "step");
+  EXPECT_EQ(refused({.series = {"a"},
+                     .begin_time = begin,
+                     .end_time = begin + std::chrono::days(31),
+                     .step = 1h}),
+            "from");
   EXPECT_EQ(
-      refused({.series = {"a"}, .from = begin, .to = begin + std::chrono::days(31), .step = 1h}),
-      "from");
-  EXPECT_EQ(refused({.series = {"point.rate"}, .from = begin, .to = begin + 56h, .step = 10s}),
-            "step");
-  EXPECT_EQ(
-      refused({.series = {"a"}, .from = timestamp::min(), .to = timestamp::max(), .step = 10s}),
-      "from");
+      refused(
+          {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 56h, .step = 10s}),
+      "step");
+  EXPECT_EQ(refused({.series = {"a"},
+                     .begin_time = timestamp::min(),
+                     .end_time = timestamp::max(),
+                     .step = 10s}),
+            "from");
 }
 
 TEST(History, SeriesAreBounded) {
@@ -166,7 +174,8 @@ TEST(History, SeriesAreBounded) {
   for (int i = 0; i < 1'100; ++i) values.push_back({{"point.rate", std::to_string(i)}, 1});
   tested.add(begin, values);
   EXPECT_EQ(
-      tested.read({.series = {"point.rate"}, .from = begin, .to = begin, .step = 10s}).all.size(),
+      tested.read({.series = {"point.rate"}, .begin_time = begin, .end_time = begin, .step = 10s})
+          .all.size(),
       history::max_series);
 }
 
@@ -177,11 +186,14 @@ TEST(History, GoesOnWithoutItsDatabase) {
   history tested(&broken);
   fill(tested, begin, begin + 5min);
   EXPECT_GE(tested.failures(), 4U);
-  EXPECT_EQ(
-      tested.read({.series = {"point.rate"}, .from = begin + 1min, .to = begin + 1min, .step = 10s})
-          .all.at(0)
-          .values.at(0),
-      1);
+  EXPECT_EQ(tested
+                .read({.series = {"point.rate"},
+                       .begin_time = begin + 1min,
+                       .end_time = begin + 1min,
+                       .step = 10s})
+                .all.at(0)
+                .values.at(0),
+            1);
 }
 
 }  // namespace

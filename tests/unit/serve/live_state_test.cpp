@@ -180,8 +180,8 @@ TEST_F(LiveState, RatesAndSentencesOfAPoint) {
   EXPECT_EQ(parse(state).texts("incidents")->size(), 0U);
   EXPECT_EQ(parse(state).boolean("healthy"), true);
   const auto past = history_.read({.series = {"point.staleRatio"},
-                                   .from = clock_->now() - 10min,
-                                   .to = clock_->now(),
+                                   .begin_time = clock_->now() - 10min,
+                                   .end_time = clock_->now(),
                                    .step = 10s});
   const auto& values = past.all.at(0).values;
   EXPECT_TRUE(std::ranges::find(values, 1.0) != values.end());

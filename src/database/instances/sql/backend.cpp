@@ -141,6 +141,7 @@ class sql_instances final : public instance_backend {
     const sql::parameter parameters[]{row.instance};
     const auto rows = connection->execute(statements.commands, parameters).rows;
     std::vector<instance_command> commands;
+    commands.reserve(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i)
       commands.push_back({.id = text_at(rows, i, 0),
                           .instance = text_at(rows, i, 1),
@@ -217,7 +218,7 @@ class sql_instances final : public instance_backend {
 }  // namespace
 
 std::unique_ptr<instance_backend> make_sql_instances(std::shared_ptr<sql::context> context,
-                                                     std::string prefix) {
+                                                     const std::string& prefix) {
   return std::make_unique<sql_instances>(std::move(context), prefix);
 }
 
