@@ -22,9 +22,10 @@ broker_endpoint parse_endpoint(std::string_view text, unsigned default_port) {
   if (colon != std::string_view::npos && text.find(':') == colon) {
     endpoint.host = text.substr(0, colon);
     const auto digits = text.substr(colon + 1);
-    const auto* const end = digits.data() + digits.size();
-    const auto [last, failed] = std::from_chars(digits.data(), end, endpoint.port);
-    if (failed != std::errc{} || last != end || endpoint.port == 0 || endpoint.port > 65535)
+    const auto [last, failed] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
+    if (failed != std::errc{} || last != digits.data() + digits.size() || endpoint.port == 0 ||
+        endpoint.port > 65535)
       refuse_broker_url("a port in the URL of the broker is not a number from 1 to 65535");
   }
   if (endpoint.host.empty())
