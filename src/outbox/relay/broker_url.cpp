@@ -51,8 +51,8 @@ std::string broker_endpoint::text() const {
 
 std::string broker_url::parameter(std::string_view parameter_name,
                                   std::string_view fallback) const {
-  const auto found = parameters.find(parameter_name);
-  return found == parameters.end() ? std::string(fallback) : found->second;
+  const auto position = parameters.find(parameter_name);
+  return position == parameters.end() ? std::string(fallback) : position->second;
 }
 
 broker_url parse_broker_url(const std::string& text, const broker_url_rules& rules,
@@ -76,9 +76,9 @@ broker_url parse_broker_url(const std::string& text, const broker_url_rules& rul
   if (parsed.port) result.endpoints.back().port = *parsed.port;
   for (const auto& [parameter, value] : parsed.parameters) {
     if (std::ranges::find(rules.parameters, parameter) != rules.parameters.end()) continue;
-    std::string known;
-    for (const auto name : rules.parameters) known.append(known.empty() ? "" : ", ").append(name);
-    refuse_broker_url("the URL of the broker has an unknown parameter; known are: " + known);
+    std::string names;
+    for (const auto name : rules.parameters) names.append(names.empty() ? "" : ", ").append(name);
+    refuse_broker_url("the URL of the broker has an unknown parameter; known are: " + names);
   }
   result.user = options.user.empty() ? parsed.user : options.user;
   result.password = options.password.empty() ? parsed.password : options.password;
