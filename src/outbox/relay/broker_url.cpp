@@ -22,9 +22,10 @@ broker_endpoint parse_endpoint(std::string_view text, unsigned default_port) {
   if (colon != std::string_view::npos && text.find(':') == colon) {
     endpoint.host = text.substr(0, colon);
     const auto digits = text.substr(colon + 1);
-    const auto* const end = digits.data() + digits.size();
-    const auto [last, failed] = std::from_chars(digits.data(), end, endpoint.port);
-    if (failed != std::errc{} || last != end || endpoint.port == 0 || endpoint.port > 65535)
+    const auto [last, failed] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
+    if (failed != std::errc{} || last != digits.data() + digits.size() || endpoint.port == 0 ||
+        endpoint.port > 65535)
       refuse_broker_url("a port in the URL of the broker is not a number from 1 to 65535");
   }
   if (endpoint.host.empty())
@@ -50,8 +51,8 @@ std::string broker_endpoint::text() const {
 
 std::string broker_url::parameter(std::string_view parameter_name,
                                   std::string_view fallback) const {
-  const auto found = parameters.find(parameter_name);
-  return found == parameters.end() ? std::string(fallback) : found->second;
+  const auto position = parameters.find(parameter_name);
+  return position == parameters.end() ? std::string(fallback) : position->second;
 }
 
 broker_url parse_broker_url(const std::string& text, const broker_url_rules& rules,
@@ -75,9 +76,9 @@ broker_url parse_broker_url(const std::string& text, const broker_url_rules& rul
   if (parsed.port) result.endpoints.back().port = *parsed.port;
   for (const auto& [parameter, value] : parsed.parameters) {
     if (std::ranges::find(rules.parameters, parameter) != rules.parameters.end()) continue;
-    std::string known;
-    for (const auto name : rules.parameters) known.append(known.empty() ? "" : ", ").append(name);
-    refuse_broker_url("the URL of the broker has an unknown parameter; known are: " + known);
+    std::string names;
+    for (const auto name : rules.parameters) names.append(names.empty() ? "" : ", ").append(name);
+    refuse_broker_url("the URL of the broker has an unknown parameter; known are: " + names);
   }
   result.user = options.user.empty() ? parsed.user : options.user;
   result.password = options.password.empty() ? parsed.password : options.password;

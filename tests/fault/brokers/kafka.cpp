@@ -1,6 +1,7 @@
 #include "fault/brokers/broker_under_test.hpp"
 #include "support/child_process.hpp"
 #include "support/eventually.hpp"
+#include "support/raw_client.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <librdkafka/rdkafka.h>
@@ -41,7 +42,18 @@ class kafka_under_test final : public broker_under_test {
             "start");
   }
   std::string relay_url() const override { return "kafka://" + addresses_ + "/orders.{type}"; }
-  void kill() override { process_.signal(SIGUSR1); }
+  void kill() override {
+    process_.signal(SIGUSR1);
+    const auto refuses = [this] {
+      try {
+        const raw_client probe(addresses_.substr(0, addresses_.find(',')));
+        return false;
+      } catch (const std::exception&) {
+        return true;
+      }
+    };
+    require(eventually(refuses), "closing the ports");
+  }
   void start() override { process_.signal(SIGUSR2); }
   void pause() override { process_.signal(SIGSTOP); }
   void resume() override { process_.signal(SIGCONT); }

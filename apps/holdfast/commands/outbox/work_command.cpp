@@ -10,6 +10,7 @@
 #include "commands/outbox/location.hpp"
 #include "commands/outbox/record_pages.hpp"
 #include "commands/outbox/record_text.hpp"
+#include "commands/outbox/relay_target.hpp"
 #include "terminal/message_queue.hpp"
 #include "terminal/progress.hpp"
 #include "terminal/stop_signals.hpp"
@@ -34,6 +35,9 @@ namespace holdfast::cli {
 namespace {
 
 using std::chrono::milliseconds;
+
+/// Of a message broker, which confirms them together.
+constexpr std::size_t events_per_call = 200;
 
 event_handler exec_handler(std::string command) {
   return [command = std::move(command),
@@ -89,6 +93,7 @@ void refuse_blank(const option& target, const char* message) {
 
 /// Options that select the target of deliveries.
 struct target_options {
+  option relay_url;
   option exec;
   option http;
   option file;
@@ -97,7 +102,10 @@ struct target_options {
   option pass_credentials;
 
   explicit target_options(command& cmd)
-      : exec(cmd.value(
+      : relay_url(cmd.value("--relay", "URL",
+                            "Publish each event to this broker, stream, URL or file: amqp://, "
+                            "nats://, kafka://, redis+stream://, https://, file:")),
+        exec(cmd.value(
             "--exec", "CMD",
             "Run a program for each event; it reads JSON, and its exit code is the outcome")),
         http(cmd.value("--http", "URL",
@@ -108,53 +116,78 @@ struct target_options {
         stream(
             cmd.value("--stream", "KEY", "Append each event to this stream of the outbox's Redis")),
         timeout(cmd.value("--timeout", "TIME",
-                          "With --http: time limit of a request and its answer (default 30s)")),
+                          "With --relay and --http: time limit of an answer (default 30s)")),
         pass_credentials(
             cmd.flag("--pass-credentials",
-                     "With --http: send the Authorization and Cookie headers of events")) {}
+                     "With --relay and --http: send the Authorization and Cookie headers of "
+                     "events")) {}
+
+  /// The value of --file, or the file of --relay file:FILE. Empty: neither.
+  [[nodiscard]] std::string file_name() const {
+    const std::string url = relay_url.text();
+    if (!url.starts_with("file:")) return file.text();
+    const auto name = url.substr(url.starts_with("file://") ? 7 : 5);
+    if (name.empty()) throw error(errc::invalid_argument, "--relay file: names no file");
+    return name;
+  }
 
   /// Sets `reader_gone` if events are printed and the reader closes the output.
-  [[nodiscard]] event_handler handler([[maybe_unused]] console& io, const outbox_location& location,
-                                      const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
+  [[nodiscard]] delivery_target target(
+      console& io, const outbox_location& location,
+      const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
     const auto count =
-        std::ranges::count_if(std::vector{exec, http, file, stream}, &option::is_set);
+        std::ranges::count_if(std::vector{relay_url, exec, http, file, stream}, &option::is_set);
     if (count != 1)
       throw error(errc::invalid_argument,
-                  "exactly one target is required; give --exec CMD, --http URL, --file FILE or "
-                  "--stream KEY");
-    if (timeout.is_set() && !http.is_set())
-      throw error(errc::invalid_argument, "--timeout is only for --http; remove it");
-    if (pass_credentials.is_set() && !http.is_set())
-      throw error(errc::invalid_argument, "--pass-credentials is only for --http; remove it");
+                  "exactly one target is required; give --relay URL, --exec CMD, --http URL, "
+                  "--file FILE or --stream KEY");
+    const bool sends_requests = http.is_set() || relay_url.is_set();
+    if (timeout.is_set() && !sends_requests)
+      throw error(errc::invalid_argument, "--timeout is only for --relay and --http; remove it");
+    if (pass_credentials.is_set() && !sends_requests)
+      throw error(errc::invalid_argument,
+                  "--pass-credentials is only for --relay and --http; remove it");
+    refuse_blank(relay_url, "--relay names no URL; give a URL");
     // For a blank command the shell does nothing and succeeds: every event would be acknowledged
     // without a delivery.
     refuse_blank(exec, "--exec names no program; give a command");
     refuse_blank(http, "--http names no URL; give a URL");
     refuse_blank(file, "--file names no file; give a file name, or - for standard output");
     refuse_blank(stream, "--stream names no key; give the key of a stream");
-    if (exec.is_set()) return exec_handler(exec.text());
-    if (file.text() == "-") return output_handler(reader_gone);
-    if (file.is_set()) return relay::json_lines(file.text());
-    if (stream.is_set()) {
-#if HOLDFAST_HAS_REDIS
-      if (!location.url.text().starts_with("redis"))
-        throw error(errc::invalid_argument,
-                    "--stream requires an outbox on Redis; use --exec, --http or --file");
-      return relay::redis_stream(
-          redis::client(location.url.text(), {.password = location.password.read(io)}),
-          stream.text());
-#else
-      throw error(errc::unsupported_type,
-                  "this program was built without Redis; use --exec, --http or --file");
-#endif
-    }
+    if (exec.is_set()) return {.handler = exec_handler(exec.text())};
+    const auto name = file_name();
+    if (name == "-") return {.handler = output_handler(reader_gone)};
+    if (!name.empty()) return {.handler = relay::json_lines(name)};
+    if (stream.is_set()) return {.handler = stream_handler(io, location)};
     // The same source with and without --prefix. A URI has no braces.
     const auto prefix =
         location.prefix.is_set() ? location.prefix.text() : location.open(io).backend()->prefix();
     std::string source = "/holdfast/outbox/" + prefix;
     std::erase_if(source, [](char c) { return c == '{' || c == '}'; });
-    return http_handler(http.text(), duration_of(timeout, "30s"), std::move(source),
-                        {.credentials = pass_credentials.is_set()});
+    const relay_request request{.url = relay_url.text(http.text()),
+                                .timeout = duration_of(timeout, "30s"),
+                                .source = std::move(source),
+                                .credentials = pass_credentials.is_set()};
+    if (http.is_set() || request.url.starts_with("http://") || request.url.starts_with("https://"))
+      return {.handler = http_handler(request.url, request.timeout, request.source,
+                                      {.credentials = request.credentials})};
+    return make_relay_target(request);
+  }
+
+  [[nodiscard]] event_handler stream_handler([[maybe_unused]] console& io,
+                                             const outbox_location& location) const {
+#if HOLDFAST_HAS_REDIS
+    if (!location.url.text().starts_with("redis"))
+      throw error(errc::invalid_argument,
+                  "--stream requires an outbox on Redis; use --relay, --exec, --http or --file");
+    return relay::redis_stream(
+        redis::client(location.url.text(), {.password = location.password.read(io)}),
+        stream.text());
+#else
+    (void)location;
+    throw error(errc::unsupported_type,
+                "this program was built without Redis; use --relay, --exec, --http or --file");
+#endif
   }
 };
 
@@ -248,10 +281,19 @@ void add_work_command(command group) {
       "_TYPE, _KEY, _ATTEMPTS and _FENCE. Other variables that begin with HOLDFAST_, such as "
       "HOLDFAST_PASSWORD, are not passed to the program.\n"
       "\n"
+      "--relay: the URL says where to: "
+      "amqp://user@host/vhost?exchange=E&routing_key=orders.{type}, "
+      "nats://host/orders.{type}, kafka://host:9092/orders.{type}, redis+stream://host?stream=KEY, "
+      "https://host/path, file:FILE. {type}, {key} and {aggregate_type} are those of the event. "
+      "HOLDFAST_RELAY_PASSWORD is the password; HOLDFAST_RELAY_CA, _CERTIFICATE and _KEY are PEM "
+      "files for TLS. --http URL, --file FILE and --stream KEY are other names for some of these.\n"
+      "\n"
       "--http: --timeout limits the whole request. At most 64 KiB of the header and 64 KiB of the "
       "body of an answer are read, and nothing is decompressed: only the status counts.");
   cmd.examples(
       "holdfast outbox work --outbox sqlite:app.db --exec './deliver' --until-empty\n"
+      "holdfast outbox work --outbox sqlite:app.db --relay "
+      "'amqp://guest@localhost/?exchange=events&routing_key=orders.{type}'\n"
       "holdfast outbox work --outbox redis://127.0.0.1 --http https://example.org/events "
       "--concurrency 8\n"
       "holdfast outbox work --outbox redis://127.0.0.1 --file events.jsonl --lease 10s");
@@ -300,17 +342,21 @@ void add_work_command(command group) {
     options.handling.time_limit = duration_of(time_limit, "5m");
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
     options.log = queue_records(warnings, verbose.is_set(), reader_gone);
-    auto handler = target.handler(io, location, reader_gone);
+    auto receiver = target.target(io, location, reader_gone);
     outbox_options source_options;
     source_options.inline_limit =
         static_cast<std::size_t>(inline_limit.count(source_options.inline_limit));
     const auto source = location.open(io, std::move(source_options),
                                       queue_records(warnings, verbose.is_set(), reader_gone));
-    worker events(source, std::move(handler), std::move(options));
-    const auto report = run_worker(io, events, warnings, *reader_gone, until_empty.is_set());
+    const auto events =
+        receiver.handler
+            ? std::make_unique<worker>(source, std::move(receiver.handler), std::move(options))
+            : std::make_unique<worker>(source, std::move(options));
+    if (receiver.batch) events->handle_other_types(std::move(receiver.batch), events_per_call);
+    const auto report = run_worker(io, *events, warnings, *reader_gone, until_empty.is_set());
     if (until_empty.is_set()) warn_if_paused(io, source);
     // With --file - the standard output has only events.
-    const bool prints_events = target.file.text() == "-";
+    const bool prints_events = target.file_name() == "-";
     if (json.is_set()) (prints_events ? io.err : io.out) << worker_report_json(report);
     else if (!prints_events) io.out << worker_report_text(report);
     io.err.flush();
