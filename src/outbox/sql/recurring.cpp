@@ -71,6 +71,8 @@ recurrence_page sql_recurring::read(const lane_session& session,
     }
     return scan_.query(session, {{"row_lane", row_lane}, {"name", name}, {"limit", query.most}});
   };
+  const auto first = first_integer(first_.query(session, {{"row_lane", row_lane}}));
+  if (!first) return page;
   const auto rows = select();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     row_reader reader(rows, i);
@@ -79,10 +81,8 @@ recurrence_page sql_recurring::read(const lane_session& session,
     stored.due = timestamp_of_row(reader.integer());
     stored.text = reader.text();
   }
-  if (const auto first = first_integer(first_.query(session, {{"row_lane", row_lane}}))) {
-    page.next = std::chrono::milliseconds(
-        std::max<std::int64_t>(std::min(*first, max_time_ms) - now_ms, 0));
-  }
+  page.next =
+      std::chrono::milliseconds(std::max<std::int64_t>(std::min(*first, max_time_ms) - now_ms, 0));
   return page;
 }
 
