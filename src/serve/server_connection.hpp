@@ -112,7 +112,7 @@ class server_connection final : public net::event_handler {
   bool in_content_ = false;    // the head of the request is complete
   bool head_started_ = false;  // bytes of the next request have arrived
   bool input_ended_ = false;
-  bool half_closed_ = false;  // the client sends no more, but what it has sent may be unread
+  bool half_closed_ = false;   // the client sends no more, but what it has sent may be unread
   bool continue_due_ = false;  // 100 must be sent when it is this request's turn
   http::request_reader reader_;
   std::string input_{};      // bytes that are not processed yet
@@ -121,8 +121,8 @@ class server_connection final : public net::event_handler {
   std::string output_{};
   std::size_t output_sent_ = 0;
   std::vector<std::function<void()>> unsent_{};  // `gone` of the answers in output_
-  std::uint64_t next_number_ = 0;           // of the next request
-  std::vector<pending_request> pending_{};  // the first has the number next_number_ - size
+  std::uint64_t next_number_ = 0;                // of the next request
+  std::vector<pending_request> pending_{};       // the first has the number next_number_ - size
   net::steady::time_point head_deadline_{};
   net::steady::time_point content_deadline_{};
   net::steady::time_point output_deadline_{};

@@ -26,7 +26,7 @@ class counter_rates {
 
  private:
   struct sample {
-    std::chrono::steady_clock::time_point at{};
+    std::chrono::steady_clock::time_point time{};
     std::int64_t ordinal = 0;
     std::optional<double> rate{};
   };

@@ -108,7 +108,7 @@ server_response invalidate(services& shared, call_points& points, const api_requ
 }  // namespace
 
 void add_point_entry_endpoints(endpoint_table& table, services& shared,
-                         const std::shared_ptr<call_points>& points) {
+                               const std::shared_ptr<call_points>& points) {
   const std::vector<role> readers{role::viewer, role::operator_};
   table.add({.method = "GET",
              .path = "/v1/points/{point}/entries",

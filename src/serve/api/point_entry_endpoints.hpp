@@ -9,6 +9,6 @@ class endpoint_table;
 
 /// The entries of a point, and their invalidation.
 void add_point_entry_endpoints(endpoint_table& table, services& shared,
-                         const std::shared_ptr<call_points>& points);
+                               const std::shared_ptr<call_points>& points);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve
