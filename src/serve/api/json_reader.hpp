@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Reads the JSON of requests. Strict: a member that nobody reads is an error, because it may be a
+/// Reads the JSON of requests. Strict: a member that no endpoint reads is an error, as it may be a
 /// misspelled option.
 
 #include <holdfast/version.hpp>

@@ -47,7 +47,8 @@ class nats_session final : public broker_session {
   using message_handle = handle<natsMsg, natsMsg_Destroy>;
 
   /// Answers that were not read yet. libnats calls back on a thread of its own, possibly after the
-  /// session has ended. (Its synchronous subscriptions do not tell whom nobody listens to.)
+  /// session has ended. (Its synchronous subscriptions do not report a subject without
+  /// subscribers.)
   struct answer_queue {
     std::mutex mutex{};
     std::condition_variable changed{};
