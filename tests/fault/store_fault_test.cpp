@@ -193,8 +193,8 @@ TYPED_TEST(StoreFaults, AStatementCutAnywhereIsWrittenWholeOrNotAtAll) {
   const auto& server = shared_server<typename TypeParam::server>();
   const auto database = server.create_database("cut_anywhere");
   cutting_proxy proxy(server.port());
-  const auto direct =
-      open(TypeParam::url(server, database), patient).store({.create_schema = true});
+  const auto direct = open(TypeParam::url(server, database), patient)
+                          .store({.create_schema = true, .start = start_mode::require});
   const auto store =
       open(TypeParam::url_through(server, proxy.port(), database), {.statement_timeout = 5s})
           .store();
