@@ -134,7 +134,7 @@ TYPED_TEST(ReadOnlyServer, AfterASwitchoverPutsReachTheNewPrimary) {
   typename TypeParam::server old_primary;
   typename TypeParam::server new_primary;
   (void)open(TypeParam::url(new_primary, new_primary.port(), "holdfast"))
-      .store({.create_schema = true});
+      .store({.create_schema = true, .start = start_mode::require});
   cutting_proxy proxy(old_primary.port());
   auto db = open(TypeParam::url(old_primary, proxy.port(), "holdfast"));
   const auto store = db.store({.create_schema = true});
