@@ -296,8 +296,8 @@ TEST_F(Pool, AConnectionInUseIsNotIdle) {
   auto pool = make({.idle_timeout = 2ms});
   const auto held = pool.acquire_reader("reader");
   (void)pool.acquire_writer("writer");
-  EXPECT_TRUE(test::eventually([&] { return pool.stats().open == 1; }));
-  EXPECT_EQ(open_count, 1);
+  // The pool counts a connection as closed before it is destroyed.
+  EXPECT_TRUE(test::eventually([&] { return pool.stats().open == 1 && open_count == 1; }));
 }
 
 TEST_F(Pool, AConnectionThatWasIdleMustAnswerAPing) {
