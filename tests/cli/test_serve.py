@@ -229,11 +229,13 @@ class ServeTest(CommandTest):
         server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve]\nloops = 1\n[serve.limits]\nconnections = 8\n')
         half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
         with contextlib.ExitStack() as stack:
-            busy = [stack.enter_context(server.connect()) for _ in range(8)]
-            for connection in busy:
-                connection.sendall(half)
-            # Until the server has read a part of its request, a connection is idle, and may be closed for another.
-            wait_for(lambda: b" 503 " in server.send(half), "a refused connection")
+            for _ in range(8):
+                connection = stack.enter_context(server.connect())
+                # A connection without a part of a request is idle, and may be closed for another. The answer to the request before
+                # says that the server has read this part, too.
+                connection.sendall(half + b"\r\n" + half)
+                wait_for(lambda connection=connection: connection.recv(65536), "an answer")
+            self.assertIn(b" 503 ", server.send(half))
         wait_for(lambda: server.get("/healthz")[0] == 200, "a free connection")
 
     # ---- signals ----
