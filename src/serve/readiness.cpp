@@ -64,6 +64,7 @@ readiness::~readiness() = default;
 
 void readiness::start(services& shared, std::function<std::vector<std::string>()> more) {
   std::vector<readiness_check> list;
+  list.reserve(shared.stores.size() + shared.outboxes.size() + 1);
   for (const auto& service : shared.stores)
     list.push_back({.name = "store:" + service.name,
                     .ask = [store = service.store] { return store->health().available; }});
