@@ -70,8 +70,8 @@ struct reporter_numbers {
 /// leaves its row, which others remove after a day.
 ///
 /// A failure never reaches the application: it is counted, and logged at most once a minute with
-/// the log of the database. While the database does not answer, nothing piles up: the next report
-/// replaces the one that failed.
+/// the log of the database. Tables that do not exist are logged once, as an info. While the
+/// database does not answer, nothing piles up: the next report replaces the one that failed.
 ///
 /// Threads: one, `hf-reporter`. The destructor waits for it for a second; a report that still waits
 /// for the database then ends by itself. Thread-safety: every function may be called from any

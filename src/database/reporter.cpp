@@ -95,6 +95,7 @@ struct reporter::state {
   std::map<std::string, steady::time_point> executed{};  // commands
   std::optional<steady::time_point> last_removal{};
   std::optional<steady::time_point> last_log{};
+  bool missing_logged = false;
 
   void start(std::function<std::string()> description, std::string source_kind, const database& db,
              reporter_options settings);
@@ -102,6 +103,8 @@ struct reporter::state {
   void report();
   void execute(const std::vector<instance_command>& commands);
   void note_failure(const std::string& problem) noexcept;
+  void note_missing_tables(const std::string& problem) noexcept;
+  void count_failure(const std::string& problem);
   void stop() noexcept;
 };
 
@@ -124,6 +127,9 @@ void reporter::state::run() noexcept {
     lock.unlock();
     try {
       report();
+    } catch (const error& failure) {
+      if (failure.code() == errc::missing_object) note_missing_tables(failure.what());
+      else note_failure(failure.what());
     } catch (const std::exception& failure) {
       note_failure(failure.what());
     } catch (...) {
@@ -192,12 +198,27 @@ void reporter::state::execute(const std::vector<instance_command>& commands) {
   }
 }
 
+void reporter::state::count_failure(const std::string& problem) {
+  const std::scoped_lock lock(mutex);
+  ++numbers.failures;
+  numbers.problem = problem;
+}
+
+/// Not a failure of the database: a process without the tables is only not shown. If another
+/// process creates them, the next report succeeds.
+void reporter::state::note_missing_tables(const std::string& problem) noexcept try {
+  count_failure(problem);
+  if (std::exchange(missing_logged, true)) return;
+  log->write(log_level::info,
+             "holdfast serve does not show this process: the tables of instances do not exist; "
+             "create them (create_schema, --create-schema), or ignore this",
+             {{"instance", instance}});
+} catch (...) {  // NOLINT(bugprone-empty-catch)
+  // No memory for the message.
+}
+
 void reporter::state::note_failure(const std::string& problem) noexcept try {
-  {
-    const std::scoped_lock lock(mutex);
-    ++numbers.failures;
-    numbers.problem = problem;
-  }
+  count_failure(problem);
   const auto now = steady::now();
   if (last_log && now - *last_log < log_interval) return;
   last_log = now;

@@ -12,9 +12,7 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 struct database_check {
-  std::string name{};
-  /// Asks the database; may wait.
-  std::function<bool()> ask{};
+  readiness_check question{};
   steady::time_point asked{};  // the last question, which may wait for its answer
   bool waiting = false;
   bool answered_once = false;
@@ -39,7 +37,7 @@ struct readiness::checks : std::enable_shared_from_this<readiness::checks> {
     }
     bool available = false;
     try {
-      available = list[index].ask();
+      available = list[index].question.ask();
     } catch (const std::exception&) {
       available = false;
     }
@@ -65,7 +63,8 @@ readiness::readiness(readiness_options options)
 readiness::~readiness() = default;
 
 void readiness::start(services& shared, std::function<std::vector<std::string>()> more) {
-  auto& list = checks_->list;
+  std::vector<readiness_check> list;
+  list.reserve(shared.stores.size() + shared.outboxes.size() + 1);
   for (const auto& service : shared.stores)
     list.push_back({.name = "store:" + service.name,
                     .ask = [store = service.store] { return store->health().available; }});
@@ -78,6 +77,12 @@ void readiness::start(services& shared, std::function<std::vector<std::string>()
                       return true;
                     }});
   checks_->more = std::move(more);
+  start(std::move(list));
+}
+
+void readiness::start(std::vector<readiness_check> checks) {
+  auto& list = checks_->list;
+  for (auto& check : checks) list.push_back({.question = std::move(check)});
   checks_->interval = options_.interval;
   checks_->threads = make_thread_pool({.threads = std::max<std::size_t>(1, list.size()),
                                        .name = "hf-ready",
@@ -104,7 +109,7 @@ std::vector<std::string> readiness::missing() const {
     const std::scoped_lock lock(checks_->mutex);
     for (const auto& check : checks_->list) {
       const bool late = check.waiting && steady::now() - check.asked > options_.patience;
-      if (!check.available || late) names.push_back(check.name);
+      if (!check.available || late) names.push_back(check.question.name);
     }
   }
   if (checks_->more) {

@@ -29,6 +29,13 @@ struct readiness_options {
   std::chrono::milliseconds start_limit{5'000};
 };
 
+struct readiness_check {
+  /// As `missing` names it.
+  std::string name{};
+  /// Asks the database, and may wait. False, or an exception: it is not available.
+  std::function<bool()> ask{};
+};
+
 /// Thread-safety: may be called from any thread.
 class readiness {
  public:
@@ -40,6 +47,8 @@ class readiness {
   /// Begins to ask the databases. `more` are names of other parts that are not ready; it must not
   /// wait. `shared` must outlive the checks: see `stop`.
   void start(services& shared, std::function<std::vector<std::string>()> more);
+  /// The same for other checks. They must own what they use: one that waits outlives this object.
+  void start(std::vector<readiness_check> checks);
   void begin_drain() noexcept { draining_ = true; }
   /// The databases all answered, or the time for it is over.
   [[nodiscard]] bool has_started() const;

@@ -267,6 +267,27 @@ TEST(ReporterFailures, StayInTheReporter) {
   EXPECT_EQ(records, 1) << "once a minute";
 }
 
+TEST(ReporterFailures, MissingTablesAreAnInfo) {
+  const temporary_directory directory("reporter", "", medium::memory);
+  const auto url = "sqlite://" + (directory.path() / "empty.db").string();
+  std::atomic<int> infos = 0;
+  std::atomic<int> others = 0;
+  const auto db = open(url, {.log = [&](const log_record& record) {
+                         const bool notice = record.level == log_level::info &&
+                                             record.fields.size() == 1 &&
+                                             record.fields[0].name == "instance";
+                         ++(notice ? infos : others);
+                       }});
+  engine source{make_memory_store()};
+  const reporter tested(source, db, {.every = 100ms, .instance = "x"});
+  EXPECT_TRUE(eventually([&] { return tested.count().failures >= 3; }));
+  EXPECT_EQ(infos, 1) << "once";
+  EXPECT_EQ(others, 0);
+  const auto connection = detail::sql::connector(url, {})();
+  for (const auto& statement : instance_schema(sql::dialect_id::sqlite)) connection->run(statement);
+  EXPECT_TRUE(eventually([&] { return tested.count().reports > 0; }));
+}
+
 TEST(ReporterSchema, IsASetOfItsOwn) {
   const temporary_directory directory("reporter", "", medium::memory);
   const auto url = "sqlite://" + (directory.path() / "set.db").string();

@@ -1,6 +1,7 @@
 #include "serve/api/server_endpoints.hpp"
 
 #include "serve/api/endpoint_table.hpp"
+#include "serve/api/health_answers.hpp"
 #include "serve/api/host_names.hpp"
 #include "serve/api/json_writer.hpp"
 #include "serve/api/openapi.hpp"
@@ -12,22 +13,13 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 namespace {
 
-server_response readiness_answer(const std::vector<std::string>& missing) {
-  json_writer out;
-  out.begin_object().member("ready", missing.empty()).key("missing").begin_array();
-  for (const auto& name : missing) out.text(name);
-  auto answer = json_response(missing.empty() ? 200 : 503, out.end_array().end_object().take());
-  if (!missing.empty()) answer.fields.add("Retry-After", "1");
-  return answer;
-}
-
 /// A scraper on this machine needs no token; it sees no more than a viewer.
 bool may_see_metrics(const caller& client) {
   if (!client.identified) return is_loopback(client.address);
   return client.role != role::application && client.tenant.empty();
 }
 
-server_response metrics_answer(const api_request& request, const server_view& view) {
+server_response answer_scraper(const api_request& request, const server_view& view) {
   if (!may_see_metrics(request.caller)) {
     if (request.caller.identified)
       return problem_response(403, "this needs the role viewer, and no tenant");
@@ -35,10 +27,7 @@ server_response metrics_answer(const api_request& request, const server_view& vi
     refusal.fields.add("WWW-Authenticate", "Bearer realm=\"holdfast\"");
     return refusal;
   }
-  server_response answer;
-  answer.fields.add("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-  answer.body = view.metrics();
-  return answer;
+  return metrics_answer(view.metrics());
 }
 
 server_response configuration_answer(const server_view& view) {
@@ -68,11 +57,7 @@ void add_server_endpoints(endpoint_table& table, server_view view) {
              .summary = "Whether the process works: all loops react within a second",
              .statuses = {200, 503},
              .immediate = true,
-             .answer = [shared](api_request&) {
-               const auto hung = shared->hung_loops();
-               if (hung == 0) return json_response(200, R"({"healthy":true})");
-               return problem_response(503, std::to_string(hung) + " loops do not react");
-             }});
+             .answer = [shared](api_request&) { return liveness_answer(shared->hung_loops()); }});
   table.add({.method = "GET",
              .path = "/readyz",
              .summary = "Whether the server should get requests, and what is missing",
@@ -84,7 +69,7 @@ void add_server_endpoints(endpoint_table& table, server_view view) {
       {.method = "GET",
        .path = "/metrics",
        .summary = "Metrics in the text format of Prometheus; for viewers and this machine",
-       .answer = [shared](api_request& request) { return metrics_answer(request, *shared); }});
+       .answer = [shared](api_request& request) { return answer_scraper(request, *shared); }});
   table.add({.method = "GET",
              .path = "/v1/configuration",
              .summary = "The keys that are in force, without secrets",

@@ -51,6 +51,11 @@ struct outbox_location {
         password(cmd) {}
 
   [[nodiscard]] outbox open(console& io, outbox_options options = {}, log_sink log = {}) const {
+    return open_with_database(io, std::move(options), {.log = std::move(log)}).second;
+  }
+  /// Without settings.log the log is printed as warnings.
+  [[nodiscard]] std::pair<database, outbox> open_with_database(console& io, outbox_options options,
+                                                               database_options settings) const {
     if (prefix.is_set()) options.prefix = prefix.text();
     options.lanes = static_cast<std::size_t>(lanes.count(1));
     options.create_schema = create.is_set();
@@ -58,17 +63,17 @@ struct outbox_location {
     options.allow_unsafe = unsafe.is_set();
     // A problem while the outbox is opened is the error of the command. Do not log it as well.
     const auto opened = std::make_shared<std::atomic<bool>>(false);
-    database_options settings;
     settings.password = password.read(io);
-    settings.log = log ? std::move(log) : [&io, opened](const log_record& record) {
-      if (*opened) io.warn(record.message);
-    };
-    auto result = holdfast::open(url_to_open(url.text(), create.is_set()), std::move(settings))
-                      .outbox(std::move(options));
+    if (!settings.log)
+      settings.log = [&io, opened](const log_record& record) {
+        if (*opened) io.warn(record.message);
+      };
+    auto db = holdfast::open(url_to_open(url.text(), create.is_set()), std::move(settings));
+    auto result = db.outbox(std::move(options));
     // Connects now: a command fails at once if the outbox cannot be used.
     if (const auto problem = result.admin().health()) throw error(*problem);
     *opened = true;
-    return result;
+    return {std::move(db), std::move(result)};
   }
   /// Warns if the outbox was never used: its name may be mistyped. On Redis any name can be opened.
   void warn_if_unused(console& io, const outbox_stats& stats) const {

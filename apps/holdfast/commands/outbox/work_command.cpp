@@ -5,6 +5,7 @@
 #include <holdfast/worker.hpp>
 
 #include "commands/groups.hpp"
+#include "commands/observation.hpp"
 #include "commands/outbox/exec_target.hpp"
 #include "commands/outbox/http_target.hpp"
 #include "commands/outbox/location.hpp"
@@ -22,6 +23,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -197,6 +199,13 @@ struct work_message {
   std::string line{};
 };
 
+/// From all threads. The log of the database owns them, because a report or a check that waits for
+/// a database may outlive the command.
+struct work_messages {
+  message_queue<work_message> records{};
+  message_queue<std::string> notices{};
+};
+
 void print_message(console& io, const work_message& message) {
   if (message.level >= log_level::warning) return io.warn(message.line);
   io.out.flush();
@@ -206,9 +215,9 @@ void print_message(console& io, const work_message& message) {
 
 /// Records of the worker for the thread that prints them: warnings, and with --verbose all from
 /// info on. A reader that closes the output is not a failure to report.
-log_sink queue_records(message_queue<work_message>& queue, bool verbose,
+log_sink queue_records(std::shared_ptr<work_messages> messages, bool verbose,
                        std::shared_ptr<const std::atomic<bool>> reader_gone) {
-  return [&queue, least = verbose ? log_level::info : log_level::warning,
+  return [messages = std::move(messages), least = verbose ? log_level::info : log_level::warning,
           gone = std::move(reader_gone)](const log_record& record) {
     if (record.level < least || *gone) return;
     std::string line(record.message);
@@ -219,7 +228,7 @@ log_sink queue_records(message_queue<work_message>& queue, bool verbose,
       else details.append(details.empty() ? "" : ", ").append(name).append(" ").append(value);
     }
     if (!details.empty()) line.append(" (").append(details).append(")");
-    queue.push({.level = record.level, .line = std::move(line)});
+    messages->records.push({.level = record.level, .line = std::move(line)});
   };
 }
 
@@ -233,14 +242,24 @@ void warn_if_paused(console& io, const outbox& source) {
   }
 }
 
+void print_messages(console& io, work_messages& messages, progress& shown) {
+  const auto lines = messages.records.drain();
+  const auto notices = messages.notices.drain();
+  if (!lines.empty() || !notices.empty()) shown.clear();
+  for (const auto& line : lines) print_message(io, line);
+  for (const auto& notice : notices) print_notice(io, notice);
+}
+
 /// Runs the worker on another thread. This thread prints warnings and progress, and waits for
-/// signals.
-worker_report run_worker(console& io, worker& events, message_queue<work_message>& warnings,
-                         const std::atomic<bool>& reader_gone, bool until_empty) {
+/// signals. `on_stop` is called once, when it is asked to stop.
+worker_report run_worker(console& io, worker& events, work_messages& messages,
+                         const std::atomic<bool>& reader_gone, bool until_empty,
+                         const std::function<void()>& on_stop) {
   const stop_signals stop;
   worker_report report;
   std::exception_ptr failure;
   std::atomic<bool> finished = false;
+  progress shown(io, "delivered", true);
   {
     std::jthread thread([&](const std::stop_token& stop_requested) {
       try {
@@ -250,17 +269,14 @@ worker_report run_worker(console& io, worker& events, message_queue<work_message
       }
       finished = true;
     });
-    progress shown(io, "delivered", true);
     while (!finished) {
-      if (stop.wait(20) || reader_gone) thread.request_stop();
-      const auto messages = warnings.drain();
-      if (!messages.empty()) shown.clear();
-      for (const auto& message : messages) print_message(io, message);
+      if ((stop.wait(20) || reader_gone) && thread.request_stop()) on_stop();
+      print_messages(io, messages, shown);
       shown.update(events.count().done);
     }
     shown.clear();
   }
-  for (const auto& message : warnings.drain()) print_message(io, message);
+  print_messages(io, messages, shown);
   if (failure) std::rethrow_exception(failure);
   return report;
 }
@@ -273,7 +289,7 @@ void add_work_command(command group) {
       "Each event is delivered at least once, and events of one key in order. It is removed when "
       "its receiver has confirmed it. After SIGINT or SIGTERM the running deliveries are finished. "
       "With --until-empty the command ends when no event is due; exit code 1 if a delivery "
-      "failed.\n"
+      "failed. Without it, 'holdfast serve' shows the worker, if the tables of instances exist.\n"
       "\n"
       "--exec: exit code 0 confirms the event, 65 (EX_DATAERR) parks it, 75 (EX_TEMPFAIL) delays "
       "it without counting a failure, any other code is a failure, and a signal is ambiguous. The "
@@ -296,7 +312,8 @@ void add_work_command(command group) {
       "'amqp://guest@localhost/?exchange=events&routing_key=orders.{type}'\n"
       "holdfast outbox work --outbox redis://127.0.0.1 --http https://example.org/events "
       "--concurrency 8\n"
-      "holdfast outbox work --outbox redis://127.0.0.1 --file events.jsonl --lease 10s");
+      "holdfast outbox work --outbox redis://127.0.0.1 --file events.jsonl --listen "
+      "127.0.0.1:9100");
   const outbox_location location(cmd);
   const target_options target(cmd);
   const option until_empty = cmd.flag("--until-empty", "End when no event is due");
@@ -328,8 +345,10 @@ void add_work_command(command group) {
   const option verbose =
       cmd.flag("--verbose", "Also print when deliveries succeed again, and who holds the lanes");
   const option json = cmd.flag("--json", "Print the counters as one JSON object");
+  const observation_address observed(cmd);
   cmd.run([=](console& io) {
-    message_queue<work_message> warnings;
+    const auto metrics = observed.metrics();
+    const auto messages = std::make_shared<work_messages>();
     worker_options options;
     options.concurrency = static_cast<std::size_t>(concurrency.count(options.concurrency));
     options.lease = duration_of(lease, "30s");
@@ -341,19 +360,33 @@ void add_work_command(command group) {
     if (policy.text() == "park") options.handling.parked = park_policy::park;
     options.handling.time_limit = duration_of(time_limit, "5m");
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
-    options.log = queue_records(warnings, verbose.is_set(), reader_gone);
+    options.log = queue_records(messages, verbose.is_set(), reader_gone);
     auto receiver = target.target(io, location, reader_gone);
     outbox_options source_options;
     source_options.inline_limit =
         static_cast<std::size_t>(inline_limit.count(source_options.inline_limit));
-    const auto source = location.open(io, std::move(source_options),
-                                      queue_records(warnings, verbose.is_set(), reader_gone));
+    const auto [db, source] = location.open_with_database(
+        io, std::move(source_options),
+        {.log = queue_notices({messages, &messages->notices},
+                              queue_records(messages, verbose.is_set(), reader_gone)),
+         .metrics = metrics});
     const auto events =
         receiver.handler
             ? std::make_unique<worker>(source, std::move(receiver.handler), std::move(options))
             : std::make_unique<worker>(source, std::move(options));
     if (receiver.batch) events->handle_other_types(std::move(receiver.batch), events_per_call);
-    const auto report = run_worker(io, *events, warnings, *reader_gone, until_empty.is_set());
+    const auto monitored = observed.start(
+        io, metrics,
+        {.name = "database", .ask = [asked = source] { return !asked.admin().health(); }});
+    // A run that ends by itself is not an instance to watch.
+    const auto reported = until_empty.is_set()
+                              ? nullptr
+                              : report_process(*events, db, location.url.text(),
+                                               {.create_schema = location.create.is_set()});
+    const auto report =
+        run_worker(io, *events, *messages, *reader_gone, until_empty.is_set(), [&monitored] {
+          if (monitored) monitored->begin_drain();
+        });
     if (until_empty.is_set()) warn_if_paused(io, source);
     // With --file - the standard output has only events.
     const bool prints_events = target.file_name() == "-";

@@ -4,6 +4,7 @@
 #include <holdfast/store/cleanup.hpp>
 
 #include "commands/groups.hpp"
+#include "commands/observation.hpp"
 #include "commands/store/location.hpp"
 #include "terminal/message_queue.hpp"
 #include "terminal/progress.hpp"
@@ -13,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,23 +63,43 @@ std::string report_json(const cleanup_report& report) {
          ",\"problem\":" + json_string(report.problem) + "}\n";
 }
 
+/// From all threads. The log of the database owns them, because a report or a check that waits for
+/// a database may outlive the command.
+struct clean_messages {
+  message_queue<std::string> warnings{};
+  message_queue<std::string> notices{};
+};
+
 exit_code clean_on_schedule(console& io, const store_location& location, cleanup_options options,
-                            bool json) {
+                            const observation_address& observed, bool json) {
   const stop_signals stop;
-  message_queue<std::string> warnings;
+  const auto metrics = observed.metrics();
+  const auto messages = std::make_shared<clean_messages>();
   message_queue<cleanup_report> reports;
   options.prefix = location.prefix.text();
   options.on_run = [&reports](const cleanup_report& report) { reports.push(report); };
   // Declared after the queues, so that its threads end before the queues do.
   const auto threads = make_thread_pool({.threads = 2, .linger = std::chrono::seconds(30)});
-  const auto db =
-      location.open_database(io, {.log = queue_warnings(warnings), .executor = threads});
-  cleanup cleaner(db, location.open_store(db), std::move(options));
+  const auto db = location.open_database(
+      io, {.log = queue_notices({messages, &messages->notices},
+                                [messages, queue = queue_warnings(messages->warnings)](
+                                    const log_record& record) { queue(record); }),
+           .metrics = metrics,
+           .executor = threads});
+  const auto cleaned = location.open_store(db);
+  cleanup cleaner(db, cleaned, std::move(options));
+  const auto monitored = observed.start(
+      io, metrics, {.name = "database", .ask = [cleaned] { return cleaned->health().available; }});
+  const auto reported =
+      report_process(cleaner, db, location.url.text(),
+                     {.prefix = location.prefix.text(), .create_schema = location.create.is_set()});
   for (bool stopping = false; !stopping;) {
     stopping = stop.wait();
+    if (stopping && monitored) monitored->begin_drain();
     // A run that ends before the deadline releases its lease.
     if (stopping) cleaner.close(std::chrono::steady_clock::now() + std::chrono::seconds(30));
-    for (const auto& line : warnings.drain()) io.warn(line);
+    for (const auto& line : messages->warnings.drain()) io.warn(line);
+    for (const auto& line : messages->notices.drain()) print_notice(io, line);
     for (const auto& report : reports.drain())
       io.out << (json ? report_json(report) : report_text(report));
     io.out.flush();
@@ -92,10 +114,12 @@ void add_clean_command(command group) {
   cmd.about(
       "Without --watch it cleans once. With --watch it cleans on a schedule, until SIGTERM or "
       "SIGINT. Of all processes that watch a store, on any machine, only the holder of a lease "
-      "cleans. The lease is a row of {prefix}HOLDFAST_LEASE.");
+      "cleans. The lease is a row of {prefix}HOLDFAST_LEASE. 'holdfast serve' shows a process that "
+      "watches, if the tables of instances exist.");
   cmd.examples(
       "holdfast store clean --store sqlite:answers.db\n"
-      "holdfast store clean --store postgresql://db/app --watch --cron '0 */10 * * * *'");
+      "holdfast store clean --store postgresql://db/app --watch --cron '0 */10 * * * *' "
+      "--listen 127.0.0.1:9100");
   const store_location location(cmd);
   const option watch =
       cmd.flag("--watch", "Clean on a schedule until stopped, one process at a time");
@@ -105,16 +129,20 @@ void add_clean_command(command group) {
   const option jitter =
       cmd.value("--jitter", "TIME", "With --watch: maximum random delay of each run (default 60s)");
   const option json = cmd.flag("--json", "Print one JSON object for each run");
+  const observation_address observed(cmd);
   cmd.run([=](console& io) {
     if (!watch.is_set() && (cron.is_set() || jitter.is_set()))
       throw error(errc::invalid_argument, "--cron and --jitter need a schedule; add --watch");
+    if (!watch.is_set() && (observed.listen.is_set() || observed.allow_plain.is_set()))
+      throw error(errc::invalid_argument,
+                  "--listen and --allow-plain are for a process that runs; add --watch");
     if (!watch.is_set()) return clean_once(io, *location.open(io), json.is_set());
     cleanup_options options;
     if (cron.is_set()) options.cron = cron.text();
     if (jitter.is_set())
       options.jitter =
           std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(jitter.text()));
-    return clean_on_schedule(io, location, std::move(options), json.is_set());
+    return clean_on_schedule(io, location, std::move(options), observed, json.is_set());
   });
 }
 
