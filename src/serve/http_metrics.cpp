@@ -22,6 +22,8 @@ http_metrics::http_metrics(std::shared_ptr<metrics_sink> sink)
     by_class_[i] = sink_->counter("holdfast_http_requests_total",
                                   {{.name = "status", .value = status}}, answered_help);
   }
+  // Now, and not when they are first read: many points may have used up the series by then.
+  update({}, {}, 0);
 }
 
 void http_metrics::add(const answered_request& request) noexcept {

@@ -168,7 +168,10 @@ class LivePart : public LiveExpiries {
     part_->attach(shared_);
     part_->add_endpoints(table_, shared_);
   }
-  ~LivePart() override { (void)part_->finish(std::chrono::steady_clock::now() + 1min); }
+  ~LivePart() override {
+    (void)part_->finish(std::chrono::steady_clock::now() + 1min);
+    gate_.open();
+  }
 
   /// Empty until the first sample.
   [[nodiscard]] std::string status() {
@@ -186,24 +189,21 @@ class LivePart : public LiveExpiries {
     return eventually([&] { return status().find(text) != std::string::npos; });
   }
 
+  test::gate gate_{};
+  job_runner runner_{{.clock = clock_}};
   services shared_{};
   endpoint_table table_{};
   std::unique_ptr<server_part> part_ = make_live_part();
 };
 
 TEST_F(LivePart, ListsRunningJobs) {
-  test::gate gate;
-  // Made after the endpoints of the part.
-  job_runner runner({.clock = clock_});
-  const test::open_in_the_end opener(gate);
-  shared_.jobs = &runner;
+  shared_.jobs = &runner_;  // by another part, after the endpoints of this one
   part_->start({});
   ASSERT_TRUE(shows("\"jobs\":[]"));
-  const auto id = runner.start(waiting_job(gate));
+  const auto id = runner_.start(waiting_job(gate_));
   EXPECT_TRUE(shows("\"jobs\":[{\"id\":\"" + id)) << status();
-  gate.open();
+  gate_.open();
   EXPECT_TRUE(shows("\"jobs\":[]"));
-  (void)part_->finish(std::chrono::steady_clock::now() + 1min);
 }
 
 TEST_F(LivePart, HasMetricsOfItsStreams) {
