@@ -229,11 +229,16 @@ class ServeTest(CommandTest):
         server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve]\nloops = 1\n[serve.limits]\nconnections = 8\n')
         half = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
         with contextlib.ExitStack() as stack:
-            busy = [stack.enter_context(server.connect()) for _ in range(8)]
-            for connection in busy:
-                connection.sendall(half)
-            # Until the server has read a part of its request, a connection is idle, and may be closed for another.
-            wait_for(lambda: b" 503 " in server.send(half), "a refused connection")
+
+            def is_refused():
+                connection = stack.enter_context(server.connect())
+                connection.settimeout(0.2)
+                with contextlib.suppress(TimeoutError, ConnectionError):
+                    connection.sendall(half)
+                    return b" 503 " in connection.recv(65536)
+
+            # Until the server has read a part of its request, a connection is idle, and may be closed for another: each attempt adds one that stays.
+            wait_for(is_refused, "a refused connection")
         wait_for(lambda: server.get("/healthz")[0] == 200, "a free connection")
 
     # ---- signals ----

@@ -126,6 +126,7 @@ std::string status_members(const snapshot& current, std::string_view label,
                            const std::vector<incident_condition>& conditions,
                            const std::vector<std::string>& open_incidents, std::string_view jobs) {
   std::vector<std::string> sentences;
+  sentences.reserve(conditions.size());
   for (const auto& condition : conditions) sentences.push_back(condition.text);
   for (const auto& instance : current.instances) {
     if (instance.silent)
