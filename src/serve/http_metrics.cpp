@@ -22,6 +22,8 @@ http_metrics::http_metrics(std::shared_ptr<metrics_sink> sink)
     by_class_[i] = sink_->counter("holdfast_http_requests_total",
                                   {{.name = "status", .value = status}}, answered_help);
   }
+  // Now, and not when they are first read: many points may have used up the series by then.
+  update({}, {}, 0);
 }
 
 void http_metrics::add(const answered_request& request) noexcept {
@@ -34,8 +36,10 @@ void http_metrics::update(const server_counts& transport, const dispatcher_count
                           std::uint64_t dropped_log_lines) {
   const std::scoped_lock lock(mutex_);
   const auto follow = [&](const char* name, std::uint64_t value, const char* help) {
-    auto& target = followed_[name];
-    if (!target.counter) target.counter = sink_->counter(name, {}, help);
+    const auto it = followed_.find(name);
+    auto& target = it != followed_.end()
+                       ? it->second
+                       : followed_.emplace(name, sink_->counter(name, {}, help)).first->second;
     target.follow(value);
   };
   const auto show = [&](const char* name, std::uint64_t value, const char* help) {
@@ -53,6 +57,9 @@ void http_metrics::update(const server_counts& transport, const dispatcher_count
   follow("holdfast_http_defects_total", api.defects, "Requests that failed by a defect");
   follow("holdfast_http_log_lines_dropped_total", dropped_log_lines,
          "Lines of the access log that could not be written");
+  follow("holdfast_http_slow_streams_total", transport.slow_streams,
+         "Streams that were cut because their client read too slowly");
+  show("holdfast_http_streams", transport.streams, "Answers that are sent in pieces");
   show("holdfast_http_connections", transport.connections, "Open connections");
   show("holdfast_http_waiting", transport.waiting, "Requests that wait for their answer");
   show("holdfast_http_workers_running", api.workers.running, "Workers that are busy");

@@ -7,6 +7,7 @@
 #include <holdfast/version.hpp>
 
 #include "serve/api/api_dispatcher.hpp"
+#include "serve/followed_counter.hpp"
 #include "serve/http_server.hpp"
 
 #include <array>
@@ -30,16 +31,6 @@ class http_metrics {
               std::uint64_t dropped_log_lines);
 
  private:
-  /// A number that is counted elsewhere.
-  struct followed_counter {
-    std::shared_ptr<metrics::counter> counter{};
-    std::uint64_t last = 0;
-    void follow(std::uint64_t value) {
-      if (value > last) counter->add(value - last);
-      last = value;
-    }
-  };
-
   const std::shared_ptr<metrics_sink> sink_;
   const std::shared_ptr<metrics::histogram> seconds_;
   /// By status: 100 to 599.

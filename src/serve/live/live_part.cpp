@@ -5,7 +5,9 @@
 #include "serve/api/endpoint_table.hpp"
 #include "serve/api/json_reader.hpp"
 #include "serve/auth/identity.hpp"
+#include "serve/live/event_metrics.hpp"
 #include "serve/live/live_endpoints.hpp"
+#include "serve/live/running_jobs.hpp"
 
 #include <deque>
 #include <mutex>
@@ -55,7 +57,11 @@ class live_part final : public server_part {
     auto* const database = shared.auth == nullptr ? nullptr : &shared.auth->database();
     past_.emplace(database);
     incidents_.emplace(database, &events_);
-    state_.emplace(shared, *past_, *incidents_, live_options{.on_turn = [this] { run_turn(); }});
+    if (shared.metrics) metrics_.emplace(*shared.metrics);
+    // The part with the jobs may be added later than this one.
+    state_.emplace(shared, *past_, *incidents_,
+                   live_options{.on_turn = [this] { run_turn(); },
+                                .jobs = [&shared] { return running_jobs(shared.jobs); }});
     for (auto& row : live_endpoints({*state_, hub_, *past_, *incidents_, shared}))
       table.add(std::move(row));
   }
@@ -72,6 +78,7 @@ class live_part final : public server_part {
  private:
   void run_turn() {
     hub_.end_old_streams();
+    if (metrics_) metrics_->update(hub_.counts());
     if (!incidents_) return;
     for (const auto& json : events_.take_actions()) {
       try {
@@ -91,6 +98,7 @@ class live_part final : public server_part {
 
   event_hub hub_{};
   live_events events_{hub_};
+  std::optional<event_metrics> metrics_{};  // of the sampling thread
   std::optional<history> past_{};
   std::optional<incident_log> incidents_{};
   std::optional<live_state> state_{};

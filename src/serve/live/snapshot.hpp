@@ -42,6 +42,11 @@ struct point_sample {
   std::uint64_t calls = 0;  ///< that ended, in the window of the rates
   std::uint64_t stale = 0;
   std::uint64_t unserved = 0;
+  /// Of the engine of the server: the part of recent calls that kept answers could serve, and when
+  /// the first and half of these answers expire. Empty if it is not known.
+  std::optional<double> coverage{};
+  std::optional<timestamp> first_expiry{};
+  std::optional<timestamp> half_expiry{};
 };
 
 struct store_sample {

@@ -9,6 +9,7 @@
 #include "serve/api/json_writer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -52,7 +53,7 @@ std::vector<reported_point> read_points(json_object& state) {
 }
 
 std::string percent(double part) {
-  const auto tenths = static_cast<int>(part * 1'000 + 0.5);
+  const auto tenths = std::lround(part * 1'000);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
@@ -105,6 +106,10 @@ void live_state::add_questions() {
       answer->ask([&] { return outbox.admin().stats(); });
     });
     add_instances(service.url, service.database, "");
+  }
+  if (shared_.engine && !shared_.stores.empty()) {
+    expiries_ = std::make_shared<point_expiries>(shared_.engine);
+    add_database(shared_.stores.front().url, [expiries = expiries_] { expiries->ask(); });
   }
   if (const auto& service = shared_.sequences) {
     counters_ = std::make_shared<cached_answer<std::vector<named_counter>>>(clock, limit);
@@ -196,6 +201,20 @@ void live_state::collect_points(snapshot& current) {
     }
   }
   current.points = points_.finish(shared_.clock->steady());
+  add_expiries(current.points);
+}
+
+void live_state::add_expiries(std::vector<point_sample>& points) const {
+  if (!expiries_) return;
+  std::set<std::string> own;
+  for (const auto& status : shared_.engine->points()) own.insert(status.name);
+  for (auto& point : points) {
+    if (!own.contains(point.name)) continue;
+    point.coverage = shared_.engine->coverage(point.name).part();
+    const auto times = expiries_->get(point.name);
+    point.first_expiry = times.first;
+    point.half_expiry = times.half;
+  }
 }
 
 snapshot live_state::collect() {

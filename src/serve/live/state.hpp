@@ -14,6 +14,7 @@
 #include "serve/live/database_questions.hpp"
 #include "serve/live/history.hpp"
 #include "serve/live/incidents.hpp"
+#include "serve/live/point_expiries.hpp"
 #include "serve/live/point_totals.hpp"
 #include "serve/live/snapshot.hpp"
 
@@ -75,6 +76,7 @@ class live_state {
   void add_database(const std::string& url, std::function<void()> question);
   [[nodiscard]] snapshot collect();
   void collect_points(snapshot& current);
+  void add_expiries(std::vector<point_sample>& points) const;
   [[nodiscard]] std::vector<incident_condition> conditions_of(const snapshot& current) const;
   void run();
 
@@ -88,6 +90,7 @@ class live_state {
   std::vector<std::pair<std::string, std::shared_ptr<cached_answer<outbox_stats>>>> outboxes_{};
   std::shared_ptr<cached_answer<std::vector<named_counter>>> counters_{};
   std::vector<std::shared_ptr<cached_answer<std::vector<instance_report>>>> instances_{};
+  std::shared_ptr<point_expiries> expiries_{};        // null without an engine
   std::map<std::string, question_list> questions_{};  // by the URL of the database
   std::vector<std::unique_ptr<database_questions>> databases_{};
 

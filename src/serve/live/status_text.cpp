@@ -30,7 +30,7 @@ void add_answer_state(json_writer& out, const answered<Value>& answer) {
 
 void add_points(json_writer& out, const std::vector<point_sample>& points) {
   out.key("points").begin_array();
-  for (const auto& point : points)
+  for (const auto& point : points) {
     out.begin_object()
         .member("name", point.name)
         .member("rate", rounded(point.rate))
@@ -39,8 +39,16 @@ void add_points(json_writer& out, const std::vector<point_sample>& points) {
         .member("unserved", point.unserved)
         .member("breaker", to_string(point.breaker))
         .member("running", point.running)
-        .member("instances", point.instances)
-        .end_object();
+        .member("instances", point.instances);
+    if (point.coverage) out.member("coverage", rounded(*point.coverage));
+    if (point.first_expiry && point.half_expiry)
+      out.key("expires")
+          .begin_object()
+          .member("first", *point.first_expiry)
+          .member("half", *point.half_expiry)
+          .end_object();
+    out.end_object();
+  }
   out.end_array();
 }
 
@@ -118,6 +126,7 @@ std::string status_members(const snapshot& current, std::string_view label,
                            const std::vector<incident_condition>& conditions,
                            const std::vector<std::string>& open_incidents, std::string_view jobs) {
   std::vector<std::string> sentences;
+  sentences.reserve(conditions.size());
   for (const auto& condition : conditions) sentences.push_back(condition.text);
   for (const auto& instance : current.instances) {
     if (instance.silent)

@@ -8,6 +8,7 @@
 #include "serve/api/endpoints.hpp"
 #include "serve/api/openapi.hpp"
 #include "serve/api/server_endpoints.hpp"
+#include "serve/http_metrics.hpp"
 #include "serve/parts.hpp"
 #include "support/api_server.hpp"
 #include "support/certificate.hpp"
@@ -150,6 +151,15 @@ TEST(Server, MetricsAreForViewersAndThisMachine) {
   running_server closed(config::server_config{});
   EXPECT_EQ(closed.get("/metrics").status, 200);
   EXPECT_EQ(closed.get("/v1/configuration").status, 401);
+}
+
+TEST(Server, ItsMetricsAreThereWhenPointsUseUpTheSeries) {
+  const auto registry = make_prometheus_registry({.series = 100});
+  http_metrics metrics(registry);
+  for (int i = 0; i < 100; ++i)
+    (void)registry->gauge("points", {{.name = "name", .value = std::to_string(i)}}, "");
+  metrics.update({.connections = 3}, {}, 0);
+  EXPECT_NE(registry->text().find("\nholdfast_http_connections 3\n"), std::string::npos);
 }
 
 TEST(Server, PagesOfOthersCannotActOnAnOpenServer) {

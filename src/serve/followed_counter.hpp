@@ -1,0 +1,32 @@
+#pragma once
+
+/// \file
+/// A counter of a sink that follows a number which is counted elsewhere.
+
+#include <holdfast/metrics.hpp>
+#include <holdfast/version.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// Thread-safety: none.
+class followed_counter {
+ public:
+  followed_counter() = default;
+  explicit followed_counter(std::shared_ptr<metrics::counter> counter)
+      : counter_(std::move(counter)) {}
+
+  void follow(std::uint64_t value) {
+    if (value > last_) counter_->add(value - last_);
+    last_ = value;
+  }
+
+ private:
+  std::shared_ptr<metrics::counter> counter_{};
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace HOLDFAST_NAMESPACE::detail::serve
