@@ -15,10 +15,52 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
+namespace {
+
+/// The code that a caller decides on, for a status without an exception.
+errc code_of(int status) noexcept {
+  switch (status) {
+    case 401:
+    case 403:
+      return errc::permission;
+    case 404:
+    case 405:
+      return errc::not_found;
+    case 408:
+    case 504:
+      return errc::timeout;
+    case 409:
+    case 412:
+      return errc::duplicate;
+    case 413:
+    case 414:
+    case 431:
+      return errc::too_large;
+    case 415:
+    case 501:
+    case 505:
+      return errc::unsupported_type;
+    case 429:
+    case 502:
+    case 503:
+      return errc::unavailable;
+    default:
+      return status < 500 ? errc::invalid_argument : errc::internal;
+  }
+}
+
+}  // namespace
+
 server_response problem_response(int status, std::string_view detail) {
   server_response response{.status = status};
   response.fields.add("Content-Type", http::problem::media_type);
-  response.body = http::to_json({.status = status, .detail = std::string(detail)});
+  const auto code = code_of(status);
+  const bool transient = code == errc::unavailable || code == errc::timeout;
+  response.body = http::to_json({.status = status,
+                                 .detail = std::string(detail),
+                                 .members = {{"code", '"' + std::string(to_string(code)) + '"'},
+                                             {"transient", transient ? "true" : "false"},
+                                             {"inDoubt", "false"}}});
   return response;
 }
 
@@ -106,6 +148,7 @@ http_server::http_server(server_options options, handler handle)
   }
   if (state_->sockets.empty())
     throw error(errc::invalid_argument, "there is no address to listen on; give one");
+  shared.accepting = state_->workers.size();
   try {
     for (const auto& worker : state_->workers)
       state_->threads.push_back(start_quiet_thread("hf-http", [worker] { worker->run(); }));
@@ -145,14 +188,20 @@ void http_server::set_tls(std::shared_ptr<const net::tls_server_context> context
     state_->shared->set_tls(std::move(context));
 }
 
+void http_server::begin_drain() noexcept { state_->shared->draining = true; }
+
 std::size_t http_server::stop(std::chrono::milliseconds grace) {
   if (state_->stopped.exchange(true)) return 0;
   auto& shared = *state_->shared;
+  const auto deadline = net::steady::now() + grace;
   for (const auto& worker : state_->workers)
     (void)worker->loop().post([raw = worker.get()] { raw->begin_stop(); });
   {
     std::unique_lock lock(shared.mutex);
-    (void)shared.closed.wait_for(lock, grace, [&] { return shared.connections == 0; });
+    // Closed before the last answer: else the system goes on accepting connections for them.
+    if (shared.closed.wait_until(lock, deadline, [&] { return shared.accepting == 0; }))
+      state_->sockets.clear();
+    (void)shared.closed.wait_until(lock, deadline, [&] { return shared.connections == 0; });
   }
   for (const auto& worker : state_->workers) worker->loop().stop();
   state_->threads.clear();

@@ -174,6 +174,9 @@ class http_server {
   [[nodiscard]] std::size_t hung_loops(std::chrono::milliseconds limit) const;
   /// Replaces the certificate for connections that come later. Only if the server had one.
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
+  /// Every answer says from now on that its connection is closed, so that no client sends a request
+  /// to a connection that `stop` closes.
+  void begin_drain() noexcept;
   /// Stops accepting, closes idle connections, and waits until the others have their answers, at
   /// most for `grace`. Then it closes them. Returns how many were closed that way. A second call
   /// does nothing.

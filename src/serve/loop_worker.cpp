@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,8 @@
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
 namespace {
+
+constexpr int accepts_at_end = 8;
 
 constexpr std::string_view too_many_connections =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
@@ -213,7 +216,16 @@ bool loop_worker::is_hung(std::chrono::milliseconds limit) {
 
 void loop_worker::begin_stop() {
   stopping_ = true;
+  // The system has accepted connections already. Those that come meanwhile must not hold the end.
+  for (const auto& acceptor : acceptors_) {
+    for (int i = 0; i < accepts_at_end; ++i) acceptor->on_events(EPOLLIN);
+  }
   acceptors_.clear();
+  {
+    const std::scoped_lock lock(shared_->mutex);
+    --shared_->accepting;
+    shared_->closed.notify_all();
+  }
   for (const auto& slot : slots_) {
     // A copy: the slot is emptied meanwhile.
     if (const auto connection = slot.connection) connection->finish();

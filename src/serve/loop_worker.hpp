@@ -41,8 +41,11 @@ struct server_shared {
   std::atomic<std::uint64_t> slow_streams = 0;
   /// Connections that were closed at the end of the server before their answer was sent.
   std::atomic<std::uint64_t> cut = 0;
+  /// Every answer is the last of its connection.
+  std::atomic<bool> draining = false;
   std::mutex mutex{};
-  std::condition_variable closed{};  // connections became 0
+  std::size_t accepting = 0;         // loops that accept connections
+  std::condition_variable closed{};  // connections or `accepting` became 0
 
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
   [[nodiscard]] std::shared_ptr<const net::tls_server_context> tls();

@@ -25,6 +25,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
+/// Until the endpoints exist. What one of them takes must get 503, and not 413, which a client does
+/// not repeat.
+constexpr std::uint64_t body_at_start = std::uint64_t{16} << 20U;
 /// Long polls, streams and the queue of the workers wait; more connections cannot.
 constexpr std::size_t waiting_beside_the_queue = 4096;
 constexpr std::size_t most_loops = 4;
@@ -82,6 +85,7 @@ struct server::state {
   void dispatch(const server_request& request, responder answer);
   [[nodiscard]] std::vector<std::string> problems_of_parts() const;
   void check_tokens() const;
+  [[nodiscard]] std::size_t worker_count() const;
   [[nodiscard]] std::string metrics_text();
   std::vector<std::string> finish(steady::time_point deadline);
 };
@@ -112,7 +116,7 @@ void server::state::listen(bool use_inherited) {
       .max_waiting = config.queue + waiting_beside_the_queue,
       .max_body = [this](std::string_view method, std::string_view path) -> std::uint64_t {
         const auto* const ready_target = target.load(std::memory_order_acquire);
-        return ready_target != nullptr ? ready_target->max_body(method, path) : 0;
+        return ready_target != nullptr ? ready_target->max_body(method, path) : body_at_start;
       }};
   transport = std::make_unique<http_server>(
       std::move(options), [this](const server_request& request, responder answer) {
@@ -137,6 +141,14 @@ void server::state::check_tokens() const {
                   "other machines can reach this server, but there is no token; make one with: "
                   "holdfast serve token add");
   }
+}
+
+/// Each database that hangs holds as many workers as call_limit lets it.
+std::size_t server::state::worker_count() const {
+  if (config.workers != 0) return config.workers;
+  const auto databases =
+      config.stores.size() + config.outboxes.size() + (config.sequences ? 1U : 0U);
+  return call_limit::default_most * (databases + 1);
 }
 
 std::string server::state::metrics_text() {
@@ -173,7 +185,7 @@ void server::state::open(const log_sink& log) {
   counters = std::make_unique<http_metrics>(shared.metrics);
   dispatcher = std::make_unique<api_dispatcher>(
       table, *identity,
-      dispatcher_options{.threads = config.workers,
+      dispatcher_options{.threads = worker_count(),
                          .queue = config.queue,
                          .on_answer =
                              [this](const answered_request& request) {
@@ -242,7 +254,10 @@ const std::vector<std::string>& server::addresses() const noexcept {
 std::vector<std::string> server::missing() const { return state_->ready.missing(); }
 bool server::has_started() const { return state_->ready.has_started(); }
 services& server::shared() noexcept { return state_->opened.shared; }
-void server::begin_drain() noexcept { state_->ready.begin_drain(); }
+void server::begin_drain() noexcept {
+  state_->ready.begin_drain();
+  state_->transport->begin_drain();
+}
 
 std::vector<std::string> server::reload(config::server_config fresh) {
   config::check_config(fresh);

@@ -17,6 +17,8 @@ using net::steady;
 using std::chrono::milliseconds;
 
 constexpr milliseconds drain_time{2'000};
+/// At the end of the server: for the request of a client that has just connected.
+constexpr milliseconds time_for_first_request{500};
 /// More output than this is not produced before some of it was sent.
 constexpr std::size_t max_output = std::size_t{1} << 20U;
 /// Buffers that are larger than this are freed when they are empty.
@@ -24,6 +26,10 @@ constexpr std::size_t kept_capacity = std::size_t{4} << 10U;
 
 /// 1 KiB per second is the slowest transfer.
 milliseconds time_for(std::size_t bytes) { return milliseconds(bytes); }
+
+bool has_safe_method(std::string_view method) noexcept {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "TRACE";
+}
 
 void release_if_large(std::string& text) {
   text.clear();
@@ -104,6 +110,18 @@ void server_connection::watch_client(std::uint64_t number, std::function<void()>
 }
 
 void server_connection::finish() {
+  if (state_ == state::reading && !is_unanswered()) {
+    // What has arrived is answered. Afterwards the connection drains.
+    receive();
+    if (state_ == state::reading || state_ == state::closing) settle();
+    if (state_ == state::closed || state_ == state::draining) return;
+  }
+  const bool is_fresh = next_number_ == 0 && pending_.empty() && !half_closed_;
+  if (is_fresh && !is_unanswered() && (state_ == state::reading || state_ == state::handshake)) {
+    head_deadline_ = std::min(head_deadline_, worker_.loop().now() + time_for_first_request);
+    timer_.set(deadline());
+    return;
+  }
   // A request that has begun is still read; its answer says that it is the last.
   if (!is_unanswered()) {
     close();
@@ -172,6 +190,7 @@ void server_connection::take_bytes(std::string_view bytes) {
 
 std::size_t server_connection::process(std::string_view bytes) {
   processing_ = true;
+  held_ = false;
   std::size_t offset = 0;
   const auto& options = worker_.shared().options;
   while (state_ == state::reading && offset < bytes.size()) {
@@ -187,6 +206,10 @@ std::size_t server_connection::process(std::string_view bytes) {
           head_deadline_ = worker_.loop().now() + options.head_timeout;
         break;
       }
+      if (must_wait()) {
+        reader_.reset();  // its head is read again
+        break;
+      }
       offset += reader_.head_size();
       if (!begin_request()) break;
     }
@@ -195,6 +218,13 @@ std::size_t server_connection::process(std::string_view bytes) {
   processing_ = false;
   // What follows the last request is not looked at.
   return state_ == state::reading ? offset : bytes.size();
+}
+
+/// Only safe requests run at the same time: events that a client publishes one after the other keep
+/// their order (RFC 9112, 9.3.2).
+bool server_connection::must_wait() noexcept {
+  held_ = !pending_.empty() && !(pending_.back().safe && has_safe_method(reader_.head().method));
+  return held_;
 }
 
 bool server_connection::begin_request() {
@@ -242,7 +272,7 @@ void server_connection::dispatch() {
   auto& shared = worker_.shared();
   const auto& head = reader_.head();
   ++shared.requests;
-  const bool close_after = !head.keep_alive || worker_.is_stopping() ||
+  const bool close_after = !head.keep_alive || worker_.is_stopping() || shared.draining ||
                            next_number_ + 1 >= shared.options.max_requests_per_connection;
   const auto target =
       http::target::parse(head.form == http::target_form::asterisk ? "/" : head.target);
@@ -256,6 +286,7 @@ void server_connection::dispatch() {
   }
   const auto number = next_number_++;
   pending_.push_back({.head_only = head.method == "HEAD",
+                      .safe = has_safe_method(head.method),
                       .close = close_after,
                       .old_version = head.minor_version == 0});
   if (close_after) state_ = state::closing;
@@ -446,7 +477,8 @@ void server_connection::flush() {
 bool server_connection::wants_input() const noexcept {
   if (state_ == state::draining) return true;
   return state_ == state::reading && !input_ended_ && !is_streaming() &&
-         output_.size() < max_output && pending_.size() < worker_.shared().options.max_pipelined;
+         !(held_ && !pending_.empty()) && output_.size() < max_output &&
+         pending_.size() < worker_.shared().options.max_pipelined;
 }
 
 /// Sends what is due, goes on with requests that had to wait, and decides what to wait for.
@@ -483,7 +515,7 @@ void server_connection::settle() {
   // After the last request, and during a stream, nothing is read, but the end of the client is to
   // be seen.
   const bool wants_end =
-      is_streaming() || (state_ == state::closing && !half_closed_ && is_watched());
+      is_streaming() || ((state_ == state::closing || held_) && !half_closed_ && is_watched());
   const bool has_output =
       !output_.empty() || (is_streaming() && pending_.front().stream->has_content());
   registration_.change((wants_input() ? std::uint32_t{EPOLLIN} : 0U) |

@@ -64,6 +64,7 @@ class server_connection final : public net::event_handler {
   /// A request that is not answered in full.
   struct pending_request {
     bool head_only = false;
+    bool safe = false;  // changes nothing, by its method
     bool close = false;
     bool old_version = false;                     // HTTP/1.0
     bool counted = false;                         // in server_counts::waiting
@@ -78,6 +79,8 @@ class server_connection final : public net::event_handler {
   [[nodiscard]] std::size_t process(std::string_view bytes);
   /// Returns false if the request was refused.
   [[nodiscard]] bool begin_request();
+  /// Whether the request whose head was read begins after those before it were answered.
+  [[nodiscard]] bool must_wait() noexcept;
   [[nodiscard]] bool read_content(std::string_view bytes, std::size_t& offset);
   void dispatch();
   void refuse(int status, std::string_view detail);
@@ -111,6 +114,7 @@ class server_connection final : public net::event_handler {
   bool processing_ = false;    // process() is on the stack
   bool in_content_ = false;    // the head of the request is complete
   bool head_started_ = false;  // bytes of the next request have arrived
+  bool held_ = false;          // the next request must wait for those before it
   bool input_ended_ = false;
   bool half_closed_ = false;   // the client sends no more, but what it has sent may be unread
   bool continue_due_ = false;  // 100 must be sent when it is this request's turn

@@ -154,7 +154,7 @@ class ServeTest(CommandTest):
         values = {item["key"]: (item["value"], item["line"]) for item in json.loads(body)["items"]}
         self.assertEqual(values["serve.label"], ("test", 6))
         self.assertEqual(values["stores.main.password"], ("***", 3))
-        self.assertEqual(values["serve.limits.workers"], ("32", 0))
+        self.assertEqual(values["serve.limits.workers"], ("", 0))
 
     # ---- bad input: each limit ----
 
@@ -265,6 +265,14 @@ class ServeTest(CommandTest):
             # The second signal does not wait.
             self.assertEqual(server.end(), 1)
         self.assertIn("second signal", server.text())
+
+    def test_a_state_database_that_cannot_be_read(self):
+        state = self.directory / "serve.db"
+        state.write_bytes(b"no database " * 1000)
+        state.chmod(0o600)
+        server = self.serve()
+        text = wait_for(lambda: server.text() if "state database does not work" in server.text() else "", "a message")
+        self.assertIn("the file is not an SQLite database", text)
 
     def test_reload(self):
         server = self.serve()

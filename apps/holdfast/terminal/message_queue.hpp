@@ -37,7 +37,8 @@ inline log_sink queue_warnings(message_queue<std::string>& queue) {
     if (record.level < log_level::warning) return;
     std::string line(record.message);
     for (const auto& [name, value] : record.fields) {
-      if ((name == "problem" || name == "why") && !value.empty()) line.append(": ").append(value);
+      const bool is_reason = name == "problem" || name == "reason" || name == "why";
+      if (is_reason && !value.empty()) line.append(": ").append(value);
     }
     queue.push(std::move(line));
   };

@@ -17,7 +17,9 @@ class call_limit {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  explicit call_limit(std::size_t most = 16,
+  static constexpr std::size_t default_most = 16;
+
+  explicit call_limit(std::size_t most = default_most,
                       std::chrono::milliseconds slow = std::chrono::seconds(1))
       : most_(most), slow_(slow) {}
 

@@ -35,7 +35,9 @@ std::optional<server_response> refuse_tenant(const api_request& request) {
 std::function<server_response(api_request&)> on_outbox(services& shared, outbox_action action) {
   return [&shared, action = std::move(action)](api_request& request) {
     if (auto refusal = refuse_tenant(request)) return *std::move(refusal);
-    return action(shared.find_outbox(request.path("outbox")), request);
+    auto& service = shared.find_outbox(request.path("outbox"));
+    const auto call = service.calls->begin();
+    return action(service, request);
   };
 }
 

@@ -24,7 +24,8 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 using outbox_action = std::function<server_response(outbox_service&, api_request&)>;
 
-/// An `answer` that calls the action with the outbox of the path, or answers 403 or 404.
+/// An `answer` that calls the action with the outbox of the path, or answers 403 or 404. Refuses
+/// calls while the database hangs, as call_limit::begin.
 [[nodiscard]] std::function<server_response(api_request&)> on_outbox(services& shared,
                                                                      outbox_action action);
 

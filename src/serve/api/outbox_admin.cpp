@@ -24,6 +24,7 @@ bool sees_backend_messages(const caller& actor) noexcept {
 void write_outbox(json_writer& out, const outbox_service& service, const caller& actor) {
   out.begin_object().member("name", service.name).member("lanes", service.outbox.lanes());
   try {
+    const auto call = service.calls->begin();
     const auto stats = service.outbox.admin().stats();
     out.member("available", true);
     write_stats(out, stats);

@@ -137,6 +137,19 @@ server_response answer_one(const receipt& receipt) {
                .in_doubt = receipt.status == publish_status::in_doubt});
 }
 
+/// The outbox names the event of several; a batch of one has an index, too.
+std::vector<receipt> publish_batch(const outbox_service& service, std::vector<event> events) {
+  const bool is_single = events.size() == 1;
+  try {
+    return service.outbox.publish_all(std::move(events));
+  } catch (const error& problem) {
+    const bool is_of_event =
+        problem.code() == errc::invalid_argument || problem.code() == errc::too_large;
+    if (!is_single || !is_of_event || !problem.path().empty()) throw;
+    throw error(problem.code(), problem.message(), {.path = "[0]"});
+  }
+}
+
 server_response publish(const outbox_service& service, api_request& request) {
   auto content = read_publish_request(request);
   if (content.events.empty())
@@ -144,8 +157,9 @@ server_response publish(const outbox_service& service, api_request& request) {
                             "send application/json, application/cloudevents+json, "
                             "application/cloudevents-batch+json, or a CloudEvent in binary mode "
                             "with ce-specversion, ce-id, ce-source and ce-type");
-  const auto receipts = service.outbox.publish_all(std::move(content.events));
-  if (!content.is_batch) return answer_one(receipts.front());
+  if (!content.is_batch)
+    return answer_one(service.outbox.publish_all(std::move(content.events)).front());
+  const auto receipts = publish_batch(service, std::move(content.events));
   json_writer out;
   out.begin_object().key("items").begin_array();
   for (const auto& receipt : receipts) write_receipt(out, receipt, sees_backend(request.caller));

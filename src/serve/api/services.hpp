@@ -12,6 +12,7 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/version.hpp>
 
+#include "serve/api/call_limit.hpp"
 #include "serve/api/question_gate.hpp"
 #include "serve/auth/audit.hpp"
 #include "serve/live/event_sink.hpp"
@@ -44,6 +45,8 @@ struct outbox_service {
   holdfast::database database;
   holdfast::outbox outbox;
   outbox_options options;
+  /// For calls of workers that may wait for the database.
+  std::shared_ptr<call_limit> calls = std::make_shared<call_limit>();
 };
 
 /// `[sequences]` of the configuration.

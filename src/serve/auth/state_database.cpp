@@ -270,9 +270,11 @@ void state_database::check_file() {
   if (file_.empty()) return;
   auto session = write("state.check");
   if (!sql::file_was_replaced(session.connection())) return;
-  log().write(log_level::warning,
-              "the state file was deleted or replaced; the server opens it again",
-              {{"file", file_}});
+  log().write(
+      log_level::warning,
+      "the state file was deleted or replaced; only the tokens of the file that is there now "
+      "are valid; if there are none, run: holdfast serve token add --role admin",
+      {{"file", file_}});
   const std::scoped_lock lock(mutex_);
   context_.reset();
   tables_exist_ = false;

@@ -263,7 +263,10 @@ void check_config(const server_config& config) {
     throw error(errc::invalid_argument, message);
   };
   if (config.stores.empty() && config.outboxes.empty() && !config.sequences)
-    refuse("there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences]");
+    refuse(
+        "there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences], or "
+        "give "
+        "--store, --outbox or --sequence");
   for (const auto& address : config.listen) {
     const bool remote = !is_local_address(address);
     if (remote && config.open)

@@ -95,7 +95,8 @@ struct server_config {
   std::size_t connections_per_address = 512;
   std::chrono::milliseconds head_timeout = std::chrono::seconds(10);
   std::chrono::milliseconds idle_timeout = std::chrono::seconds(60);
-  std::size_t workers = 32;
+  /// 0: enough for every database to hang.
+  std::size_t workers = 0;
   std::size_t queue = 1024;
   std::chrono::milliseconds drain = std::chrono::seconds(5);
   std::chrono::milliseconds grace = std::chrono::seconds(30);

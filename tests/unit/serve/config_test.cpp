@@ -53,7 +53,7 @@ TEST(ServeConfig, AnEmptyFileHasTheDefaults) {
   EXPECT_EQ(config.listen, (std::vector<std::string>{"127.0.0.1:7360"}));
   EXPECT_EQ(config.drain, 5s);
   EXPECT_EQ(config.grace, 30s);
-  EXPECT_EQ(config.workers, 32U);
+  EXPECT_EQ(config.workers, 0U);
   EXPECT_FALSE(config.allow_plain);
   EXPECT_TRUE(config.points);
   EXPECT_NE(failure_of([&] { check_config(config); }).message().find("nothing to serve"),

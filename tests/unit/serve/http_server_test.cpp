@@ -8,6 +8,7 @@
 #include "serve/http_client.hpp"
 #include "support/certificate.hpp"
 #include "support/eventually.hpp"
+#include "support/gate.hpp"
 #include "support/raw_client.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -121,6 +122,37 @@ TEST(HttpServer, AnswersComeInTheOrderOfTheRequests) {
   for (int i = 0; i < 9; ++i)
     EXPECT_LT(answers.find("slow /" + std::to_string(i)),
               answers.find("slow /" + std::to_string(i + 1)));
+}
+
+// Events that a client publishes on one connection keep their order.
+TEST(HttpServer, RequestsThatChangeSomethingRunOneAfterTheOther) {
+  slow_handler handler;
+  http_server server(on_loopback(), std::ref(handler));
+  raw_client client(server.addresses().front());
+  const std::string post = "POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
+  const std::string safe = "GET /2 HTTP/1.1\r\nHost: h\r\n\r\n";
+  client.send(post + post + safe + safe + post);
+  // The first, the second, both safe ones, the last.
+  for (const std::size_t expected : {1U, 1U, 2U, 1U}) {
+    ASSERT_TRUE(eventually([&] { return handler.size() == expected; }));
+    for (std::size_t i = 0; i < expected; ++i) EXPECT_TRUE(handler.answer_last());
+  }
+  std::string answers;
+  while (count_of(answers, "slow /") < 5) {
+    const auto piece = client.read_some();
+    ASSERT_FALSE(piece.empty());
+    answers += piece;
+  }
+}
+
+TEST(HttpServer, ProblemsHaveTheMembersOfEveryProblem) {
+  for (const int status : {400, 401, 404, 413, 429, 500, 503}) {
+    const auto body = problem_response(status, "d").body;
+    EXPECT_NE(body.find("\"code\":\""), std::string::npos) << body;
+    EXPECT_NE(body.find("\"inDoubt\":false"), std::string::npos) << body;
+    EXPECT_EQ(body.find("\"transient\":true") != std::string::npos, status == 429 || status == 503)
+        << body;
+  }
 }
 
 TEST(HttpServer, NoMoreThanTheAllowedRequestsAreReadAhead) {
@@ -372,6 +404,62 @@ TEST(HttpServer, StopsWhenTheRequestsAreAnswered) {
   stopping.join();
   EXPECT_EQ(cut, 0U);
   EXPECT_THROW(raw_client late(server.addresses().front()), std::runtime_error);
+}
+
+// A client that was accepted by the system, or that has sent its request already, is not reset.
+TEST(HttpServer, WhatHasArrivedBeforeTheEndIsAnswered) {
+  test::gate gate;
+  gate.open();
+  http_server server(on_loopback(), [&](const server_request& request, responder answer) {
+    gate.wait();  // holds the loop
+    echo(request, std::move(answer));
+  });
+  raw_client kept(server.addresses().front());
+  kept.send(get);
+  EXPECT_NE(kept.read_until("GET /").find("200 OK"), std::string::npos);
+  gate.close();
+  raw_client busy(server.addresses().front());
+  busy.send(get);
+  ASSERT_TRUE(eventually([&] { return gate.waiting() == 1; }));
+  kept.send(get);
+  raw_client waiting(server.addresses().front());
+  waiting.send(get);
+  server.begin_drain();
+  std::jthread stopping([&] { EXPECT_EQ(server.stop(30s), 0U); });
+  gate.open();
+  for (auto* const client : {&busy, &kept, &waiting}) {
+    const auto answer = client->read_to_end();
+    EXPECT_EQ(count_of(answer, "HTTP/1.1 200 "), 1U) << answer;
+  }
+}
+
+// A load balancer sees at once that it must connect elsewhere.
+TEST(HttpServer, ConnectionsAreRefusedWhileTheLastAnswersAreAwaited) {
+  slow_handler handler;
+  http_server server(on_loopback(), std::ref(handler));
+  raw_client client(server.addresses().front());
+  client.send(get);
+  ASSERT_TRUE(eventually([&] { return handler.size() == 1; }));
+  std::jthread stopping([&] { EXPECT_EQ(server.stop(60s), 0U); });
+  EXPECT_TRUE(eventually([&] {
+    try {
+      const raw_client other(server.addresses().front());
+      return false;
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+  }));
+  EXPECT_TRUE(handler.answer_last());
+}
+
+TEST(HttpServer, EveryAnswerIsTheLastOfItsConnectionWhileTheServerDrains) {
+  http_server server(on_loopback(), echo);
+  raw_client client(server.addresses().front());
+  client.send(get);
+  EXPECT_EQ(client.read_until("GET /").find("Connection: close"), std::string::npos);
+  server.begin_drain();
+  client.send(get);
+  EXPECT_NE(client.read_to_end().find("Connection: close"), std::string::npos);
 }
 
 TEST(HttpServer, StopReportsRequestsThatItCut) {

@@ -118,6 +118,28 @@ TEST(Server, IsReadyWhenEveryDatabaseAnswered) {
   EXPECT_TRUE(running.events->drained);
 }
 
+// 413 would tell a client that its event can never be published.
+TEST(Server, ContentIsNotTooLargeWhileTheServerStarts) {
+  const test::temporary_directory directory("serve");
+  const auto socket = (directory.path() / "api.sock").string();
+  server_setup setup{.config = {.open = true}};
+  setup.config.state = state_url(directory);
+  setup.config.listen = {socket};
+  setup.config.access_log = "";
+  setup.config.stores.push_back({.name = "main", .database = {.url = "memory:"}});
+  setup.parts = make_parts(setup.config);
+  std::string answer;
+  setup.on_listening = [&] {
+    test::raw_client client(socket);
+    client.send("POST /v1/keys HTTP/1.1\r\nHost: h\r\nContent-Length: 2000000\r\n\r\n" +
+                std::string(2'000'000, 'x'));
+    answer = client.read_until("\r\n\r\n");
+  };
+  const server process(std::move(setup));
+  EXPECT_NE(answer.find("HTTP/1.1 503 "), std::string::npos) << answer;
+  EXPECT_NE(answer.find("Retry-After"), std::string::npos) << answer;
+}
+
 TEST(Server, ADatabaseThatIsNotThereIsNamed) {
   config::server_config config{.open = true};
   // Nothing listens on port 1.

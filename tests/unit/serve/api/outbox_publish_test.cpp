@@ -179,6 +179,7 @@ TEST(OutboxPublish, RefusesBadInputWithOneClearLine) {
        "must be a text"},
       {"application/json", "[]", 400, "empty"},
       {"application/json", R"([{"type":"t"},{"type":"t","id":"x"}])", 400, "[1]"},
+      {"application/json", R"([{"type":"t","id":"x"}])", 400, "[0]"},
       {"application/json", R"([{"type":"t"},7])", 400, "[1]"},
       {"application/cloudevents+json", R"({"id":"1","source":"s","type":"t"})", 400,
        "specversion: is required"},
