@@ -117,7 +117,7 @@ TEST_P(OutboxAdmin, PagesOfEventsHaveEachEventOnceAndNoPayload) {
     const auto page = outbox_api::json(response);
     for (const auto& item : page["items"]) {
       EXPECT_TRUE(ids.insert(item["id"]).second);
-      EXPECT_EQ(item["payloadBytes"], 31);
+      EXPECT_EQ(item["payloadBytes"], 24);
     }
     after = page.value("next", "");
     ++pages;
