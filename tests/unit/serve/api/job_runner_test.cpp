@@ -75,6 +75,7 @@ TEST(JobRunner, RunsStepsToTheEndAndRecordsThem) {
 }
 
 TEST(JobRunner, AFailureEndsAJobAndIsSaid) {
+  std::atomic<int> steps = 0;  // before the runner, whose threads use it
   test::kept_audit audit;
   job_runner runner({.audit = &audit});
   const auto id = runner.start({.kind = "test.fail", .resource = "r", .step = []() -> job_step {
@@ -85,13 +86,12 @@ TEST(JobRunner, AFailureEndsAJobAndIsSaid) {
   EXPECT_NE(runner.find(id)->reason.find("the database is down"), std::string::npos);
   EXPECT_TRUE(test::eventually([&] { return audit.of("test.fail").size() == 1; }));
   // The resource is free again.
-  std::atomic<int> steps = 0;
   EXPECT_TRUE(runner.stop(runner.start(endless("r", steps)), "end"));
 }
 
 TEST(JobRunner, OneJobForEachResourceAndSixteenInAll) {
-  job_runner runner({});
   std::atomic<int> steps = 0;
+  job_runner runner({});
   for (int i = 0; i < 16; ++i) (void)runner.start(endless("r" + std::to_string(i), steps));
   EXPECT_EQ(test::failure_of([&] { (void)runner.start(endless("r0", steps)); }).code(),
             errc::duplicate);
@@ -107,9 +107,9 @@ TEST(JobRunner, OneJobForEachResourceAndSixteenInAll) {
 }
 
 TEST(JobRunner, TheEndOfTheServerStopsJobsAfterTheirStep) {
+  std::atomic<int> steps = 0;
   test::kept_audit audit;
   job_runner runner({.audit = &audit});
-  std::atomic<int> steps = 0;
   const auto id = runner.start(endless("r", steps));
   ASSERT_TRUE(test::eventually([&] { return steps > 2; }));
   runner.stop_all();
@@ -125,9 +125,9 @@ TEST(JobRunner, TheEndOfTheServerStopsJobsAfterTheirStep) {
 }
 
 TEST(JobRunner, PausesAsLongAsAStepTook) {
-  job_runner runner({});
   std::atomic<int> steps = 0;
   std::chrono::steady_clock::duration worked{};
+  job_runner runner({});
   const auto begin = std::chrono::steady_clock::now();
   const auto id = runner.start({.resource = "r", .step = [&] {
                                   const auto start = std::chrono::steady_clock::now();

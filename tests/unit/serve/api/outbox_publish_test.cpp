@@ -92,7 +92,8 @@ TEST(OutboxPublish, TheKeyOfABatchMakesTheIdsOfItsEvents) {
   EXPECT_NE(first["items"][0]["id"], first["items"][1]["id"]);
   const auto second = send();
   EXPECT_EQ(second.status, 207);
-  for (const auto& item : outbox_api::json(second)["items"]) EXPECT_EQ(item["status"], "duplicate");
+  const auto repeated = outbox_api::json(second);
+  for (const auto& item : repeated["items"]) EXPECT_EQ(item["status"], "duplicate");
 }
 
 TEST(OutboxPublish, ReadsAStructuredCloudEvent) {
