@@ -98,9 +98,9 @@ class answer {
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
 
   /// Throws errc::not_found if the answer is empty.
-  [[nodiscard]] T& value() & { return *checked(); }
-  [[nodiscard]] const T& value() const& { return *const_cast<answer*>(this)->checked(); }
-  [[nodiscard]] T&& value() && { return std::move(*checked()); }
+  [[nodiscard]] T& value() & { return checked(); }
+  [[nodiscard]] const T& value() const& { return const_cast<answer*>(this)->checked(); }
+  [[nodiscard]] T&& value() && { return std::move(checked()); }
   [[nodiscard]] T& operator*() & { return value(); }
   [[nodiscard]] const T& operator*() const& { return value(); }
   [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
@@ -125,9 +125,9 @@ class answer {
   [[nodiscard]] const holdfast::provenance& provenance() const noexcept { return provenance_; }
 
  private:
-  std::optional<T>& checked() {
+  T& checked() {
     if (!value_) throw error(errc::not_found, "the answer is empty; check has_value() first");
-    return value_;
+    return *value_;
   }
 
   std::optional<T> value_;

@@ -103,7 +103,10 @@ class value_call : public call_base {
     if (result.kind == result_kind::store) result.payload = values_.encode(*value);
     return result;
   }
-  [[nodiscard]] std::string encode_for_followers() override { return values_.encode(*value); }
+  [[nodiscard]] std::string encode_for_followers() override {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the core asks has_value() before
+    return values_.encode(*value);
+  }
   void decode(std::string_view payload) override {
     value.reset();
     value.emplace(values_.decode(payload));
