@@ -120,7 +120,8 @@ kafka_session::kafka_session(const broker_url& url, const relay::broker_options&
   if (!producer_)
     throw error(errc::unavailable, "cannot create a producer: " + printable_reason(problem.data()),
                 {.transient = true});
-  (void)settings.release();  // it belongs to the producer now
+  // NOLINTNEXTLINE(bugprone-unused-return-value): it belongs to the producer now
+  (void)settings.release();
   const rd_kafka_metadata_t* metadata = nullptr;
   const auto limit =
       static_cast<int>(std::min<milliseconds::rep>(connect_timeout.count(), 600'000));
