@@ -41,7 +41,7 @@ class HOLDFAST_API time_zone {
 
   /// The offset at this moment: local time is UTC plus the offset.
   [[nodiscard]] std::chrono::seconds offset_at(std::chrono::sys_seconds time) const;
-  /// The first transition after this moment; nothing if there is none.
+  /// The first transition after this moment; nothing after the last one.
   [[nodiscard]] std::optional<transition> next_transition(std::chrono::sys_seconds time) const;
 
  private:

@@ -67,7 +67,7 @@ struct decision {
   std::string exception_type{};
   /// Why the kept answer was not served.
   miss_reason miss = miss_reason::none;
-  /// The kept entry: the one that was served, or that was refused. Empty if there is none.
+  /// The kept entry: the one that was served, or that was refused. Empty without one.
   std::optional<timestamp> as_of{};
   std::optional<timestamp> expires{};
   /// State of the breaker when the call ended. Empty if the point has none.

@@ -104,7 +104,7 @@ struct recurrence_page {
   std::vector<stored_recurrence> recurrences{};
   /// Time of the store.
   timestamp now{};
-  /// Time until the first one of the lane is due. Empty: there is none.
+  /// Time until the first one of the lane is due. Empty: the lane has none.
   std::optional<std::chrono::milliseconds> next{};
 };
 

@@ -29,7 +29,7 @@ class HOLDFAST_API calendar {
   /// Parses an expression of five fields (minute first) or six. Throws errc::invalid_argument.
   calendar(std::string_view expression, time_zone zone);
 
-  /// The first due time after this moment; nothing if there is none in the next 40 years.
+  /// The first due time after this moment; nothing if the next 40 years have no due time.
   [[nodiscard]] std::optional<std::chrono::sys_seconds> next(std::chrono::sys_seconds after) const;
   /// The earliest due times after `after`, not later than `until`; at most `most`.
   [[nodiscard]] std::vector<std::chrono::sys_seconds> earliest(std::chrono::sys_seconds after,

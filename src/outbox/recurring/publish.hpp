@@ -15,7 +15,7 @@ namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 struct recurring_step {
   std::size_t published = 0;
-  /// Time until the next recurring event of the lane is due. Empty: there is none.
+  /// Time until the next recurring event of the lane is due. Empty: the lane has none.
   std::optional<std::chrono::milliseconds> next{};
 };
 
