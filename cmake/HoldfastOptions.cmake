@@ -34,12 +34,13 @@ endif()
 
 # A compiler cache, when there is one and the user has not chosen a launcher. The settings travel with the launcher, so that a plain
 # `ninja` behaves like the scripts. pch_defines, time_macros: without them a file that uses a precompiled header is never cached.
-# NOHASHDIR, BASEDIR: the consumer tests build the same sources in other directories and should find the objects of the main build.
+# NOHASHDIR, BASEDIR: the consumer tests build the same sources in other directories, and another clone has them at another path; both
+# should find the objects of the first build.
 if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED ENV{CMAKE_CXX_COMPILER_LAUNCHER})
   find_program(HOLDFAST_CCACHE ccache)
   mark_as_advanced(HOLDFAST_CCACHE)
   if(HOLDFAST_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${CMAKE_BINARY_DIR}" "${HOLDFAST_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${HOLDFAST_CCACHE}")
   endif()
 endif()
 
