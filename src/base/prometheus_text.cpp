@@ -23,18 +23,6 @@ bool is_valid_name(std::string_view name, bool colons) {
                      [&](char c) { return is_letter(c) || is_digit(c) || (colons && c == ':'); });
 }
 
-/// Replaces bytes that are not UTF-8 by U+FFFD, because a scraper would refuse the whole text.
-std::string to_valid_utf8(std::string_view text) {
-  if (is_utf8(text)) return std::string(text);
-  std::string result;
-  while (!text.empty()) {
-    const std::size_t size = code_point_size(text);
-    result.append(size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size));
-    text.remove_prefix(std::max<std::size_t>(size, 1));
-  }
-  return result;
-}
-
 void append_escaped(std::string& output, std::string_view text, bool quotes) {
   for (const char c : text) {
     if (c == '\\') output += R"(\\)";
@@ -94,7 +82,7 @@ std::string label_text(metrics::labels labels, bool histogram) {
       throw error(errc::invalid_argument, "the label '" + std::string(name) + "' occurs twice");
     if (i > 0) text += ',';
     text.append(name).append("=\"");
-    append_escaped(text, to_valid_utf8(value), true);
+    append_escaped(text, replace_ill_formed(value), true);
     text += '"';
   }
   return text;
@@ -103,7 +91,7 @@ std::string label_text(metrics::labels labels, bool histogram) {
 void text_writer::head(std::string_view name, std::string_view kind, std::string_view help) {
   if (!help.empty()) {
     text_.append("# HELP ").append(name).append(" ");
-    append_escaped(text_, to_valid_utf8(help), false);
+    append_escaped(text_, replace_ill_formed(help), false);
     text_ += '\n';
   }
   text_.append("# TYPE ").append(name).append(" ").append(kind).append("\n");

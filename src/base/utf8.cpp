@@ -49,6 +49,17 @@ std::size_t code_point_size(std::string_view text) noexcept {
   return 0;
 }
 
+std::string replace_ill_formed(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t size = code_point_size(text);
+    result.append(size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size));
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return result;
+}
+
 std::size_t encode_utf8(char32_t code_point, char* output) noexcept {
   const auto c = static_cast<std::uint32_t>(code_point);
   const auto tail = [](std::uint32_t bits) { return static_cast<char>(0x80U | (bits & 0x3FU)); };

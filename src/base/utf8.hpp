@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail {
@@ -47,6 +48,9 @@ namespace HOLDFAST_NAMESPACE::detail {
 /// The size in bytes of the first code point, or 0 if the text is empty or does not begin with a
 /// well-formed one.
 [[nodiscard]] HOLDFAST_API std::size_t code_point_size(std::string_view text) noexcept;
+
+/// Replaces each byte that is not part of well-formed UTF-8 by U+FFFD.
+[[nodiscard]] HOLDFAST_API std::string replace_ill_formed(std::string_view text);
 
 /// Characters beyond ASCII that a terminal obeys (C1 controls), that end a line, or that change the
 /// order in which text is shown: with U+202E, `txt.exe` is shown as `exe.txt`.

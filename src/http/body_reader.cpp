@@ -169,16 +169,8 @@ body_piece body_reader::read_trailers(std::string_view input, std::size_t offset
       return {.status = read_status::complete, .consumed = consumed};
     }
     if (trailers_.size() == limits_.field_count) return fail(defect::too_many_fields, input.size());
-    switch (read_field_line(line.text, line.offset, trailers_)) {
-      case field_line_result::field:
-        break;
-      case field_line_result::folded:
-        return fail(defect::folded_line, input.size());
-      case field_line_result::bad_name:
-        return fail(defect::field_name, input.size());
-      case field_line_result::bad_value:
-        return fail(defect::field_value, input.size());
-    }
+    const auto problem = read_field_line(line.text, line.offset, trailers_);
+    if (problem != defect::none) return fail(problem, input.size());
     if (is_forbidden_trailer(line.text.substr(0, line.text.find(':'))))
       return fail(defect::trailer, input.size());
   }

@@ -46,16 +46,16 @@ std::optional<std::string_view> field_block::find(std::string_view name) const n
   return std::nullopt;
 }
 
-field_line_result read_field_line(std::string_view line, std::size_t offset, fields& target) {
-  if (line.empty() || is_whitespace(line.front())) return field_line_result::folded;
+defect read_field_line(std::string_view line, std::size_t offset, fields& target) {
+  if (line.empty() || is_whitespace(line.front())) return defect::folded_line;
   std::size_t colon = 0;
   while (colon < line.size() && is_token_character(line[colon])) ++colon;
-  if (colon == 0 || colon == line.size() || line[colon] != ':') return field_line_result::bad_name;
+  if (colon == 0 || colon == line.size() || line[colon] != ':') return defect::field_name;
   const auto value = trim(line.substr(colon + 1));
-  if (!is_field_value(value)) return field_line_result::bad_value;
+  if (!is_field_value(value)) return defect::field_value;
   target.add(offset, colon, offset + static_cast<std::size_t>(value.data() - line.data()),
              value.size());
-  return field_line_result::field;
+  return defect::none;
 }
 
 bool is_look_alike(std::string_view name) noexcept {

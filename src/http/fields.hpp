@@ -6,6 +6,7 @@
 
 #include <holdfast/version.hpp>
 
+#include "http/defect.hpp"
 #include "http/syntax.hpp"
 
 #include <cstddef>
@@ -101,10 +102,8 @@ class field_block {
 };
 
 /// The part of a reader that heads and trailers share: reads one line, without its CR LF, that
-/// begins at `offset` of the text. Returns false if it is not a field.
-enum class field_line_result : std::uint8_t { field, folded, bad_name, bad_value };
-[[nodiscard]] field_line_result read_field_line(std::string_view line, std::size_t offset,
-                                                fields& target) noexcept(false);
+/// begins at `offset` of the text. Adds the field to `target`, or returns why it is not one.
+[[nodiscard]] defect read_field_line(std::string_view line, std::size_t offset, fields& target);
 
 /// Returns true for `Content_Length`, `transfer_encoding`, `Host_` and similar: a name with
 /// underscores that a server which replaces them with hyphens reads as framing.

@@ -8,23 +8,12 @@ namespace HOLDFAST_NAMESPACE::detail::http {
 
 namespace {
 
-std::string well_formed(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto size = code_point_size(text);
-    result.append(size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size));
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  return result;
-}
-
 void append_text_member(std::string& json, std::string_view name, std::string_view text) {
   if (text.empty()) return;
   if (json.size() > 1) json += ',';
   key::append_json_string(json, name);
   json += ':';
-  if (is_utf8(text)) key::append_json_string(json, text);
-  else key::append_json_string(json, well_formed(text));
+  key::append_json_string(json, replace_ill_formed(text));
 }
 
 }  // namespace

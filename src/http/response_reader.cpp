@@ -36,16 +36,8 @@ defect response_reader::read_status_line(std::string_view line) {
 
 defect response_reader::read_field(std::string_view line, std::size_t offset) {
   if (head_.fields.size() == limits_.field_count) return defect::too_many_fields;
-  switch (read_field_line(line, offset, head_.fields)) {
-    case field_line_result::field:
-      break;
-    case field_line_result::folded:
-      return defect::folded_line;
-    case field_line_result::bad_name:
-      return defect::field_name;
-    case field_line_result::bad_value:
-      return defect::field_value;
-  }
+  const auto refusal = read_field_line(line, offset, head_.fields);
+  if (refusal != defect::none) return refusal;
   const auto colon = line.find(':');
   return framing_.add(line.substr(0, colon), trim(line.substr(colon + 1)));
 }

@@ -25,16 +25,6 @@ void append_padded(std::string& out, std::int64_t value, std::size_t width) {
   out += digits;
 }
 
-std::string replace_ill_formed(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const auto size = code_point_size(text);
-    result.append(size == 0 ? "\xEF\xBF\xBD" : text.substr(0, size));
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  return result;
-}
-
 }  // namespace
 
 void json_writer::separate() {
