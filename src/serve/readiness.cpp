@@ -21,7 +21,7 @@ struct database_check {
 
 }  // namespace
 
-struct readiness::checks : std::enable_shared_from_this<readiness::checks> {
+struct readiness::check_list : std::enable_shared_from_this<readiness::check_list> {
   std::mutex mutex{};
   std::vector<database_check> list{};
   std::function<std::vector<std::string>()> more{};
@@ -58,7 +58,7 @@ struct readiness::checks : std::enable_shared_from_this<readiness::checks> {
 };
 
 readiness::readiness(readiness_options options)
-    : options_(options), begin_(steady::now()), checks_(std::make_shared<checks>()) {}
+    : options_(options), begin_(steady::now()), checks_(std::make_shared<check_list>()) {}
 
 readiness::~readiness() = default;
 

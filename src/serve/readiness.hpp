@@ -58,12 +58,12 @@ class readiness {
   bool stop(std::chrono::steady_clock::time_point deadline);
 
  private:
-  struct checks;
+  struct check_list;
   const readiness_options options_;
   const std::chrono::steady_clock::time_point begin_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> open_ = false;  // `start` was called
-  std::shared_ptr<checks> checks_;
+  std::shared_ptr<check_list> checks_;
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -37,7 +37,7 @@ class question_gate {
  private:
   static constexpr std::size_t max_waiting = 4;
   static constexpr std::chrono::seconds longest_wait{3};
-  struct line {
+  struct waiting_line {
     bool busy = false;
     std::size_t waiting = 0;
   };
@@ -46,7 +46,7 @@ class question_gate {
   std::mutex mutex_{};
   std::condition_variable changed_{};
   /// One for each database of the configuration.
-  std::map<std::string, line> lines_{};
+  std::map<std::string, waiting_line> lines_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

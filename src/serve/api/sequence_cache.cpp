@@ -28,7 +28,7 @@ void limit_blocks(sequence_options& options) {
 }  // namespace
 
 sequence_cache::~sequence_cache() {
-  for (auto& [name, slot] : slots_) close(*slot.sequence);
+  for (auto& [name, opened] : slots_) close(*opened.sequence);
 }
 
 std::shared_ptr<open_sequence> sequence_cache::find(std::string_view name) {
