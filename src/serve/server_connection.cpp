@@ -195,7 +195,10 @@ std::size_t server_connection::process(std::string_view bytes) {
   const auto& options = worker_.shared().options;
   while (state_ == state::reading && offset < bytes.size()) {
     if (!in_content_) {
-      if (pending_.size() >= options.max_pipelined || output_.size() >= max_output) break;
+      if (pending_.size() >= options.max_pipelined || output_.size() >= max_output) {
+        head_started_ = false;  // it waits for the server, so its time limit does not run
+        break;
+      }
       const auto status = reader_.read_head(bytes.substr(offset));
       if (status == http::read_status::failed) {
         refuse(http::status_for(reader_.problem()), http::describe(reader_.problem()));
@@ -207,7 +210,9 @@ std::size_t server_connection::process(std::string_view bytes) {
         break;
       }
       if (must_wait()) {
-        reader_.reset();  // its head is read again
+        // The head is complete and is read again later. Its time limit does not run until then.
+        head_started_ = false;
+        reader_.reset();
         break;
       }
       offset += reader_.head_size();
@@ -494,7 +499,7 @@ void server_connection::settle() {
       send_due_answers();
     if (state_ != state::closed && !output_.empty()) flush();
     if (state_ == state::closed) return;
-    // Only a full request at its beginning can have waited.
+    // After the answers above, a request in input_ may begin. An incomplete one needs more input.
     if (state_ != state::reading || input_.empty() || in_content_ || head_started_ ||
         !wants_input())
       break;

@@ -113,7 +113,7 @@ class server_connection final : public net::event_handler {
   state state_ = state::handshake;
   bool processing_ = false;    // process() is on the stack
   bool in_content_ = false;    // the head of the request is complete
-  bool head_started_ = false;  // bytes of the next request have arrived
+  bool head_started_ = false;  // a part of the next head has arrived, and the rest is awaited
   bool held_ = false;          // the next request must wait for those before it
   bool input_ended_ = false;
   bool half_closed_ = false;   // the client sends no more, but what it has sent may be unread

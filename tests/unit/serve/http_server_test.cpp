@@ -145,6 +145,25 @@ TEST(HttpServer, RequestsThatChangeSomethingRunOneAfterTheOther) {
   }
 }
 
+// A client that pipelines many requests ends a packet anywhere, also inside a head.
+TEST(HttpServer, ARequestWhoseHeadArrivesInPiecesRunsAfterTheOneBeforeIt) {
+  slow_handler handler;
+  http_server server(on_loopback(), std::ref(handler));
+  raw_client client(server.addresses().front());
+  client.send("POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabcPOST /2 HTTP/1.1\r\n");
+  ASSERT_TRUE(eventually([&] { return handler.size() == 1; }));
+  client.send("Host: h\r\nContent-Length: 3\r\n\r\nabc");
+  // The loop reads these bytes before those of another client that sends later.
+  raw_client other(server.addresses().front());
+  other.send(get);
+  ASSERT_TRUE(eventually([&] { return handler.size() == 2; }));
+  EXPECT_TRUE(handler.answer_last());
+  EXPECT_TRUE(handler.answer_last());
+  ASSERT_TRUE(eventually([&] { return handler.size() == 1; }));
+  EXPECT_TRUE(handler.answer_last());
+  EXPECT_TRUE(client.read_until("slow /2").ends_with("slow /2"));
+}
+
 TEST(HttpServer, ProblemsHaveTheMembersOfEveryProblem) {
   for (const int status : {400, 401, 404, 413, 429, 500, 503}) {
     const auto body = problem_response(status, "d").body;
