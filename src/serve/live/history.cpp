@@ -62,7 +62,7 @@ std::array<float, 60> read_hour(std::string_view text) {
   return values;
 }
 
-bool is_wanted(const series_id& id, const std::vector<std::string>& selection) {
+bool is_selected(const series_id& id, const std::vector<std::string>& selection) {
   return std::ranges::any_of(selection, [&](const std::string& text) {
     if (!text.starts_with(id.name)) return false;
     if (text.size() == id.name.size()) return true;
@@ -75,8 +75,7 @@ bool is_wanted(const series_id& id, const std::vector<std::string>& selection) {
   throw error(errc::invalid_argument, message, {.path = parameter});
 }
 
-/// Returns how many steps there are.
-std::size_t check_request(const history_request& request) {
+void check_request(const history_request& request) {
   if (request.series.empty() || request.series.size() > 100)
     refuse_request("give 1 to 100 names of series", "series");
   if (request.begin_time < timestamp{})
@@ -86,24 +85,32 @@ std::size_t check_request(const history_request& request) {
     refuse_request("the history has 30 days; ask for a shorter time", "from");
   if (request.step < history::fine_step || request.step > std::chrono::hours(24))
     refuse_request("the step is between 10 s and 24 h", "step");
-  return static_cast<std::size_t>((request.end_time - request.begin_time) / request.step) + 1;
 }
 
-/// The mean of numbers that are added.
-struct mean_value {
-  double sum = 0;
-  unsigned count = 0;
-  void add(double value) {
-    if (!std::isfinite(value)) return;
-    sum += value;
-    ++count;
-  }
-  [[nodiscard]] double get() const {
-    return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
-  }
-};
+/// An answer without a series has its moments, too.
+void check_size(std::size_t series, std::size_t steps) {
+  if (std::max<std::size_t>(series, 1) * steps > history::max_numbers)
+    refuse_request(
+        "the answer would have more than 20,000 numbers; ask for fewer series or a longer step",
+        "step");
+}
 
 }  // namespace
+
+/// The mean of numbers, weighted by the seconds that they stand for.
+struct history::mean_value {
+  double sum = 0;
+  std::int64_t weight = 0;
+  void add(double value, seconds duration) {
+    if (!std::isfinite(value)) return;
+    sum += value * static_cast<double>(duration.count());
+    weight += duration.count();
+  }
+  [[nodiscard]] double get() const {
+    return weight == 0 ? std::numeric_limits<double>::quiet_NaN()
+                       : sum / static_cast<double>(weight);
+  }
+};
 
 history::history(state_database* database) : database_(database) {
   if (database_ != nullptr) database_->add_tables(history_tables());
@@ -229,41 +236,50 @@ void history::flush() {
   store(rows, minute_ / 60 - std::chrono::hours(kept_time).count());
 }
 
-/// `wanted` empty: all series.
+/// The hours from `first` to `last`. An empty selection means all series.
 std::vector<history::stored_hour> history::load(std::int64_t first, std::int64_t last,
                                                 const std::vector<std::string>& selection) const {
   using sql::type;
-  std::vector<stored_hour> rows;
-  auto session = database_->read("history.load");
-  const auto found_rows = session.query(
-      "SELECT HOUR_NUMBER, SERIES, SUBJECT, NUMBERS FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER "
-      ">= ? AND HOUR_NUMBER <= ? ORDER BY HOUR_NUMBER, SERIES, SUBJECT",
-      {first, last}, {type::integer, type::text, type::text, type::text});
-  for (std::size_t i = 0; i < found_rows.size(); ++i) {
-    stored_hour row{
-        .hour = integer_of(found_rows, i, 0),
-        .id = {.name = text_of(found_rows, i, 1), .subject = text_of(found_rows, i, 2)}};
-    if (!selection.empty() && !is_wanted(row.id, selection)) continue;
-    row.values = text_of(found_rows, i, 3);
-    rows.push_back(std::move(row));
+  // The database selects the names, so that the rows of all other series are not read.
+  std::vector<sql::parameter> parameters{first, last};
+  std::string names;
+  for (const std::string_view text : selection) {
+    names += names.empty() ? " AND SERIES IN (?" : ", ?";
+    parameters.emplace_back(text.substr(0, text.find(':')));
   }
-  return rows;
+  if (!names.empty()) names += ")";
+  auto session = database_->read("history.load");
+  const auto rows = session.query(
+      "SELECT HOUR_NUMBER, SERIES, SUBJECT, NUMBERS FROM HOLDFAST_SERVE_HISTORY WHERE HOUR_NUMBER "
+      ">= ? AND HOUR_NUMBER <= ?" +
+          names + " ORDER BY HOUR_NUMBER, SERIES, SUBJECT",
+      parameters, {type::integer, type::text, type::text, type::text});
+  std::vector<stored_hour> hours;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    stored_hour row{.hour = integer_of(rows, i, 0),
+                    .id = {.name = text_of(rows, i, 1), .subject = text_of(rows, i, 2)}};
+    if (!selection.empty() && !is_selected(row.id, selection)) continue;
+    row.values = text_of(rows, i, 3);
+    hours.push_back(std::move(row));
+  }
+  return hours;
 }
 
-/// The mean from a second until, not including, another.
-double history::fine_value(const series_data& data, std::int64_t first, std::int64_t end) const {
-  mean_value mean;
+/// Adds the numbers in memory from the second `first` until before the second `end`.
+void history::add_fine_values(const series_data& data, std::int64_t first, std::int64_t end,
+                              mean_value& mean) const {
   const auto last_slot = std::min(slot_, (end - 1) / fine_step.count());
   const auto oldest = std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1);
   for (auto slot = std::max(oldest, first / fine_step.count()); slot <= last_slot; ++slot)
-    mean.add(double{data.fine[static_cast<std::size_t>(slot % std::int64_t{fine_slots})]});
-  return mean.get();
+    mean.add(double{data.fine[static_cast<std::size_t>(slot % std::int64_t{fine_slots})]},
+             fine_step);
 }
 
 history_answer history::read(const history_request& request) const {
-  const auto steps = check_request(request);
+  check_request(request);
   const auto step = request.step.count();
   const auto begin = seconds_of(request.begin_time) / step * step;
+  const auto steps = static_cast<std::size_t>((seconds_of(request.end_time) - begin) / step) + 1;
   std::int64_t fine_begin = 0;  // seconds; earlier numbers are in the database
   std::set<series_id> ids;
   {
@@ -272,8 +288,9 @@ history_answer history::read(const history_request& request) const {
                             : std::max(first_slot_, slot_ - std::int64_t{fine_slots} + 1) *
                                   fine_step.count();
     for (const auto& [id, data] : series_)
-      if (is_wanted(id, request.series)) ids.insert(id);
+      if (is_selected(id, request.series)) ids.insert(id);
   }
+  check_size(ids.size(), steps);
   std::map<series_id, std::map<std::int64_t, std::array<float, 60>>> stored;
   if (database_ != nullptr && begin < fine_begin) {
     const auto end = begin + static_cast<std::int64_t>(steps) * step;
@@ -282,11 +299,7 @@ history_answer history::read(const history_request& request) const {
       stored[row.id][row.hour] = read_hour(row.values);
     }
   }
-  if (ids.size() * steps > max_numbers)
-    refuse_request(
-        "the answer would have more than 20,000 numbers; ask for fewer series or a "
-        "longer step",
-        "step");
+  check_size(ids.size(), steps);
   history_answer answer;
   for (std::size_t i = 0; i < steps; ++i)
     answer.moment.emplace_back(seconds(begin + static_cast<std::int64_t>(i) * step));
@@ -303,11 +316,11 @@ history_answer history::read(const history_request& request) const {
         for (auto minute = first / 60; minute * 60 < std::min(first + step, fine_begin); ++minute) {
           const auto hour = hours->second.find(minute / 60);
           if (hour != hours->second.end())
-            mean.add(double{hour->second[static_cast<std::size_t>(minute % 60)]});
+            mean.add(double{hour->second[static_cast<std::size_t>(minute % 60)]},
+                     std::chrono::minutes(1));
         }
       }
-      if (data != series_.end() && mean.count == 0)
-        mean.add(fine_value(data->second, first, first + step));
+      if (data != series_.end()) add_fine_values(data->second, first, first + step, mean);
       series.values.push_back(mean.get());
     }
   }

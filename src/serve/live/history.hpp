@@ -66,11 +66,11 @@ class history {
   /// Null: nothing survives the server. It must outlive the history.
   explicit history(state_database* database = nullptr);
 
-  /// Adds the numbers of a moment; more than one in 10 seconds replace each other. Numbers of the
-  /// past are ignored.
+  /// Adds the numbers of a moment. Ignores them if their 10 seconds, or later ones, have numbers
+  /// already.
   void add(timestamp moment, const std::vector<series_value>& values);
-  /// Throws errc::invalid_argument if the request is invalid, or has more than 20,000 numbers, and
-  /// errors of the state database.
+  /// The first step contains `begin_time`, the last one `end_time`. Throws errc::invalid_argument
+  /// if the request is invalid or has more than 20,000 numbers, and errors of the state database.
   [[nodiscard]] history_answer read(const history_request& request) const;
   /// Writes the current minute. Called when the server stops.
   void flush();
@@ -89,6 +89,7 @@ class history {
     double minute_sum = 0;
     unsigned minute_count = 0;
   };
+  struct mean_value;
   struct stored_hour {
     std::int64_t hour = 0;
     series_id id{};
@@ -102,8 +103,8 @@ class history {
   void store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour);
   [[nodiscard]] std::vector<stored_hour> load(std::int64_t first, std::int64_t last,
                                               const std::vector<std::string>& selection) const;
-  [[nodiscard]] double fine_value(const series_data& data, std::int64_t first,
-                                  std::int64_t end) const;
+  void add_fine_values(const series_data& data, std::int64_t first, std::int64_t end,
+                       mean_value& mean) const;
 
   state_database* const database_;
   mutable std::mutex mutex_{};

@@ -60,6 +60,19 @@ TEST(History, TenSecondsInMemory) {
   EXPECT_DOUBLE_EQ(coarse.all[0].values[1], 2.5) << "the mean of minutes 2 and 3";
 }
 
+TEST(History, TheLastStepContainsTheEnd) {
+  history tested;
+  fill(tested, begin, begin + 2min);
+  const auto answer = tested.read({.series = {"point.rate"},
+                                   .begin_time = begin + 5s,
+                                   .end_time = begin + 1min + 1s,
+                                   .step = 10s});
+  ASSERT_EQ(answer.moment.size(), 7U);
+  EXPECT_EQ(answer.moment.front(), begin);
+  EXPECT_EQ(answer.moment.back(), begin + 1min);
+  EXPECT_EQ(answer.all.at(0).values.back(), 1);
+}
+
 TEST(History, SelectsSeriesByNameAndSubject) {
   history tested;
   tested.add(begin, {{{"point.rate", "a"}, 1},
@@ -130,6 +143,39 @@ TEST(History, MinutesSurviveARestart) {
   EXPECT_EQ(again.all.at(0).values[129], 129);
 }
 
+// The first hour of the step has left the memory, the second one has not.
+TEST(History, AStepMayBeginInTheDatabaseAndEndInMemory) {
+  const test::temporary_directory directory("history");
+  const auto database = history_database(directory);
+  history tested(database.get());
+  fill(tested, begin, begin + 2h);
+  fill(tested, begin + 7h - 10s, begin + 7h);
+  const auto answer =
+      tested.read({.series = {"point.rate"}, .begin_time = begin, .end_time = begin, .step = 2h});
+  EXPECT_DOUBLE_EQ(answer.all.at(0).values.at(0), 59.5) << "the mean of the minutes 0 to 119";
+}
+
+TEST(History, SelectsStoredSeriesByNameAndSubject) {
+  const test::temporary_directory directory("history");
+  const auto database = history_database(directory);
+  {
+    history before(database.get());
+    before.add(begin, {{{"point.rate", "a"}, 1},
+                       {{"point.rate", "b"}, 2},
+                       {{"point.rated", "a"}, 3},
+                       {{"store.unsaved", "a"}, 4}});
+    before.flush();
+  }
+  const history after(database.get());
+  std::string names;
+  const auto answer = after.read({.series = {"point.rate:b", "store.unsaved"},
+                                  .begin_time = begin,
+                                  .end_time = begin,
+                                  .step = 10s});
+  for (const auto& each : answer.all) names += each.id.name + ":" + each.id.subject + " ";
+  EXPECT_EQ(names, "point.rate:b store.unsaved:a ");
+}
+
 TEST(History, OldHoursAreRemoved) {
   const test::temporary_directory directory("history");
   const auto database = history_database(directory);
@@ -161,6 +207,10 @@ TEST(History, RequestsAreBounded) {
       refused(
           {.series = {"point.rate"}, .begin_time = begin, .end_time = begin + 56h, .step = 10s}),
       "step");
+  EXPECT_EQ(
+      refused({.series = {"unknown"}, .begin_time = begin, .end_time = begin + 56h, .step = 10s}),
+      "step")
+      << "an answer without a series has its moments";
   EXPECT_EQ(refused({.series = {"a"},
                      .begin_time = timestamp::min(),
                      .end_time = timestamp::max(),
