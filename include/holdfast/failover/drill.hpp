@@ -19,7 +19,7 @@ struct drill_options {
   double part = 0.01;
   /// At most 15 minutes.
   std::chrono::microseconds length = std::chrono::minutes(5);
-  /// True: no answer is touched. The engine only looks, in the background, what would be served.
+  /// True: no answer changes. The engine only checks, in the background, what would be served.
   bool what_if = false;
 };
 

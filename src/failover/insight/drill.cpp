@@ -6,6 +6,8 @@
 #include "failover/read.hpp"
 #include "failover/recover.hpp"
 
+#include <algorithm>
+
 namespace HOLDFAST_NAMESPACE::detail::failover {
 
 namespace {
@@ -32,7 +34,8 @@ void record_drill_hit(const point_core& point, drill_run& run, timestamp as_of,
   point.count(counter::drill_served);
 }
 
-/// Reads the kept answer, and serves it. Ends the drill if the store does not answer in time.
+/// Serves the kept answer. Returns false if there is none that may be served. Ends the drill if the
+/// store does not answer in time.
 bool rehearse(const std::shared_ptr<point_core>& point, call_base& call, drill_run& run,
               steady_time started) {
   auto& engine = point->engine;
@@ -52,10 +55,10 @@ bool rehearse(const std::shared_ptr<point_core>& point, call_base& call, drill_r
   return true;
 }
 
-/// With drill_options::what_if: looks for the kept answer beside the call.
-void look_only(const std::shared_ptr<point_core>& point, const call_base& call,
-               const std::shared_ptr<drill_run>& run, steady_time started) {
-  // The engine owns the point, and a look owns the engine.
+/// With drill_options::what_if: checks in the background whether the kept answer could be served.
+void check_beside_call(const std::shared_ptr<point_core>& point, const call_base& call,
+                       const std::shared_ptr<drill_run>& run, steady_time started) {
+  // The background read owns the engine, and the engine owns the point.
   const auto judge =
       [&observed = *point, run, started,
        newest = point->engine.newest_served(point->row_id(call))](const read_result& read) {
@@ -66,10 +69,11 @@ void look_only(const std::shared_ptr<point_core>& point, const call_base& call,
           record_drill_hit(observed, *run, row->as_of, started);
         else record_drill_miss(observed, *run);
       };
-  if (!look_at_row(*point, call, judge)) stop_drill(*point, *run);
+  // If the store answers, the call is not checked only because other checks are running.
+  if (!look_at_row(*point, call, judge) && !point->engine.guard.answers()) stop_drill(*point, *run);
 }
 
-/// A drill must not take time from the upstream.
+/// Gives the upstream the time that the drill used.
 void move_deadlines(call_base& call, std::chrono::steady_clock::duration by) noexcept {
   if (call.deadline == steady_time::max()) return;
   call.deadline += by;
@@ -91,7 +95,7 @@ bool serve_in_drill(const std::shared_ptr<point_core>& point, call_base& call) n
       return false;
     }
     if (run->options().what_if) {
-      look_only(point, call, run, started);
+      check_beside_call(point, call, run, started);
       return false;
     }
     if (rehearse(point, call, *run, started)) {

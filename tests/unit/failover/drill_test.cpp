@@ -140,6 +140,32 @@ TEST_F(FailoverDrill, WhatIfTouchesNoAnswer) {
   }
 }
 
+// At most four calls are checked at the same time. That the others are not checked does not mean
+// that the store does not answer.
+TEST_F(FailoverDrill, WhatIfOfManyCallsAtOnceGoesOn) {
+  const auto held = std::make_shared<gate>();
+  make({}, true);
+  const auto point = protect("country-by-code", {.expiry = 1h});
+  std::atomic<bool> holds{false};
+  shaky->before = [held, &holds](faulty_store::operation operation, std::span<const entry>) {
+    if (holds && operation == faulty_store::operation::find) held->wait();
+  };
+  const open_in_the_end release(*held);
+  (void)current_engine().drill("country-by-code", {.part = 1, .what_if = true});
+  holds = true;
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(point("DE" + std::to_string(i)).live());
+  EXPECT_EQ(current_engine().drills().front().end, drill_end::running);
+  holds = false;
+  held->open();
+  EXPECT_TRUE(eventually([&] {
+    const auto report = current_engine().drills().front();
+    return report.served + report.not_covered == 4;
+  }));
+  EXPECT_TRUE(point("FR").live());
+  EXPECT_EQ(current_engine().drills().front().selected, 9U);
+  finish();
+}
+
 TEST_F(FailoverDrill, CallsWithADeadlineAndSplitPhasesTakePart) {
   const auto point = protect("country-by-code", {.expiry = 1h, .deadline = 20s});
   (void)point("FR");
