@@ -37,12 +37,6 @@ constexpr timestamp end_of_time = std::chrono::sys_days(std::chrono::year(10'000
   throw error(code, problem, {.path = std::string(name)});
 }
 
-std::string time_text(timestamp time) {
-  json_writer out;
-  auto text = out.time(time).take();
-  return text.substr(1, text.size() - 2);  // without its quotes
-}
-
 // ---- reading
 
 /// Weak: of two writes with the same as_of the later one is kept, so equal versions can differ.

@@ -25,7 +25,33 @@ void append_padded(std::string& out, std::int64_t value, std::size_t width) {
   out += digits;
 }
 
+void append_time(std::string& out, timestamp value) {
+  const auto day = std::chrono::floor<std::chrono::days>(value);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(value - day);
+  append_padded(out, static_cast<int>(date.year()), 4);
+  out += '-';
+  append_padded(out, static_cast<unsigned>(date.month()), 2);
+  out += '-';
+  append_padded(out, static_cast<unsigned>(date.day()), 2);
+  out += 'T';
+  append_padded(out, clock.hours().count(), 2);
+  out += ':';
+  append_padded(out, clock.minutes().count(), 2);
+  out += ':';
+  append_padded(out, clock.seconds().count(), 2);
+  out += '.';
+  append_padded(out, clock.subseconds().count(), 6);
+  out += 'Z';
+}
+
 }  // namespace
+
+std::string time_text(timestamp value) {
+  std::string text;
+  append_time(text, value);
+  return text;
+}
 
 void json_writer::separate() {
   if (needs_comma_) json_ += ',';
@@ -112,25 +138,10 @@ json_writer& json_writer::null() {
 }
 
 json_writer& json_writer::time(timestamp value) {
-  const auto day = std::chrono::floor<std::chrono::days>(value);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(value - day);
   separate();
   json_ += '"';
-  append_padded(json_, static_cast<int>(date.year()), 4);
-  json_ += '-';
-  append_padded(json_, static_cast<unsigned>(date.month()), 2);
-  json_ += '-';
-  append_padded(json_, static_cast<unsigned>(date.day()), 2);
-  json_ += 'T';
-  append_padded(json_, clock.hours().count(), 2);
-  json_ += ':';
-  append_padded(json_, clock.minutes().count(), 2);
-  json_ += ':';
-  append_padded(json_, clock.seconds().count(), 2);
-  json_ += '.';
-  append_padded(json_, clock.subseconds().count(), 6);
-  json_ += "Z\"";
+  append_time(json_, value);
+  json_ += '"';
   return *this;
 }
 

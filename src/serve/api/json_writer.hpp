@@ -71,4 +71,7 @@ class json_writer {
   bool needs_comma_ = false;
 };
 
+/// RFC 3339 in UTC with microseconds, as `json_writer::time` without its quotes.
+[[nodiscard]] std::string time_text(timestamp value);
+
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

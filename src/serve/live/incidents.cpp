@@ -49,12 +49,6 @@ std::string day_text(timestamp time) {
   return {text.data(), static_cast<std::size_t>(size)};
 }
 
-std::string time_text(timestamp time) {
-  json_writer out;
-  const auto quoted = out.time(time).take();
-  return quoted.substr(1, quoted.size() - 2);
-}
-
 timestamp required_time(json_object& object, std::string_view name) {
   const auto time = object.time(name);
   if (!time) throw error(errc::malformed, "an incident has no " + std::string(name));
