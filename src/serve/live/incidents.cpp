@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <utility>
 
@@ -82,6 +83,15 @@ std::string markdown_text(std::string_view text) {
     else escaped += c;
   }
   return escaped;
+}
+
+/// The number in an id of this day. 0 if the id is of another day or was changed in the database.
+std::uint64_t incident_number(std::string_view id, std::string_view day) {
+  if (!id.starts_with(day) || id.size() <= day.size() || id[day.size()] != '-') return 0;
+  const auto digits = id.substr(day.size() + 1);
+  std::uint32_t number = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return status == std::errc{} && end == digits.data() + digits.size() ? number : 0;
 }
 
 }  // namespace
@@ -203,12 +213,8 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
 
 void incident_log::open_incident(timestamp moment) {
   const auto day = day_text(moment);
-  unsigned number = 1;
-  for (const auto& each : incidents_) {
-    if (!each.id.starts_with(day + "-")) continue;
-    number = std::max(number,
-                      static_cast<unsigned>(std::stoul("0" + each.id.substr(day.size() + 1))) + 1);
-  }
+  std::uint64_t number = 1;
+  for (const auto& each : incidents_) number = std::max(number, incident_number(each.id, day) + 1);
   const auto text = std::to_string(number);
   incidents_.push_back({.id = day + (text.size() < 2 ? "-0" : "-") + text, .opened = moment});
   while (incidents_.size() > options_.kept) incidents_.pop_front();

@@ -199,4 +199,25 @@ TEST(Incidents, UnreadableRowsAreSkipped) {
   EXPECT_TRUE(tested.find("y"));
 }
 
+TEST(Incidents, AnIdThatWasChangedDoesNotStopTheNextIncident) {
+  const test::temporary_directory directory("incidents");
+  const auto database = incident_database(directory);
+  {
+    const incident_log creates_table(database.get());
+  }
+  {
+    auto session = database->write("test");
+    session.execute(
+        "INSERT INTO HOLDFAST_SERVE_INCIDENT (INCIDENT_ID, LINE_NUMBER, OPENED_ON, BODY) VALUES "
+        "('x', 0, 1, '{\"id\":\"2026-11-15-99999999999999999999\","
+        "\"opened\":\"2026-11-15T00:00:00Z\",\"closed\":\"2026-11-15T00:10:00Z\"}')",
+        {});
+  }
+  incident_log tested(database.get());
+  EXPECT_EQ(tested.failures(), 0U);
+  auto now = start;
+  pass(tested, now, 40s, {stale});
+  EXPECT_EQ(tested.open(), std::vector<std::string>{"2026-11-15-01"});
+}
+
 }  // namespace
