@@ -26,9 +26,10 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::string_view path_of_entry = "/v1/stores/{store}/{name}/{key}";
-/// How long a tombstone keeps older versions away if the request does not say.
+/// How long a tombstone rejects older versions if the request has no expiry.
 constexpr auto tombstone_lifetime = 24h;
-/// Databases do not store times before the year 1 or after 9999, and MySQL none before 1000.
+/// Every database can store these times. MySQL cannot store times before the year 1000, and no
+/// database can after 9999.
 constexpr timestamp earliest_time = std::chrono::sys_days(std::chrono::year(1970) / 1 / 1);
 constexpr timestamp end_of_time = std::chrono::sys_days(std::chrono::year(10'000) / 1 / 1);
 
@@ -124,7 +125,8 @@ server_response read_entry(services& shared, store_watch& watch, const api_reque
   return response;
 }
 
-/// Without waiting. The audit log may wait, so only applications are answered.
+/// Answers from memory, without waiting. Returns nullopt if a worker must answer: the store must be
+/// asked, or the read must be recorded in the audit log, which may wait.
 std::optional<server_response> read_entry_now(services& shared, const api_request& request) {
   if (request.caller.role != role::application) return std::nullopt;
   const entry_location location(shared, request);
@@ -146,7 +148,7 @@ std::optional<timestamp> time_field(const api_request& request, std::string_view
   return time;
 }
 
-/// The last moment at which the entry may be served, if the request says it.
+/// The last moment at which the entry may be served, if the request has one.
 std::optional<timestamp> expiry_of(const api_request& request, timestamp as_of) {
   const auto expires = time_field(request, "Holdfast-Expires");
   const auto max_age = http::cache_control::of(request.fields).max_age;
@@ -227,7 +229,7 @@ class entry_changes {
   }
 
  private:
-  /// An entry without a payload. `lifetime` counts if the request has no expiry.
+  /// An entry without a payload. It expires after `lifetime` if the request has no expiry.
   entry new_entry(const api_request& request, const entry_location& location,
                   std::optional<std::chrono::microseconds> lifetime) {
     check_no_preconditions(request);

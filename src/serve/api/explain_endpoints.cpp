@@ -2,6 +2,7 @@
 
 #include "serve/api/endpoint_table.hpp"
 #include "serve/api/point_json.hpp"
+#include "serve/api/services.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 

@@ -20,7 +20,7 @@ using std::chrono::microseconds;
 
 constexpr std::size_t max_line = 1'000;
 
-/// Where to divide a text: not inside of a character.
+/// The number of bytes of the next line of a text. A line ends between two characters.
 std::size_t line_size(std::string_view text) {
   if (text.size() <= max_line) return text.size();
   std::size_t size = max_line;
@@ -73,7 +73,7 @@ incident read_incident(std::string_view json) {
   return value;
 }
 
-/// Markdown shows `<`, `|` and line breaks of a text in its own way; a text must stay a text.
+/// Escapes what Markdown would interpret, such as `<` and `|`, and replaces line breaks by spaces.
 std::string markdown_text(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -120,7 +120,7 @@ std::string to_markdown(const incident& value) {
       "# Incident " + markdown_text(value.id) + "\n\nFrom " + time_text(value.opened) + " to " +
       (value.closed ? time_text(*value.closed) : std::string("now, still open")) + ".\n\n";
   for (const auto& subject : value.subjects) text += "- " + markdown_text(subject) + "\n";
-  text += "\n| time | what | subject | text |\n| --- | --- | --- | --- |\n";
+  text += "\n| time | kind | subject | text |\n| --- | --- | --- | --- |\n";
   for (const auto& entry : value.timeline)
     text += "| " + time_text(entry.moment) + " | " + markdown_text(entry.kind) + " | " +
             markdown_text(entry.subject) + " | " + markdown_text(entry.text) + " |\n";
@@ -158,7 +158,7 @@ void incident_log::load() {
       ++failures_;  // the row was changed
     }
   }
-  // What was open goes on: it is closed when nothing is bad for the usual time.
+  // An incident that was open stays open until nothing was bad for `close_after`.
   if (const auto* const current = find_open(); current != nullptr)
     last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().moment;
 }
@@ -180,7 +180,7 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
   for (auto it = subjects_.begin(); it != subjects_.end();) {
     auto& [name, subject] = *it;
     auto* current = find_open();
-    if (subject.last_bad != now) {  // it is good again
+    if (subject.last_bad != now) {  // no condition names it any more
       if (subject.reported && current != nullptr) {
         add_entry(*current, {.moment = now, .kind = "end", .subject = name});
         changed = true;
@@ -225,7 +225,7 @@ void incident_log::add_entry(incident& target, incident_entry entry) const {
     ++target.left_out;
     return;
   }
-  // Entries may come late: a subject is reported when it was bad for a while.
+  // A subject is reported after `open_after`, with the time at which it became bad.
   const auto later = [](const incident_entry& a, const incident_entry& b) {
     return a.moment < b.moment;
   };
@@ -250,14 +250,15 @@ incident incident_log::add_note(std::string_view id, std::string_view author, st
                                 timestamp now) {
   if (text.empty() || text.size() > options_.max_note || !is_utf8(text))
     throw error(errc::invalid_argument,
-                "a note is UTF-8 of 1 to " + std::to_string(options_.max_note) + " bytes",
+                "a note must be UTF-8 text of 1 to " + std::to_string(options_.max_note) + " bytes",
                 {.path = "text"});
   const std::scoped_lock lock(mutex_);
   const auto match = std::ranges::find(incidents_, id, &incident::id);
   if (match == incidents_.end())
     throw error(errc::not_found, "there is no incident with this id; see GET /v1/incidents");
   if (match->timeline.size() >= options_.max_entries)
-    throw error(errc::too_large, "the incident has as many entries as it can keep");
+    throw error(errc::too_large, "the incident has " + std::to_string(options_.max_entries) +
+                                     " entries, which is the limit; write the note elsewhere");
   add_entry(
       *match,
       {.moment = now, .kind = "note", .subject = std::string(author), .text = std::string(text)});
@@ -277,7 +278,7 @@ void incident_log::save(const incident& changed) {
   if (events_ != nullptr) events_->publish("incident", std::move(json));
 }
 
-/// A row has a part of the JSON, because a column of text has a limit.
+/// Divides the JSON into rows, because a text column has a maximum length.
 void incident_log::store(const incident& changed, std::string_view json) {
   auto session = database_->write("incidents.store");
   session.transact([&] {

@@ -65,16 +65,16 @@ struct incident_options {
 /// Thread-safety: may be called from any thread.
 class incident_log {
  public:
-  /// Reads what the state database has. Both may be null, and must outlive the log.
+  /// Reads the incidents of the state database. Both may be null, and must outlive the log.
   explicit incident_log(state_database* database = nullptr, event_sink* events = nullptr,
                         incident_options options = {});
 
-  /// Takes everything that is wrong now. Called about once a second.
+  /// `conditions` are all that hold now. Called about once a second.
   void observe(timestamp now, const std::vector<incident_condition>& conditions);
-  /// Adds what an operator did to the open incident, if there is one.
+  /// Adds an action of an operator to the timeline of the open incident, if there is one.
   void record_action(const audit_entry& action);
-  /// Throws errc::not_found, and errc::invalid_argument for a note that is empty, too long or not
-  /// UTF-8, or if the incident has too many entries.
+  /// Throws errc::not_found, errc::invalid_argument if the note is empty, too long or not UTF-8,
+  /// and errc::too_large if the incident has too many entries.
   incident add_note(std::string_view id, std::string_view author, std::string_view text,
                     timestamp now);
 
@@ -91,7 +91,7 @@ class incident_log {
     timestamp bad_since{};
     timestamp last_bad{};
     std::string text{};
-    bool reported = false;  // in the timeline of the open incident
+    bool reported = false;  // the timeline of the open incident has its begin
   };
 
   void load();
@@ -106,7 +106,7 @@ class incident_log {
   const incident_options options_;
   mutable std::mutex mutex_{};
   std::deque<incident> incidents_{};                 // the oldest first
-  std::map<std::string, subject_state> subjects_{};  // those that are or were bad
+  std::map<std::string, subject_state> subjects_{};  // those that are bad
   timestamp last_bad_{};
   std::uint64_t failures_ = 0;
 };
