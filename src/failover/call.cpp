@@ -242,7 +242,7 @@ void run_on_caller(const std::shared_ptr<point_core>& point, call_base& call,
 bool use_shared_result(const std::shared_ptr<point_core>& point, call_base& call,
                        const shared_result& shared) {
   if (!shared.live) {
-    if (!shared.error) return false;  // the leader's thread was unwound
+    if (!shared.error) return false;  // the leader's thread was cancelled
     point->count(counter::coalesced);
     answer_failure(point, call, shared.error, shared.code, nullptr, &shared);
     return true;
@@ -277,8 +277,8 @@ class shared_call_guard {
   const std::shared_ptr<shared_call> call_;
 };
 
-/// How long a caller without a deadline waits for the leader of its key before another call is
-/// started: the leader may hang for ever.
+/// How long a caller without a deadline waits for the leader of its key before it becomes the
+/// leader itself, because the upstream may never answer the first one.
 std::chrono::steady_clock::duration patience_of(const point_core& point) {
   const auto usual = point.shared_call_time.load(std::memory_order_relaxed);
   return std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 4 * usual);
@@ -291,7 +291,8 @@ void record_shared_call_time(const point_core& point, const call_base& call) {
 }
 
 /// Runs `run_call(shared_result*)` as the leader of its key, or waits for the leader and uses its
-/// result. `upstream_call` is the call that `run_call` runs, `call` gets the result.
+/// result. `upstream_call` is the call that `run_call` runs. `call` gets the result: it is another
+/// call if the first one runs on the executor, because the caller may leave before it ends.
 template <class Run>
 void run_shared(const std::shared_ptr<point_core>& point, call_base& upstream_call, call_base& call,
                 Run run_call) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <new>
 #include <typeinfo>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -13,8 +14,9 @@ failure_rules& failure_rules::add(on_failure action, predicate matches) {
 }
 
 bool failure_rules::never_recovered(const std::exception_ptr& thrown) noexcept {
-  // A rethrow costs about a microsecond, and an outage throws the same type again and again. The
-  // result depends on the type only, so it is cached for the last type.
+  // Testing the type rethrows the exception, which costs about a microsecond, and an outage throws
+  // the same type again and again. The result depends only on the type, so each thread caches it
+  // for the last type.
   struct cached_result {
     const std::type_info* type = nullptr;
     std::size_t hash = 0;  // another library may be loaded at the same address later

@@ -24,7 +24,7 @@ enum class value_kind : std::uint8_t {
   expiry,    ///< a duration, months, years, or `policy:name`
   choice,    ///< one of a few words
   names,     ///< a list of texts
-  partial,   ///< keep, drop, fail, or a number
+  partial,   ///< what to do with an incomplete answer: keep, drop, fail, or a minimum of parts
   ignored    ///< a key of the Java library without effect: accepted with a warning
 };
 
@@ -56,10 +56,12 @@ struct foreign_choice {
 
 using key_path = std::vector<std::string>;
 
-/// The key of a path, with or without `jdbc` in it; null if there is none.
+/// Returns the key of a path, or null. `failover.store.jdbc.x` is a synonym of `failover.store.x`,
+/// because the Java library has it there.
 [[nodiscard]] HOLDFAST_API const known_key* find_key(const key_path& path) noexcept;
-/// Whether there are known keys under the path.
+/// Whether known keys begin with the path.
 [[nodiscard]] HOLDFAST_API bool is_section(const key_path& path) noexcept;
+/// Returns the refused key or section of the Java library at the path, or null.
 [[nodiscard]] HOLDFAST_API const foreign_key* find_foreign(const key_path& path) noexcept;
 /// The most similar known key, with the names of the path instead of `*`.
 [[nodiscard]] HOLDFAST_API std::string nearest_key(const key_path& path);

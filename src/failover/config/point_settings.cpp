@@ -6,6 +6,7 @@ namespace HOLDFAST_NAMESPACE::detail::failover::config {
 
 namespace {
 
+/// Whether the file has a key of this section for the point or tenant `name`.
 bool has_any(const settings& file_settings, std::string_view section, std::string_view name) {
   return std::ranges::any_of(known_keys(), [&](const known_key& key) {
     return key.name.starts_with(section) && file_settings.has(key.name, name);

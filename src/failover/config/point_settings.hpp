@@ -26,7 +26,7 @@ class HOLDFAST_API point_settings {
   const scatter_options scatter_;
   const bool enabled_;
   mutable std::mutex mutex_{};
-  std::set<std::string, std::less<>> unclaimed_{};
+  std::set<std::string, std::less<>> unclaimed_{};  // points of the file; `apply` removes them
 };
 
 /// Overrides scatter options with the settings of a section, for example `failover.scatter.`.

@@ -1,6 +1,5 @@
-// Checks whether kept answers could serve live calls. A check runs beside its call, so it may come
-// after the answer of that call was stored. Then the row has the version of the call, and the check
-// says nothing.
+// Checks whether kept answers could serve live calls. A check runs in the background, so it may
+// read the row after the answer of its own call was stored. Then its result is undecided.
 
 #include "failover/insight/call_notes.hpp"
 #include "failover/insight/look.hpp"
@@ -38,7 +37,7 @@ void check_coverage(const point_core& point, const call_base& call) {
     record_coverage(point, judge_row(point, read.row ? &*read.row : nullptr,
                                      point.engine.clock->now(), newest));
   };
-  // Without an answering store nothing would be served, whatever it has.
+  // If the store does not answer, it cannot serve the call, whatever it has.
   if (!look_at_row(point, call, judge))
     record_coverage(
         point, point.engine.guard.answers() ? coverage_result::undecided : coverage_result::unread);
