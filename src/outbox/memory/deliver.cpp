@@ -10,7 +10,7 @@
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 namespace {
 
-/// The settlements of one call, one after the other.
+/// Applies the settlements of one call in their order.
 class memory_settling {
  public:
   memory_settling(memory_lane& lane, fence token, std::int64_t now, const publish_terms& terms)
@@ -25,7 +25,7 @@ class memory_settling {
       return;
     }
     deadline_ = lane_.pending.score(settlement.id).value_or(now_);
-    rest_ = claim->run > 0 ? claim->run - 1 : 0;
+    remaining_run_ = claim->run > 0 ? claim->run - 1 : 0;
     if (settlement.action == settlement::kind::ack) {
       acknowledge(settlement);
       return;
@@ -49,14 +49,14 @@ class memory_settling {
   }
 
   [[nodiscard]] bool acknowledged() const noexcept { return acknowledged_; }
-  /// Keys whose run was acknowledged to its end, and that have another event.
+  /// Keys that have another event after a run of which every event was acknowledged.
   [[nodiscard]] const std::vector<std::string>& finished_keys() const noexcept {
     return finished_keys_;
   }
 
  private:
-  /// Whether this settlement was done before, its reply was lost, and followers are still to be
-  /// parked.
+  /// Whether this settlement repeats a parking whose reply was lost, and followers of the event are
+  /// not parked yet.
   [[nodiscard]] bool repeats_parking(const settlement& settlement) {
     return settlement.action == settlement::kind::park && settlement.policy == park_policy::park &&
            token_ != 0 && lane_.is_head(settlement.id, settlement.key) &&
@@ -69,8 +69,8 @@ class memory_settling {
     ++lane_.counters.acked;
     acknowledged_ = true;
     if (settlement.key.empty()) return;
-    lane_.promote_follower(settlement.key, rest_, token_, deadline_, now_);
-    if (rest_ == 0 && lane_.heads.contains(settlement.key))
+    lane_.promote_follower(settlement.key, remaining_run_, token_, deadline_, now_);
+    if (remaining_run_ == 0 && lane_.heads.contains(settlement.key))
       finished_keys_.push_back(settlement.key);
   }
 
@@ -80,7 +80,7 @@ class memory_settling {
     lane_.parked.put(settlement.id, now_);
     if (settlement.key.empty() || settlement.policy == park_policy::block) return;
     if (settlement.policy == park_policy::skip || !lane_.followers.contains(settlement.key)) {
-      lane_.promote_follower(settlement.key, rest_, token_, deadline_, now_);
+      lane_.promote_follower(settlement.key, remaining_run_, token_, deadline_, now_);
       return;
     }
     claim.parked_by = token_;
@@ -92,14 +92,13 @@ class memory_settling {
   fence token_;
   std::int64_t now_;
   const publish_terms& terms_;
-  /// Of the settlement at hand: the end of its lease, and the number of events of its run behind it
-  std::int64_t deadline_ = 0;
-  std::size_t rest_ = 0;
+  std::int64_t deadline_ = 0;      // end of the lease of the current settlement
+  std::size_t remaining_run_ = 0;  // events of its run that follow it
   bool acknowledged_ = false;
   std::vector<std::string> finished_keys_{};
 };
 
-/// Fenced or paused if nothing may be claimed.
+/// Returns fenced or paused if no event may be claimed.
 std::optional<claim_status> claim_refusal(const memory_lane& lane, std::string_view owner,
                                           std::int64_t now) {
   if (!owner.empty() && !lane.holds_lock(owner, now)) return claim_status::fenced;
@@ -140,7 +139,7 @@ claimed memory_backend::claim(const claim_request& request) {
   for (const auto& id : due) {
     if (budget.events == 0) break;
     if (lane.parked.score(id)) {
-      // It is parked, but not all of its followers are.
+      // The event is parked, and some of its followers are not. It is due so that they are parked.
       const auto parkings_before = lane.counters.parkings;
       (void)lane.park_followers_of(lane.claims[id].key, parking_budget, now);
       parking_budget -= static_cast<std::size_t>(lane.counters.parkings - parkings_before);

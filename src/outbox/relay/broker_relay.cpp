@@ -29,8 +29,8 @@ broker_relay::broker_relay(std::unique_ptr<broker> target, std::string_view dest
 broker_relay::~broker_relay() = default;
 
 outcome broker_relay::publish(const delivery& delivery) {
-  const holdfast::delivery* const one = &delivery;
-  return publish(std::span(&one, 1)).front();
+  const holdfast::delivery* const pointer = &delivery;
+  return publish(std::span(&pointer, 1)).front();
 }
 
 std::vector<outcome> broker_relay::publish(std::span<const delivery* const> deliveries) {
@@ -82,7 +82,8 @@ broker_message broker_relay::message_of(const delivery& delivery) const {
 broker_relay::wave broker_relay::next_wave(publication& work) const {
   wave next;
   std::vector<std::size_t> later;
-  std::map<std::string_view, std::string> destinations;  // of the last message of each key
+  // Of the last message of each key. Empty: an event of the key must wait for the next wave.
+  std::map<std::string_view, std::string> destinations;
   std::size_t bytes = 0;
   for (const auto i : work.pending) {
     const auto& event = work.deliveries[i]->event();
@@ -96,7 +97,7 @@ broker_relay::wave broker_relay::next_wave(publication& work) const {
       continue;
     }
     auto message = message_of(*work.deliveries[i]);
-    // Only within a destination a broker keeps the order.
+    // A broker keeps the order only within one destination.
     if (key_is_sent && previous->second != message.destination) {
       previous->second.clear();
       later.push_back(i);
@@ -104,7 +105,7 @@ broker_relay::wave broker_relay::next_wave(publication& work) const {
     }
     if (auto problem = broker_->problem_of(message); !problem.empty()) {
       work.outcomes[i] = outcome::permanent(std::move(problem));
-      // What follows a parked event is the decision of the worker, after the events before it.
+      // The worker decides what happens to the events after a parked event.
       if (!event.key.empty()) work.failed_keys.insert(event.key);
       continue;
     }

@@ -29,7 +29,8 @@ std::string iso_text(timestamp time) {
   return buffer.data();
 }
 
-/// `name` is normalized, as in is_reserved.
+// These functions take normalized names: see normalized_name.
+
 bool is_credential(std::string_view name) {
   constexpr std::array<std::string_view, 8> credentials{
       "authorization", "cookie",      "cookie2",   "proxy-authorization",
@@ -39,16 +40,16 @@ bool is_credential(std::string_view name) {
 
 /// Headers that an event must not set.
 bool is_reserved(std::string_view name) {
-  // They would forge another event.
+  // With these, an event could look like another one.
   constexpr std::array<std::string_view, 3> set_by_relay{"content-encoding", "content-type",
                                                          "idempotency-key"};
-  // They would cut the request or inject another one.
+  // With these, an event could end the request early or inject another one.
   constexpr std::array<std::string_view, 11> set_by_connection{
       "connection",     "content-length",    "expect", "host",
       "http2-settings", "keep-alive",        "te",     "trailer",
       "trailers",       "transfer-encoding", "upgrade"};
-  // They would choose the sender, method or path that the receiver relies on. CGI passes `Proxy` on
-  // as HTTP_PROXY.
+  // With these, an event could choose the sender, method or path that the receiver relies on. CGI
+  // passes `Proxy` on as HTTP_PROXY.
   constexpr std::array<std::string_view, 9> set_by_proxies{
       "forwarded",         "proxy",          "via",       "x-http-method", "x-http-method-override",
       "x-method-override", "x-original-url", "x-real-ip", "x-rewrite-url"};
