@@ -11,6 +11,8 @@
 /// | key/interop.hpp | CacheKit interop/v1, keys and values |
 /// | key/redis.hpp | Redis Cluster slots, hash-tagged prefixes, outbox keys |
 /// | key/keyable.hpp | which C++ types can be part of a key, and how to add your own |
+/// | key/value.hpp | arguments whose types are known only at run time |
+/// | key/function_name.hpp | the name of a C++ function, for cachekit keys |
 /// | key/typed_json.hpp, key/batch.hpp | keys from JSON text, one or many |
 
 #include <holdfast/key/batch.hpp>

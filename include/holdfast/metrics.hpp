@@ -51,7 +51,7 @@ class HOLDFAST_API histogram {
   virtual void observe(double value) = 0;
 };
 
-/// Upper bounds for durations in seconds, from an answer out of memory to a timeout.
+/// Upper bounds for durations in seconds, from a read in memory to a timeout.
 inline constexpr std::array<double, 16> seconds_buckets{
     0.00001, 0.000025, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
     0.01,    0.025,    0.05,   0.1,     0.25,   0.5,   1.0,    10.0};

@@ -43,7 +43,7 @@ enum class cause_code : std::uint8_t {
 [[nodiscard]] HOLDFAST_API std::string_view to_string(cause_code code) noexcept;
 
 /// Whether an answer has all its parts. Only scattered calls and lists can be incomplete.
-enum class completeness : std::uint8_t { yes, no, unknown };
+enum class completeness : std::uint8_t { yes, no, unknown };  // unknown: no list of its parts
 
 /// Why an answer is not live: a code and, if something was thrown, the exception. The library logs
 /// and counts codes and type names only, because a message may contain host names, statements or
@@ -77,8 +77,8 @@ struct provenance {
   timestamp expires{};
   completeness complete = completeness::yes;
   holdfast::cause cause{};
-  /// Number of the decision that was reported for this answer; decision_ref makes its reference. 0:
-  /// none was reported.
+  /// Number of the decision that was reported for this answer; 0 if none was. decision_ref converts
+  /// it to the reference that decision_log::find takes.
   std::uint64_t decision = 0;
 };
 

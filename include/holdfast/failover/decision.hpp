@@ -36,7 +36,7 @@ enum class decision_rule : std::uint8_t {
 
 /// Why a kept answer was not served.
 enum class miss_reason : std::uint8_t {
-  none,         ///< a kept answer was served, or none was looked for
+  none,         ///< a kept answer was served, or the call did not need one
   no_key,       ///< the call has no key, so nothing is kept for it
   not_found,    ///< no answer is kept
   expired,      ///< the kept answer has expired
@@ -80,14 +80,14 @@ struct decision {
   unsigned attempts = 0;
 };
 
-/// The reference of provenance::decision: eight letters and digits. 0 gives an empty text.
+/// The reference of provenance::decision: the number as eight digits of base 32. Empty for 0.
 [[nodiscard]] HOLDFAST_API std::string decision_ref(std::uint64_t number);
 
 /// What a decision says, in sentences: "Served the answer of 23:01:04 UTC (4 min old) because ...;
 /// it may be served until ...".
 [[nodiscard]] HOLDFAST_API std::string explain(const decision& reported);
 
-struct point_outlook;
+struct point_outlook;  // see outlook.hpp
 /// The same for an outlook: "If the upstream stays down, the first answers expire in 2 h 58 min,
 /// half of them in 11 h, 90 % in 23 h. Of the calls of the last hour 96 % are covered now."
 [[nodiscard]] HOLDFAST_API std::string explain(const point_outlook& outlook);

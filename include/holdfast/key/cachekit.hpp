@@ -2,7 +2,7 @@
 
 /// \file
 /// CacheKit's auto mode: `ns:{namespace}:func:{module}.{qualname}:args:{blake2b}:{ic}{code}`.
-///
+/// `ic` is 1 if the values have an envelope, and 0 if not; `code` names their serializer.
 /// An auto-mode key names a function of one program. Use it to share a cache with CacheKit for
 /// Python. Services in several languages share a cache through interop keys: see interop.hpp.
 

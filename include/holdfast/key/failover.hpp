@@ -38,9 +38,9 @@ struct point_info {
 
 /// How arguments become raw text.
 enum class style : std::uint8_t {
-  /// Different argument lists of one signature have different texts: `:` `,` `\` inside a segment
-  /// are escaped; null, empty text, empty lists and nested lists are distinct. For ordinary
-  /// arguments the text is the same as with `exact`.
+  /// Two different argument lists of one signature never have the same text: `:` `,` `\` inside a
+  /// segment are escaped; null, empty text, empty lists and nested lists are distinct. Arguments
+  /// without such characters and values have the same text as with `exact`.
   escaped,
   /// The same bytes as the Java library, including its collisions. Use it for tables that are
   /// shared with Java services.
@@ -93,7 +93,7 @@ struct failover_options {
 
 namespace detail {
 
-/// The properties of a point that the functions below need. Owns nothing.
+/// The properties of a point that the functions below need. Its texts belong to the caller.
 struct failover_view {
   std::string_view name;
   std::string_view effective_name;
@@ -102,7 +102,7 @@ struct failover_view {
   std::string_view secret{};
   const std::function<void(std::string_view)>* on_unstable = nullptr;
 };
-
+/// Layer 1, layers 1 and 2 of the arguments that `write` writes, and layer 2 of a raw text.
 [[nodiscard]] HOLDFAST_API std::string failover_raw(const failover_view& point,
                                                     argument_writer write);
 [[nodiscard]] HOLDFAST_API std::string failover_key(const failover_view& point,

@@ -43,7 +43,7 @@ class HOLDFAST_API outbox_keys {
   [[nodiscard]] const std::string& entries() const noexcept { return entries_; }
   /// Sorted set: event ids by time of the next attempt.
   [[nodiscard]] const std::string& pending() const noexcept { return pending_; }
-  /// Sorted set: ticket ids by time of expiry.
+  /// Sorted set: expiry tickets by time. A ticket that is not cancelled in time becomes an event.
   [[nodiscard]] const std::string& expiry_due() const noexcept { return expiry_due_; }
   /// String: the token of the poller that owns the lane.
   [[nodiscard]] const std::string& lock() const noexcept { return lock_; }
