@@ -34,7 +34,7 @@ void check_scheme(std::string_view url) {
     if (comma == std::string_view::npos) break;
     list.remove_prefix(comma + 1);
   }
-  // A URL without a colon may be a misplaced password, so the message does not repeat it.
+  // A text without a colon may be a misplaced password, so the message does not repeat it.
   const std::string name = url.find(':') == std::string_view::npos
                                ? "without a scheme"
                                : "'" + std::string(scheme) + ":'";

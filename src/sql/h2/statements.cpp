@@ -12,6 +12,7 @@ const std::string* prepared_statements::find(std::string_view text,
 }
 
 std::string prepared_statements::name_for(std::string_view text) {
+  // The same text with other types of parameters is another statement, and replaces this one.
   if (auto other_types = entries_.remove(text)) return std::move(other_types->name);
   if (entries_.size() < limit) return "hf_" + std::to_string(++names_);
   return entries_.remove_oldest().name;

@@ -34,7 +34,7 @@ class prepared_statements {
     std::string name;
   };
   statement_cache<entry> entries_{};
-  std::uint64_t names_ = 0;  // given so far
+  std::uint64_t names_ = 0;  // number of names so far
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql::h2

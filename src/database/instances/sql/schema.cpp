@@ -1,3 +1,5 @@
+// The tables that the instances of a program use to report their state and to read commands.
+
 #include "database/instances/sql/schema.hpp"
 
 #include <holdfast/error.hpp>
@@ -17,8 +19,8 @@ namespace {
 using sql::dialect_id;
 
 struct instance_column_types {
-  std::string text;    // VARCHAR, compared byte by byte
-  std::string suffix;  // of a text
+  std::string text;    // VARCHAR, for example
+  std::string suffix;  // after the length of a text, so that texts are compared byte by byte
   std::string number;
   std::string json;
 };
@@ -45,7 +47,8 @@ instance_column_types instance_types_of(dialect_id dialect) {
       break;
   }
   throw error(errc::invalid_argument,
-              "the tables of instances can only be created where the dialect is known");
+              "the tables of instances can be created only if the dialect is known; create them "
+              "yourself");
 }
 
 std::string create_instance_table(dialect_id dialect, const std::string& table,
