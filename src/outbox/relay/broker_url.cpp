@@ -17,7 +17,14 @@ namespace {
 
 broker_endpoint parse_endpoint(std::string_view text, unsigned default_port) {
   broker_endpoint endpoint{.host = std::string(text), .port = default_port};
-  // An IPv6 address has several colons; parse_url removed its brackets.
+  // parse_url removes the brackets of an IPv6 address only if it is the first host.
+  if (text.starts_with('[') && text.ends_with(']')) {
+    endpoint.host = text.substr(1, text.size() - 2);
+    if (endpoint.host.empty())
+      refuse_broker_url("the URL of the broker has no host; write it as scheme://host:port");
+    return endpoint;
+  }
+  // An IPv6 address has several colons.
   const auto colon = text.rfind(':');
   if (colon != std::string_view::npos && text.find(':') == colon) {
     endpoint.host = text.substr(0, colon);
@@ -65,7 +72,7 @@ broker_url parse_broker_url(const std::string& text, const broker_url_rules& rul
     refuse_broker_url("the URL of the broker must begin with " + std::string(rules.scheme) +
                       ":// or " + std::string(rules.tls_scheme) + "://");
   const unsigned default_port = result.tls ? rules.tls_port : rules.port;
-  // parse_url takes only the port of the last host away.
+  // parse_url removes the port of the last host only.
   std::string_view hosts = parsed.host;
   while (true) {
     const auto comma = hosts.find(',');

@@ -162,6 +162,7 @@ TEST(BrokerUrl, HasHostsCredentialsAndParameters) {
   const auto ipv6 = parse_broker_url("nats://[::1]", rules, {.password = "other"});
   EXPECT_EQ(ipv6.name, "nats://[::1]:4222");
   EXPECT_EQ(ipv6.password, "other");
+  EXPECT_EQ(parse_broker_url("nats://a,[::1]:7", rules, {}).endpoints.back().host, "::1");
   for (const char* bad : {"http://a", "nats:a", "nats://", "nats://a,,b", "nats://a:x,b",
                           "nats://a?other=1", "nats://a:0,b"})
     EXPECT_THROW((void)parse_broker_url(bad, rules, {}), error) << bad;
