@@ -1,4 +1,4 @@
-// The sentences of a decision.
+// The sentences of a decision and of an outlook.
 
 #include <holdfast/failover/decision.hpp>
 #include <holdfast/failover/outlook.hpp>
@@ -93,7 +93,7 @@ std::string explained_cause(const decision& reported) {
   return "the call did not end with an answer";
 }
 
-/// Why nothing that is kept was served.
+/// Why no kept answer was served.
 std::string explained_miss(const decision& reported) {
   const auto kept = reported.as_of
                         ? "the kept answer of " + explained_time(*reported.as_of, reported.time)
@@ -175,7 +175,7 @@ std::string explain(const decision& reported) {
              ", and the failure rules pass this exception to the caller.";
     case decision_rule::invalidated:
       return "Nothing was served because " + explained_cause(reported) +
-             ", and the failure rules take this as the news that there is no answer any more.";
+             ", and by the failure rules this exception says that the answer no longer exists.";
     case decision_rule::unserved:
       return "Nothing was served because " + explained_cause(reported) + ", and " +
              explained_miss(reported) + ".";

@@ -15,7 +15,7 @@ using steady_time = std::chrono::steady_clock::time_point;
 constexpr std::array<std::chrono::minutes, 11> outlook_steps{1min, 10min, 30min, 60min, 3h,  6h,
                                                              12h,  24h,   72h,   168h,  720h};
 
-/// What the store is asked, and its answers.
+/// The questions to the store, and its answers.
 struct outlook_work : store_work {
   std::vector<recent_calls::sampled_key> keys{};
   std::optional<std::string> realm{};  ///< of the profile
@@ -86,7 +86,7 @@ struct covering_key {
   double weight;
 };
 
-/// When the part of these keys has expired. The keys are sorted by their expiry.
+/// When this part of the calls is not covered any more. The keys are sorted by their expiry.
 timestamp expired_part(const std::vector<covering_key>& keys, double whole, double part) {
   double expired = 0;
   for (const auto& each : keys) {
@@ -178,12 +178,13 @@ void update_outlook_gauges(engine_core& engine) noexcept {
     const auto deadline = engine.clock->steady() + 2s;
     auto& turn = engine.outlooks;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      std::size_t place = 0;
+      std::size_t index = 0;
       {
+        // The next update begins after the last point of this one, which may reach its deadline.
         const std::scoped_lock lock(turn.mutex);
-        place = turn.next_point++ % points.size();
+        index = turn.next_point++ % points.size();
       }
-      const auto& point = *points[place];
+      const auto& point = *points[index];
       if (const auto part = coverage_of(point).part(); part && point.meters)
         point.meters->coverage(*part);
       (void)outlook_of(engine, point, deadline);
