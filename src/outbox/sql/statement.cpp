@@ -275,6 +275,21 @@ std::string statement_builder::sum(const std::string& expression) const {
   return mysql() ? "CAST(" + sum + " AS SIGNED)" : sum;
 }
 
+void array_text::add(std::string_view text) {
+  text_ += '"';
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find_first_of("\"\\", begin), text.size());
+    text_ += text.substr(begin, end - begin);
+    if (end < text.size()) (text_ += '\\') += text[end];
+    begin = end + 1;
+  }
+  text_ += "\",";
+}
+
+std::string array_text::text() const {
+  return "{" + text_.substr(0, text_.empty() ? 0 : text_.size() - 1) + "}";
+}
+
 void json_rows::append(std::string_view text) {
   append_json_text(text_, text);
   text_ += ',';
