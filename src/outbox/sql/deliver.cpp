@@ -108,7 +108,9 @@ claimed sql_deliverer::claim(const lane_session& session, const claim_request& r
   }
   answer.status = claim_status_of(answer);
   tables_.counters.add(session, changes);
-  answer.next = time_to_next_due(session, lane.now_ms);
+  // After as many events as were asked for, more may be due: that is not looked up.
+  const bool is_full = limits.heads == 0 && !answer.events.empty();
+  answer.next = is_full ? std::chrono::milliseconds(0) : time_to_next_due(session, lane.now_ms);
   tables_.counters.compact_sometimes(session, delivery_compaction_interval);
   return answer;
 }
@@ -378,7 +380,9 @@ claimed sql_deliverer::claim_next(const lane_session& session, const run_request
     claim_next_runs(batch.completed_keys, progress);
     answer.status = claim_status_of(answer);
   }
-  answer.next = time_to_next_due(session, lane.now_ms);
+  // A caller that got events comes again soon.
+  answer.next =
+      answer.events.empty() ? time_to_next_due(session, lane.now_ms) : std::chrono::milliseconds(0);
   return answer;
 }
 
