@@ -72,8 +72,20 @@ publish_statements make_publish_statements(const statement_builder& builder) {
           "INSERT INTO {entries} (ID, ENTRY) SELECT g.id, g.entry FROM " +
           builder.rows({"entries", {{"id", name}, {"entry", row_list::type::long_text}}}) +
           " {where_true}" + builder.keep_existing("ID")),
-      .publish = {}};
+      .publish = {},
+      .insert_events = {},
+      .insert_entry_rows = {}};
   if (builder.postgres()) statements.publish = publish_in_one_statement(builder);
+  if (builder.mysql()) {
+    statements.insert_events.emplace(
+        builder,
+        "{insert_ignore} {events} (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) VALUES",
+        "(?, ?, ?, NULLIF(?, ''), ?, ?, ?, ?)", "",
+        std::vector{integer, text, text, text, integer, integer, integer, integer});
+    statements.insert_entry_rows.emplace(builder, "INSERT INTO {entries} (ID, ENTRY) VALUES",
+                                         "(?, ?)", builder.keep_existing("ID"),
+                                         std::vector{text, text});
+  }
   return statements;
 }
 
@@ -208,28 +220,66 @@ bool sql_publisher::insert_rows(const lane_session& session,
                                 std::span<const stored_event* const> events,
                                 std::int64_t now_ms) const {
   for (std::size_t first = 0; first < events.size();) {
-    json_rows rows;
-    json_rows entries;
     std::size_t bytes = 0;
     std::size_t end = first;
     for (; end < events.size(); ++end) {
-      const auto& event = *events[end];
-      if (bytes != 0 && bytes + event.entry.size() > max_statement_bytes) break;
-      bytes += event.entry.size();
-      rows.add(session.lane, event.id, event.key, event.delay, now_ms, event.entry.size());
-      entries.add(event.id, event.entry);
+      const auto size = events[end]->entry.size();
+      if (bytes != 0 && bytes + size > max_statement_bytes) break;
+      bytes += size;
     }
-    if (tables_.events.insert(session, rows) < end - first) {
+    const auto part = events.subspan(first, end - first);
+    const auto inserted = statements_.insert_events ? insert_values(session, part, now_ms)
+                                                    : insert_lists(session, part, now_ms);
+    if (inserted < part.size()) {
       if (events.size() == 1) return false;
       throw error(errc::duplicate,
                   "another transaction published an event with one of these ids at the same time: "
                   "run the transaction again",
                   {.transient = true});
     }
-    statements_.insert_entries.execute(session, {{"entries", entries.text()}});
+    insert_entries(session, part);
     first = end;
   }
   return true;
+}
+
+std::uint64_t sql_publisher::insert_lists(const lane_session& session,
+                                          std::span<const stored_event* const> events,
+                                          std::int64_t now_ms) const {
+  json_rows rows;
+  for (const auto* event : events)
+    rows.add(session.lane, event->id, event->key, event->delay, now_ms, event->entry.size());
+  return tables_.events.insert(session, rows);
+}
+
+std::uint64_t sql_publisher::insert_values(const lane_session& session,
+                                           std::span<const stored_event* const> events,
+                                           std::int64_t now_ms) const {
+  const auto lane = static_cast<std::int64_t>(session.lane);
+  std::vector<sql::parameter> values;
+  for (const auto* event : events) {
+    const std::string_view key = event->key;
+    const auto due = now_ms + event->delay;
+    values.insert(values.end(), {lane, std::string_view(event->id), key, key, due, due,
+                                 static_cast<std::int64_t>(event->entry.size()), now_ms});
+  }
+  return statements_.insert_events ? statements_.insert_events->insert(session, values) : 0;
+}
+
+void sql_publisher::insert_entries(const lane_session& session,
+                                   std::span<const stored_event* const> events) const {
+  if (!statements_.insert_entry_rows) {
+    json_rows entries;
+    for (const auto* event : events) entries.add(event->id, event->entry);
+    statements_.insert_entries.execute(session, {{"entries", entries.text()}});
+    return;
+  }
+  std::vector<sql::parameter> values;
+  for (const auto* event : events) {
+    values.emplace_back(std::string_view(event->id));
+    values.emplace_back(std::string_view(event->entry));
+  }
+  statements_.insert_entry_rows->insert(session, values);
 }
 
 bool sql_publisher::fits_one_statement(std::span<const event> events,

@@ -2,6 +2,7 @@
 
 #include <holdfast/outbox/operations.hpp>
 
+#include "outbox/sql/row_inserts.hpp"
 #include "outbox/sql/tables.hpp"
 #include "outbox/sql/wake.hpp"
 
@@ -22,6 +23,7 @@ struct stored_event {
 struct publish_statements {
   named_statement find_ids, insert_entries;
   std::optional<named_statement> publish;  ///< PostgreSQL: all steps in one statement
+  std::optional<row_inserts> insert_events, insert_entry_rows;  ///< MariaDB and MySQL
 };
 [[nodiscard]] publish_statements make_publish_statements(const statement_builder& builder);
 
@@ -75,9 +77,17 @@ class sql_publisher {
 
   void check_dialect_of(const join::transaction& transaction) const;
   std::vector<used_id> find_ids(const lane_session& session, std::string_view id_list) const;
+  std::uint64_t insert_values(const lane_session& session,
+                              std::span<const stored_event* const> events,
+                              std::int64_t now_ms) const;
+  std::uint64_t insert_lists(const lane_session& session,
+                             std::span<const stored_event* const> events,
+                             std::int64_t now_ms) const;
   [[nodiscard]] bool insert_rows(const lane_session& session,
                                  std::span<const stored_event* const> events,
                                  std::int64_t now_ms) const;
+  void insert_entries(const lane_session& session,
+                      std::span<const stored_event* const> events) const;
   std::vector<receipt> publish_at_once(const lane_session& session, std::span<const event> events,
                                        const publish_terms& terms, int attempt = 1) const;
   /// Sends a further statement when the entries of one have more than `most_bytes`.
