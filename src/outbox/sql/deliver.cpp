@@ -49,8 +49,11 @@ deliver_statements make_deliver_statements(const statement_builder& builder) {
   using enum sql::type;
   const row_list seqs{"seqs", {{"seq"}}};
   return {
+      // The next row is needed only of a head. For a follower MariaDB would read all rows before
+      // it.
       .due_events = builder.statement(
-          "SELECT {event} FROM {events} o {due_index} WHERE o.LANE = :lane AND o.DUE <= :now "
+          "SELECT {stored_event}, {head}, CASE WHEN o.SEQ = {head} THEN {next} END FROM {events} o "
+          "{due_index} WHERE o.LANE = :lane AND o.DUE <= :now "
           "ORDER BY o.DUE, o.ID LIMIT :limit {skip_locked}",
           event_types()),
       // Not MIN(o.DUE): MariaDB would read all rows that have a DUE.

@@ -89,13 +89,14 @@ fragment_map dialect_fragments(sql::dialect_id dialect) {
        "o.ATTEMPTS, o.REPLAYS, o.BYTES, o.CREATED, o.NUMBER, o.LAST_ERROR"},
       {"event", "{stored_event}, {head}, {next}"},
       // Each of the two is one lookup in the index of keys. MariaDB and MySQL would choose an index
-      // that begins with LANE, and read all rows of the lane for each event.
+      // that begins with LANE, and read all rows of the lane for each event. For MIN(h.SEQ) they
+      // would read all rows of the key.
       {"head",
-       "(SELECT MIN(h.SEQ) FROM {events} h {key_index} WHERE h.LANE = o.LANE AND "
-       "h.QUEUE = o.QUEUE)"},
+       "(SELECT h.SEQ FROM {events} h {key_index} WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE "
+       "ORDER BY h.SEQ LIMIT 1)"},
       {"next",
-       "(SELECT MIN(h.SEQ) FROM {events} h {key_index} WHERE h.LANE = o.LANE AND "
-       "h.QUEUE = o.QUEUE AND h.SEQ > o.SEQ)"}};
+       "(SELECT h.SEQ FROM {events} h {key_index} WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE AND "
+       "h.SEQ > o.SEQ ORDER BY h.SEQ LIMIT 1)"}};
   switch (dialect) {
     case sql::dialect_id::postgresql:
       fragments.insert(
