@@ -32,6 +32,7 @@ using steady = std::chrono::steady_clock;
 constexpr std::size_t publish_size = 100;
 constexpr std::size_t deliver_size = 100;
 constexpr std::size_t raw_claim_size = 500;
+constexpr std::size_t key_count = 1000;
 
 double seconds_after(steady::time_point start) {
   return std::chrono::duration<double>(steady::now() - start).count();
@@ -195,7 +196,8 @@ class sql_bench {
     }
   }
 
-  double publish(std::size_t events) {
+  /// `keys` 0: events without a key.
+  double publish(std::size_t events, std::size_t keys = 0) {
     std::vector<event> batch(publish_size);
     for (auto& each : batch) {
       each.type = "ticket.created";
@@ -203,6 +205,8 @@ class sql_bench {
     }
     const auto start = steady::now();
     for (std::size_t i = 0; i < events; i += publish_size) {
+      for (std::size_t k = 0; k < publish_size && keys != 0; ++k)
+        batch[k].key = "customer-" + std::to_string((i + k) % keys);
       for (const auto& receipt : outbox_.publish_all(batch)) {
         if (receipt.problem) throw error(*receipt.problem);
       }
@@ -210,11 +214,11 @@ class sql_bench {
     return static_cast<double>(events) / seconds_after(start);
   }
 
-  double deliver(std::size_t events) {
+  double deliver(std::size_t events, std::size_t size = deliver_size) {
     const auto start = steady::now();
     std::size_t delivered = 0;
     while (delivered < events) {
-      const auto claim = outbox_.claim({.most = deliver_size});
+      const auto claim = outbox_.claim({.most = size});
       std::vector<settlement> settlements;
       for (const auto& each : claim.events) settlements.push_back({.id = each.event.id});
       if (settlements.empty()) throw error(errc::internal, "events are missing");
@@ -302,13 +306,37 @@ class sql_bench {
   holdfast::outbox outbox_;
 };
 
+/// Publishing and delivering while a million events wait, compared with `publish` and `deliver`
+/// events per second of an outbox that is empty otherwise.
+std::vector<row> measure_with_a_million(sql_bench& target, const outbox_bench_options& options,
+                                        double publish, double deliver) {
+  constexpr std::size_t million = 1'000'000;
+  constexpr std::size_t step = 10'000;
+  for (std::size_t i = 0; i < million; i += step) {
+    (void)target.publish(step);
+    if (options.progress) options.progress(i + step, million);
+  }
+  std::vector<double> publish_large;
+  std::vector<double> deliver_large;
+  for (std::size_t round = 0; round < options.rounds; ++round) {
+    publish_large.push_back(target.publish(options.events));
+    deliver_large.push_back(target.deliver(options.events));
+  }
+  return {make_row("outbox.sql_million_publish", median(publish_large), publish, "events/s", 0.5,
+                   bound::at_least),
+          make_row("outbox.sql_million_deliver", median(deliver_large), deliver, "events/s", 0.5,
+                   bound::at_least)};
+}
+
 }  // namespace
 
 std::vector<row> measure_sql_outbox(const outbox_bench_options& options) {
   sql_bench target(options);
   std::vector<double> publish;
   std::vector<double> deliver;
+  std::vector<double> deliver_many;
   std::vector<double> work;
+  std::vector<double> work_keys;
   std::vector<double> raw_publish;
   std::vector<double> raw_deliver;
   const auto events = options.events;
@@ -321,14 +349,26 @@ std::vector<row> measure_sql_outbox(const outbox_bench_options& options) {
     deliver.push_back(target.deliver(events));
     target.clear_raw_entries();
     (void)target.publish(events);
+    deliver_many.push_back(target.deliver(events, raw_claim_size));
+    (void)target.publish(events);
     work.push_back(target.work(events));
+    (void)target.publish(events, key_count);
+    work_keys.push_back(target.work(events));
   }
-  return {make_row("outbox.sql_publish", median(publish), median(raw_publish), "events/s", 0.7,
-                   bound::at_least),
-          make_row("outbox.sql_deliver", median(deliver), median(raw_deliver), "events/s", 0.6,
-                   bound::at_least),
-          make_row("outbox.sql_worker", median(work), median(raw_deliver), "events/s", 0.6,
-                   bound::at_least)};
+  std::vector<row> rows{make_row("outbox.sql_publish", median(publish), median(raw_publish),
+                                 "events/s", 0.7, bound::at_least),
+                        make_row("outbox.sql_deliver", median(deliver), median(raw_deliver),
+                                 "events/s", 0.6, bound::at_least),
+                        make_row("outbox.sql_deliver_500", median(deliver_many),
+                                 median(raw_deliver), "events/s", 0.6, bound::at_least),
+                        make_row("outbox.sql_worker", median(work), median(raw_deliver), "events/s",
+                                 0.6, bound::at_least),
+                        make_row("outbox.sql_worker_keys", median(work_keys), median(raw_deliver),
+                                 "events/s", 0.2, bound::at_least)};
+  if (!options.large) return rows;
+  for (auto& row : measure_with_a_million(target, options, median(publish), median(deliver)))
+    rows.push_back(std::move(row));
+  return rows;
 }
 
 }  // namespace holdfast::bench

@@ -127,6 +127,8 @@ class HOLDFAST_API sql_backend final : public outbox_backend, public joining_out
   /// Connects, and creates or checks the tables, at the first use. Throws as prepare_tables, and
   /// errc::unsupported_type for a dialect without outboxes.
   [[nodiscard]] dialect_parts& opened();
+  std::vector<receipt> publish_without_transaction(std::size_t lane, std::span<const event> events,
+                                                   const publish_terms& terms);
   /// Runs work that may fail without harm, after an operation that is done.
   void run_later_work(std::size_t lane, const std::function<void(const lane_session&)>& work);
 

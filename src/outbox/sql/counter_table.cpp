@@ -92,8 +92,4 @@ void counter_table::rewrite(const lane_session& session) const {
   }
 }
 
-void counter_table::compact_sometimes(const lane_session& session, std::uint32_t interval) const {
-  if (++operations_ % interval == 0) compact(session);
-}
-
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

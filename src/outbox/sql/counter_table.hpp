@@ -44,8 +44,13 @@ class counter_table {
   void compact(const lane_session& session) const;
   /// Replaces all rows of the lane by one, which leaves damaged numbers out.
   void rewrite(const lane_session& session) const;
-  /// Compacts in every `interval`th operation of this process.
-  void compact_sometimes(const lane_session& session, std::uint32_t interval) const;
+  /// Returns true in every `interval`th operation of this process, which should compact.
+  [[nodiscard]] bool needs_compaction(std::uint32_t interval) const {
+    return ++operations_ % interval == 0;
+  }
+  void compact_sometimes(const lane_session& session, std::uint32_t interval) const {
+    if (needs_compaction(interval)) compact(session);
+  }
 
  private:
   named_statement insert_;

@@ -49,12 +49,17 @@ deliver_statements make_deliver_statements(const statement_builder& builder) {
   using enum sql::type;
   const row_list seqs{"seqs", {{"seq"}}};
   return {
+      // The next row is needed only of a head. For a follower MariaDB would read all rows before
+      // it.
       .due_events = builder.statement(
-          "SELECT {event} FROM {events} o {due_index} WHERE o.LANE = :lane AND o.DUE <= :now "
+          "SELECT {stored_event}, {head}, CASE WHEN o.SEQ = {head} THEN {next} END FROM {events} o "
+          "{due_index} WHERE o.LANE = :lane AND o.DUE <= :now "
           "ORDER BY o.DUE, o.ID LIMIT :limit {skip_locked}",
           event_types()),
+      // Not MIN(o.DUE): MariaDB would read all rows that have a DUE.
       .first_due = builder.statement(
-          "SELECT MIN(o.DUE) FROM {events} o WHERE o.LANE = :lane AND o.DUE IS NOT NULL",
+          "SELECT o.DUE FROM {events} o {due_index} WHERE o.LANE = :lane AND o.DUE IS NOT NULL "
+          "ORDER BY o.DUE LIMIT 1",
           {integer}),
       .lock_heads = builder.statement("SELECT o.SEQ " + builder.join("{events}", "SEQ", seqs) +
                                           " WHERE o.QUEUE IS NOT NULL {skip_locked}",
@@ -106,7 +111,9 @@ claimed sql_deliverer::claim(const lane_session& session, const claim_request& r
   }
   answer.status = claim_status_of(answer);
   tables_.counters.add(session, changes);
-  answer.next = time_to_next_due(session, lane.now_ms);
+  // After as many events as were asked for, more may be due: that is not looked up.
+  const bool is_full = limits.heads == 0 && !answer.events.empty();
+  answer.next = is_full ? std::chrono::milliseconds(0) : time_to_next_due(session, lane.now_ms);
   tables_.counters.compact_sometimes(session, delivery_compaction_interval);
   return answer;
 }
@@ -376,7 +383,9 @@ claimed sql_deliverer::claim_next(const lane_session& session, const run_request
     claim_next_runs(batch.completed_keys, progress);
     answer.status = claim_status_of(answer);
   }
-  answer.next = time_to_next_due(session, lane.now_ms);
+  // A caller that got events comes again soon.
+  answer.next =
+      answer.events.empty() ? time_to_next_due(session, lane.now_ms) : std::chrono::milliseconds(0);
   return answer;
 }
 

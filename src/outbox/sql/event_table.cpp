@@ -224,13 +224,13 @@ event_statements make_event_statements(const statement_builder& builder) {
                                           " WHERE o.LANE = :lane AND o.PLACE <> {remembered}"),
       .by_seq = select_events(builder, builder.join("{events}", "SEQ", seqs)),
       .heads = builder.statement(
-          "SELECT g.k, (SELECT MIN(h.SEQ) FROM {events} h WHERE h.LANE = g.lane AND h.QUEUE = g.k) "
-          "FROM " +
+          "SELECT g.k, (SELECT h.SEQ FROM {events} h {key_index} WHERE h.LANE = g.lane AND "
+          "h.QUEUE = g.k ORDER BY h.SEQ LIMIT 1) FROM " +
               builder.rows(keys) + " {where_true}",
           {text, integer}),
       .overdue = builder.statement(
-          "SELECT o.DUE FROM {events} o WHERE o.LANE = :lane AND o.DUE < :now AND (o.QUEUE IS NULL "
-          "OR o.SEQ = {head}) ORDER BY o.DUE LIMIT 1",
+          "SELECT o.DUE FROM {events} o {due_index} WHERE o.LANE = :lane AND o.DUE < :now AND "
+          "(o.QUEUE IS NULL OR o.SEQ = {head}) ORDER BY o.DUE LIMIT 1",
           {integer}),
       .entries = builder.statement(
           "SELECT o.ID, o.ENTRY, {now_us} " + builder.join("{entries}", "ID", ids),

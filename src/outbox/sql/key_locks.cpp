@@ -52,8 +52,8 @@ stripe_set key_locks::try_lock(const lane_session& session, const stripe_set& st
   return {locked.begin(), locked.end()};
 }
 
-std::string key_locks::stripe_list(const stripe_set& stripes) const {
-  return json_column(enabled_ ? stripes : stripe_set{});
+std::string key_locks::stripe_array(const stripe_set& stripes) const {
+  return array_of(enabled_ ? stripes : stripe_set{});
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -33,8 +33,8 @@ class key_locks {
   /// Locks the stripes that are free. Returns those it locked.
   [[nodiscard]] stripe_set try_lock(const lane_session& session, const stripe_set& stripes) const;
 
-  /// The JSON list of stripes for a statement that locks them itself.
-  [[nodiscard]] std::string stripe_list(const stripe_set& stripes) const;
+  /// PostgreSQL: the array of stripes for a statement that locks them itself.
+  [[nodiscard]] std::string stripe_array(const stripe_set& stripes) const;
   /// The first number of the advisory locks of this outbox on PostgreSQL.
   [[nodiscard]] std::int64_t lock_class() const noexcept { return lock_class_; }
 

@@ -23,16 +23,21 @@ constexpr std::string_view first_due =
     "(SELECT MIN(f.DUE) FROM {events} f WHERE f.LANE = :lane AND f.DUE IS NOT NULL)";
 
 /// The parts, in their order: l reads and locks the lane, d locks the events that are due, s
-/// decides whether all of them are simple, c claims them, k counts.
+/// decides whether all of them are simple, c claims them, k counts. If as many events are due as
+/// were asked for, more may be due: the time of the next one is not looked up.
+///
+/// The commit does not wait until the claim is on disk (synchronous_commit): if the server crashes,
+/// the claim may be forgotten, and the events are due at once.
 named_statement claim_statement(const statement_builder& builder) {
   using enum sql::type;
   const std::string largest_token = std::to_string(max_token);
   const std::string latest_time = std::to_string(max_time_ms);
   std::string query =
-      "WITH l AS MATERIALIZED (SELECT o.PAUSED, o.OWNER, o.UNTIL, {now_us} AS now_us FROM {lanes} "
-      "o "
+      "WITH l AS MATERIALIZED (SELECT o.PAUSED, o.OWNER, o.UNTIL, {now_us} AS now_us, "
+      "set_config('synchronous_commit', 'off', true) FROM {lanes} o "
       "WHERE o.LANE = :lane FOR SHARE OF o), "
-      "d AS MATERIALIZED (SELECT o.SEQ, o.DUE, o.QUEUE, o.EVENT_KEY, o.PLACE, o.AT, o.TOKEN, "
+      "d AS MATERIALIZED (SELECT o.ctid AS position, o.SEQ, o.DUE, o.QUEUE, o.EVENT_KEY, o.PLACE, "
+      "o.AT, o.TOKEN, "
       "o.BYTES, o.DELIVERIES, o.ATTEMPTS, o.REPLAYS, o.CREATED FROM {events} o WHERE o.LANE = "
       ":lane "
       "AND o.DUE <= {now_ms} AND EXISTS (SELECT 1 FROM l WHERE l.PAUSED <> 1 AND (:owner/text = '' "
@@ -52,7 +57,7 @@ named_statement claim_statement(const statement_builder& builder) {
       "), true) AS simple FROM d), "
       "c AS (UPDATE {events} o SET TOKEN = GREATEST(l.now_us, s.last_token + 1), RUN = 1, "
       "DUE = {now_ms} + :lease, DELIVERIES = o.DELIVERIES + 1 FROM s, l WHERE s.simple AND "
-      "s.bytes <= :bytes AND o.SEQ = ANY(ARRAY(SELECT d.SEQ FROM d)) RETURNING o.SEQ, o.ID, "
+      "s.bytes <= :bytes AND o.ctid = ANY(ARRAY(SELECT d.position FROM d)) RETURNING o.SEQ, o.ID, "
       "o.TOKEN, "
       "o.DELIVERIES, o.ATTEMPTS, o.REPLAYS, o.CREATED, o.NUMBER, o.LAST_ERROR), "
       "k AS (";
@@ -60,7 +65,7 @@ named_statement claim_statement(const statement_builder& builder) {
   query +=
       "SELECT :lane, 0, 0, 0, 0, 0, COUNT(*), 0, 0, 0, 0, 0, 0 FROM c HAVING COUNT(*) > 0) "
       "SELECT l.now_us, l.PAUSED, l.OWNER, l.UNTIL, s.n, ";
-  query += first_due;
+  query.append("CASE WHEN s.n = :limit THEN 0 ELSE ").append(first_due).append(" END");
   query +=
       ", c.SEQ, c.ID, c.TOKEN, c.DELIVERIES, c.ATTEMPTS, c.REPLAYS, c.CREATED, c.NUMBER, "
       "c.LAST_ERROR, (SELECT x.ENTRY FROM {entries} x WHERE x.ID = c.ID) "
@@ -79,9 +84,8 @@ named_statement settle_statement(const statement_builder& builder) {
       "WITH l AS MATERIALIZED (SELECT o.PAUSED, o.OWNER, o.UNTIL FROM {lanes} o WHERE o.LANE = "
       ":lane FOR SHARE OF o), a AS (UPDATE {events} o SET PLACE = {remembered}, DUE = NULL, AT = "
       "{now_ms}, "
-      "LAST_ERROR = NULL WHERE o.ID = ANY(ARRAY(SELECT g.id FROM " +
-      builder.rows({"ids", {{"id", row_list::type::name}}}) +
-      ")) AND EXISTS (SELECT 1 FROM l) AND o.LANE = :lane AND o.TOKEN = :token AND o.PLACE = "
+      "LAST_ERROR = NULL WHERE o.ID = ANY(:ids/text::text[]) AND EXISTS (SELECT 1 FROM l) AND "
+      "o.LANE = :lane AND o.TOKEN = :token AND o.PLACE = "
       "{queued} AND o.QUEUE IS NULL AND "
       "o.EVENT_KEY = '' RETURNING o.ID, o.BYTES), "
       "e AS (DELETE FROM {entries} WHERE ID = ANY(ARRAY(SELECT a.ID FROM a))), "
@@ -96,9 +100,9 @@ named_statement settle_statement(const statement_builder& builder) {
   statement +=
       "SELECT :lane, -COUNT(*), -COALESCE(SUM(CASE WHEN a.BYTES BETWEEN 0 AND 2147483647 THEN "
       "a.BYTES END), 0), 0, 0, 0, 0, COUNT(*), 0, 0, :count - COUNT(*), 0, 0 FROM a) "
-      "SELECT a.ID, {now_us}, l.PAUSED, l.OWNER, l.UNTIL, ";
+      "SELECT a.ID, {now_us}, l.PAUSED, l.OWNER, l.UNTIL, CASE WHEN :claims = 1 THEN ";
   statement += first_due;
-  statement += " FROM l LEFT JOIN a ON TRUE";
+  statement += " END FROM l LEFT JOIN a ON TRUE";
   return builder.statement(statement, {text, integer, integer, text, integer, integer});
 }
 
@@ -202,10 +206,12 @@ bool keyless_delivery::may_settle(fence token, std::span<const settlement> settl
 settled keyless_delivery::settle(const lane_session& session, fence token,
                                  std::span<const settlement> settlements,
                                  const std::optional<run_request>& next_run_request) const {
-  json_rows ids;
+  array_text ids;
   for (const auto& each : settlements) ids.add(each.id);
-  const auto rows = settle_.query(
-      session, {{"ids", ids.text()}, {"token", token}, {"count", settlements.size()}});
+  const auto rows = settle_.query(session, {{"ids", ids.text()},
+                                            {"token", token},
+                                            {"count", settlements.size()},
+                                            {"claims", next_run_request.has_value()}});
   if (rows.empty()) throw missing_lane(session.lane);
   settled answer;
   auto& next = answer.next;

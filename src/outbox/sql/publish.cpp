@@ -5,6 +5,7 @@
 #include "outbox/entry.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
@@ -20,32 +21,31 @@ error quota_exceeded(const std::string& message) {
   return {errc::too_large, message, {.transient = true}};
 }
 
-/// Locks the stripes, inserts events and entries, counts them and notifies listeners.
+/// Locks the stripes, inserts events and entries, counts them and notifies listeners once.
 /// Returns the ids of the new events. `given` reads the count of `l`, so that the locks are taken
 /// before the first row gets its SEQ, which is its position in its key.
 named_statement publish_in_one_statement(const statement_builder& builder) {
   using enum sql::type;
-  constexpr auto name = row_list::type::name;
   return builder.statement(
       "WITH l AS MATERIALIZED (SELECT pg_advisory_xact_lock(:class::int, k.stripe::int) FROM "
-      "(SELECT DISTINCT g.stripe FROM " +
-          builder.rows({"stripes", {{"stripe"}}}) +
-          " ORDER BY 1) k), "
-          "given AS MATERIALIZED (SELECT g.* FROM (SELECT COUNT(*) FROM l) taken, " +
-          builder.rows(
-              {"events", {{"id", name}, {"k", name}, {"entry", name}, {"bytes"}, {"delay"}}}) +
-          "), added AS (INSERT INTO {events} "
-          "(LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) "
-          "SELECT :lane, id, k, NULLIF(k, ''), {now_ms} + delay, {now_ms} + delay, bytes, {now_ms} "
-          "FROM given ORDER BY n ON CONFLICT DO NOTHING RETURNING ID, BYTES), "
-          "kept AS (INSERT INTO {entries} (ID, ENTRY) "
-          "SELECT given.id, given.entry FROM given JOIN added ON added.ID = given.id), "
-          "counted AS (INSERT INTO {counters} (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, "
-          "DUPLICATES, CLAIMS, ACKED, RETRIED, PARKINGS, STALE, FIRED, ORPHANS) "
-          "SELECT :lane, COUNT(*), COALESCE(SUM(added.BYTES), 0), 0, COUNT(*), "
-          "(SELECT COUNT(*) FROM given) - COUNT(*), 0, 0, 0, 0, 0, 0, 0 FROM added) "
-          "SELECT added.ID, pg_notify(:channel/text, :payload/text)::text FROM added",
-      {text, text});
+      "(SELECT DISTINCT s.stripe FROM unnest(:stripes/text::bigint[]) AS s(stripe) ORDER BY 1) k), "
+      "given AS MATERIALIZED (SELECT g.* FROM (SELECT COUNT(*) FROM l) taken, "
+      "unnest(:ids/text::text[], :keys/text::text[], :entries/text::text[], "
+      ":sizes/text::bigint[], :delays/text::bigint[]) "
+      "WITH ORDINALITY AS g(id, k, entry, bytes, delay, n)), "
+      "added AS (INSERT INTO {events} (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) "
+      "SELECT :lane, id, k, NULLIF(k, ''), {now_ms} + delay, {now_ms} + delay, bytes, {now_ms} "
+      "FROM given ORDER BY n ON CONFLICT DO NOTHING RETURNING ID, BYTES), "
+      "kept AS (INSERT INTO {entries} (ID, ENTRY) "
+      "SELECT given.id, given.entry FROM given JOIN added ON added.ID = given.id), "
+      "counted AS (INSERT INTO {counters} (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, "
+      "DUPLICATES, CLAIMS, ACKED, RETRIED, PARKINGS, STALE, FIRED, ORPHANS) "
+      "SELECT :lane, COUNT(*), COALESCE(SUM(added.BYTES), 0), 0, COUNT(*), "
+      "(SELECT COUNT(*) FROM given) - COUNT(*), 0, 0, 0, 0, 0, 0, 0 FROM added), "
+      "notified AS MATERIALIZED (SELECT pg_notify(:channel/text, :payload/text) FROM added LIMIT "
+      "1) "
+      "SELECT added.ID, (SELECT COUNT(*) FROM notified) FROM added",
+      {text, integer});
 }
 
 }  // namespace
@@ -72,8 +72,20 @@ publish_statements make_publish_statements(const statement_builder& builder) {
           "INSERT INTO {entries} (ID, ENTRY) SELECT g.id, g.entry FROM " +
           builder.rows({"entries", {{"id", name}, {"entry", row_list::type::long_text}}}) +
           " {where_true}" + builder.keep_existing("ID")),
-      .publish = {}};
+      .publish = {},
+      .insert_events = {},
+      .insert_entry_rows = {}};
   if (builder.postgres()) statements.publish = publish_in_one_statement(builder);
+  if (builder.mysql()) {
+    statements.insert_events.emplace(
+        builder,
+        "{insert_ignore} {events} (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) VALUES",
+        "(?, ?, ?, NULLIF(?, ''), ?, ?, ?, ?)", "",
+        std::vector{integer, text, text, text, integer, integer, integer, integer});
+    statements.insert_entry_rows.emplace(builder, "INSERT INTO {entries} (ID, ENTRY) VALUES",
+                                         "(?, ?)", builder.keep_existing("ID"),
+                                         std::vector{text, text});
+  }
   return statements;
 }
 
@@ -208,40 +220,108 @@ bool sql_publisher::insert_rows(const lane_session& session,
                                 std::span<const stored_event* const> events,
                                 std::int64_t now_ms) const {
   for (std::size_t first = 0; first < events.size();) {
-    json_rows rows;
-    json_rows entries;
     std::size_t bytes = 0;
     std::size_t end = first;
     for (; end < events.size(); ++end) {
-      const auto& event = *events[end];
-      if (bytes != 0 && bytes + event.entry.size() > max_statement_bytes) break;
-      bytes += event.entry.size();
-      rows.add(session.lane, event.id, event.key, event.delay, now_ms, event.entry.size());
-      entries.add(event.id, event.entry);
+      const auto size = events[end]->entry.size();
+      if (bytes != 0 && bytes + size > max_statement_bytes) break;
+      bytes += size;
     }
-    if (tables_.events.insert(session, rows) < end - first) {
+    const auto part = events.subspan(first, end - first);
+    const auto inserted = statements_.insert_events ? insert_values(session, part, now_ms)
+                                                    : insert_lists(session, part, now_ms);
+    if (inserted < part.size()) {
       if (events.size() == 1) return false;
       throw error(errc::duplicate,
                   "another transaction published an event with one of these ids at the same time: "
                   "run the transaction again",
                   {.transient = true});
     }
-    statements_.insert_entries.execute(session, {{"entries", entries.text()}});
+    insert_entries(session, part);
     first = end;
   }
   return true;
+}
+
+std::uint64_t sql_publisher::insert_lists(const lane_session& session,
+                                          std::span<const stored_event* const> events,
+                                          std::int64_t now_ms) const {
+  json_rows rows;
+  for (const auto* event : events)
+    rows.add(session.lane, event->id, event->key, event->delay, now_ms, event->entry.size());
+  return tables_.events.insert(session, rows);
+}
+
+std::uint64_t sql_publisher::insert_values(const lane_session& session,
+                                           std::span<const stored_event* const> events,
+                                           std::int64_t now_ms) const {
+  const auto lane = static_cast<std::int64_t>(session.lane);
+  std::vector<sql::parameter> values;
+  for (const auto* event : events) {
+    const std::string_view key = event->key;
+    const auto due = now_ms + event->delay;
+    values.insert(values.end(), {lane, std::string_view(event->id), key, key, due, due,
+                                 static_cast<std::int64_t>(event->entry.size()), now_ms});
+  }
+  return statements_.insert_events ? statements_.insert_events->insert(session, values) : 0;
+}
+
+void sql_publisher::insert_entries(const lane_session& session,
+                                   std::span<const stored_event* const> events) const {
+  if (!statements_.insert_entry_rows) {
+    json_rows entries;
+    for (const auto* event : events) entries.add(event->id, event->entry);
+    statements_.insert_entries.execute(session, {{"entries", entries.text()}});
+    return;
+  }
+  std::vector<sql::parameter> values;
+  for (const auto* event : events) {
+    values.emplace_back(std::string_view(event->id));
+    values.emplace_back(std::string_view(event->entry));
+  }
+  statements_.insert_entry_rows->insert(session, values);
+}
+
+bool sql_publisher::fits_one_statement(std::span<const event> events,
+                                       const publish_terms& terms) const {
+  if (!statements_.publish || has_limit(terms.quota)) return false;
+  std::size_t bytes = 0;
+  for (const auto& event : events) {
+    bytes += event.payload.size();
+    for (const auto& [name, value] : event.headers) bytes += name.size() + value.size();
+  }
+  // An entry is larger than its event: JSON needs up to 6 bytes for a character.
+  return bytes <= max_statement_bytes / 6;
+}
+
+sql_publisher::status_by_id sql_publisher::publish_without_transaction(
+    const lane_session& session, std::span<const event> events) const {
+  check_dialect_of(session.transaction);
+  return run_publish(session, events, std::numeric_limits<std::size_t>::max());
 }
 
 /// PostgreSQL without a quota: one statement does everything.
 std::vector<receipt> sql_publisher::publish_at_once(const lane_session& session,
                                                     std::span<const event> events,
                                                     const publish_terms& terms, int attempt) const {
-  auto statuses = run_publish(session, events);
+  return publish_rest(session, events, terms, run_publish(session, events, max_statement_bytes),
+                      attempt);
+}
+
+std::vector<receipt> sql_publisher::publish_rest(const lane_session& session,
+                                                 std::span<const event> events,
+                                                 const publish_terms& terms, status_by_id statuses,
+                                                 int attempt) const {
   const auto republished = publish_forgotten(session, events, terms, attempt, statuses);
   // The statement has counted each id once, and those it refused as duplicates.
   const auto repeated_ids = static_cast<std::int64_t>(events.size() - statuses.size());
   tables_.counters.add(session,
                        {.duplicates = repeated_ids - static_cast<std::int64_t>(republished)});
+  return receipts_of(events, statuses);
+}
+
+std::vector<receipt> sql_publisher::receipts_of(std::span<const event> events,
+                                                const status_by_id& statuses) {
   std::vector<receipt> receipts;
   receipts.reserve(events.size());
   std::set<std::string_view> seen;
@@ -255,33 +335,45 @@ std::vector<receipt> sql_publisher::publish_at_once(const lane_session& session,
 }
 
 sql_publisher::status_by_id sql_publisher::run_publish(const lane_session& session,
-                                                       std::span<const event> events) const {
+                                                       std::span<const event> events,
+                                                       std::size_t most_bytes) const {
+  struct event_arrays {
+    array_text ids, keys, entries, sizes, delays;
+  };
   status_by_id statuses;
-  json_rows rows;
+  event_arrays arrays;
   stripe_set stripes;
   std::size_t bytes = 0;
   const auto send = [&] {
     const auto added =
         statements_.publish->query(session, {{"class", tables_.locks.lock_class()},
-                                             {"stripes", tables_.locks.stripe_list(stripes)},
-                                             {"events", rows.text()},
+                                             {"stripes", tables_.locks.stripe_array(stripes)},
+                                             {"ids", arrays.ids.text()},
+                                             {"keys", arrays.keys.text()},
+                                             {"entries", arrays.entries.text()},
+                                             {"sizes", arrays.sizes.text()},
+                                             {"delays", arrays.delays.text()},
                                              {"channel", wake_.channel()},
                                              {"payload", std::to_string(session.lane)}});
     for (std::size_t i = 0; i < added.size(); ++i)
       statuses.find(row_reader(added, i).text())->second = publish_status::added;
-    rows = {};
+    arrays = {};
     stripes.clear();
     bytes = 0;
   };
   for (const auto& event : events) {
     if (!statuses.emplace(event.id, publish_status::duplicate).second) continue;
     const auto entry = stored_entry(event.id, entry_body(event));
-    if (bytes != 0 && bytes + entry.size() > max_statement_bytes) send();
+    if (bytes != 0 && bytes + entry.size() > most_bytes) send();
     bytes += entry.size();
     if (!event.key.empty()) stripes.insert(stripe_of(event.key));
-    rows.add(event.id, event.key, entry, entry.size(), event.delay.count());
+    arrays.ids.add(event.id);
+    arrays.keys.add(event.key);
+    arrays.entries.add(entry);
+    arrays.sizes.add(entry.size());
+    arrays.delays.add(event.delay.count());
   }
-  if (!rows.empty()) send();
+  if (bytes != 0) send();
   return statuses;
 }
 

@@ -7,18 +7,39 @@
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
+namespace {
+
+std::string_view queue_of(const event_row& row) {
+  return row.queue ? std::string_view(*row.queue) : std::string_view();
+}
+
+}  // namespace
+
 run_claimer::statements run_claimer::make_statements(const statement_builder& builder) {
   using enum sql::type;
-  return {.followers = builder.statement(
-              "SELECT {event} FROM {events} o WHERE o.LANE = :lane AND o.QUEUE = :key/text AND "
-              "o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
-              event_types()),
-          .write_leases = builder.statement(builder.update_events(
-              {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}, {"deliveries"}}},
-              {{"TOKEN", "g.token"},
-               {"RUN", "g.run"},
-               {"DUE", "g.due"},
-               {"DELIVERIES", "g.deliveries"}}))};
+  // A claim does not need the head and the next row of a follower: both are 0.
+  const std::string columns = "{stored_event}, 0, 0 ";
+  statements result{.followers = builder.statement(
+                        "SELECT " + columns +
+                            "FROM {events} o {key_index} WHERE o.LANE = :lane AND "
+                            "o.QUEUE = :key/text AND o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
+                        event_types()),
+                    .write_leases = builder.statement(builder.update_events(
+                        {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}, {"deliveries"}}},
+                        {{"TOKEN", "g.token"},
+                         {"RUN", "g.run"},
+                         {"DUE", "g.due"},
+                         {"DELIVERIES", "g.deliveries"}})),
+                    .followers_of_many = {}};
+  if (builder.postgres()) {
+    result.followers_of_many = builder.statement(
+        "SELECT " + columns +
+            "FROM unnest(:keys/text::text[], :seqs/text::bigint[]) AS g(k, seq) CROSS JOIN LATERAL "
+            "(SELECT e.* FROM {events} e WHERE e.LANE = :lane AND e.QUEUE = g.k AND e.SEQ > g.seq "
+            "ORDER BY e.SEQ LIMIT :limit) o ORDER BY o.SEQ",
+        event_types());
+  }
+  return result;
 }
 
 run_claimer::run_claimer(const statement_builder& builder, const outbox_tables& tables)
@@ -88,28 +109,60 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
 std::vector<run_claimer::event_run> run_claimer::collect_runs(event_rows heads,
                                                               claim_progress& progress) const {
   std::vector<event_run> runs;
-  for (auto& head : heads) {
+  read_ahead followers;
+  for (std::size_t i = 0; i < heads.size(); ++i) {
     if (progress.remaining_events == 0) break;
-    const auto bytes = static_cast<std::size_t>(head.bytes);
+    const auto bytes = static_cast<std::size_t>(heads[i].bytes);
     const bool is_first = progress.answer.events.empty() && runs.empty();
     if (!is_first && bytes > progress.remaining_bytes) break;
     progress.remaining_bytes -= std::min(progress.remaining_bytes, bytes);
     --progress.remaining_events;
-    collect_followers(runs.emplace_back(event_run{.head = std::move(head)}), progress);
+    auto rows = followers_of(std::span(heads).subspan(i), followers, progress);
+    collect_followers(runs.emplace_back(event_run{.head = std::move(heads[i])}), std::move(rows),
+                      progress);
   }
   return runs;
 }
 
-void run_claimer::collect_followers(event_run& run, claim_progress& progress) const {
-  const auto& head = run.head;
+/// Returns the followers of the first of `heads` that the claim may hand out with it. On PostgreSQL
+/// one statement reads those of further heads as well, as many as the claim may need.
+event_rows run_claimer::followers_of(std::span<const event_row> heads, read_ahead& followers,
+                                     const claim_progress& progress) const {
   // An event that was delivered before comes alone, so that one that kills its handler is found.
-  if (!head.queue || head.deliveries != 0 || progress.max_run_length <= 1 || head.next == 0) return;
-  const auto rows = statements_.followers.query(
-      progress.session,
-      {{"key", *head.queue},
-       {"seq", head.seq},
-       {"limit", std::min(progress.max_run_length - 1, progress.remaining_events)}});
-  for (auto& follower : read_event_rows(rows)) {
+  const auto comes_alone = [&](const event_row& head) {
+    return !head.queue || head.deliveries != 0 || progress.max_run_length <= 1 || head.next == 0;
+  };
+  const auto& first = heads.front();
+  if (comes_alone(first) || progress.remaining_events == 0) return {};
+  const auto limit = std::min(progress.max_run_length - 1, progress.remaining_events);
+  if (!statements_.followers_of_many) {
+    return read_event_rows(statements_.followers.query(
+        progress.session, {{"key", queue_of(first)}, {"seq", first.seq}, {"limit", limit}}));
+  }
+  if (!followers.contains(first.seq)) {
+    std::map<std::string_view, std::int64_t> head_of_key;
+    array_text keys;
+    array_text seqs;
+    for (const auto& head : heads) {
+      if (comes_alone(head)) continue;
+      if (head_of_key.size() * limit >= progress.remaining_events && !head_of_key.empty()) break;
+      head_of_key.emplace(queue_of(head), head.seq);
+      followers.try_emplace(head.seq);
+      keys.add(queue_of(head));
+      seqs.add(head.seq);
+    }
+    for (auto& row : read_event_rows(statements_.followers_of_many->query(
+             progress.session, {{"keys", keys.text()}, {"seqs", seqs.text()}, {"limit", limit}}))) {
+      const auto head = head_of_key.find(row.queue.value_or(std::string()));
+      if (head != head_of_key.end()) followers[head->second].push_back(std::move(row));
+    }
+  }
+  return std::move(followers[first.seq]);
+}
+
+void run_claimer::collect_followers(event_run& run, event_rows followers,
+                                    claim_progress& progress) const {
+  for (auto& follower : followers) {
     const auto bytes = static_cast<std::size_t>(follower.bytes);
     if (progress.remaining_events == 0 || follower.is_delayed(progress.lane.now_ms) ||
         bytes > progress.remaining_bytes)

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,7 @@ class run_claimer {
 
   struct statements {
     named_statement followers, write_leases;
+    std::optional<named_statement> followers_of_many;  ///< PostgreSQL
   };
   [[nodiscard]] static statements make_statements(const statement_builder& builder);
 
@@ -52,9 +55,13 @@ class run_claimer {
     event_rows followers{};
   };
   using entry_map = std::map<std::string, std::string, std::less<>>;
+  /// Followers that were read before they were needed, by the SEQ of their head.
+  using read_ahead = std::map<std::int64_t, event_rows>;
 
   std::vector<event_run> collect_runs(event_rows heads, claim_progress& progress) const;
-  void collect_followers(event_run& run, claim_progress& progress) const;
+  void collect_followers(event_run& run, event_rows followers, claim_progress& progress) const;
+  [[nodiscard]] event_rows followers_of(std::span<const event_row> heads, read_ahead& followers,
+                                        const claim_progress& progress) const;
   [[nodiscard]] static bool hand_out(const event_row& row, bool is_head, const entry_map& entries,
                                      claim_progress& progress);
 

@@ -88,11 +88,15 @@ fragment_map dialect_fragments(sql::dialect_id dialect) {
        "o.SEQ, o.ID, o.EVENT_KEY, o.QUEUE, o.DUE, o.PLACE, o.AT, o.TOKEN, o.RUN, o.DELIVERIES, "
        "o.ATTEMPTS, o.REPLAYS, o.BYTES, o.CREATED, o.NUMBER, o.LAST_ERROR"},
       {"event", "{stored_event}, {head}, {next}"},
-      // Each of the two is one lookup in the index of keys.
-      {"head", "(SELECT MIN(h.SEQ) FROM {events} h WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE)"},
+      // Each of the two is one lookup in the index of keys. MariaDB and MySQL would choose an index
+      // that begins with LANE, and read all rows of the lane for each event. For MIN(h.SEQ) they
+      // would read all rows of the key.
+      {"head",
+       "(SELECT h.SEQ FROM {events} h {key_index} WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE "
+       "ORDER BY h.SEQ LIMIT 1)"},
       {"next",
-       "(SELECT MIN(h.SEQ) FROM {events} h WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE AND "
-       "h.SEQ > o.SEQ)"}};
+       "(SELECT h.SEQ FROM {events} h {key_index} WHERE h.LANE = o.LANE AND h.QUEUE = o.QUEUE AND "
+       "h.SEQ > o.SEQ ORDER BY h.SEQ LIMIT 1)"}};
   switch (dialect) {
     case sql::dialect_id::postgresql:
       fragments.insert(
@@ -273,6 +277,21 @@ std::string statement_builder::sum(const std::string& expression) const {
                           " END), 0)";
   if (postgres()) return sum + "::bigint";
   return mysql() ? "CAST(" + sum + " AS SIGNED)" : sum;
+}
+
+void array_text::add(std::string_view text) {
+  text_ += '"';
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find_first_of("\"\\", begin), text.size());
+    text_ += text.substr(begin, end - begin);
+    if (end < text.size()) (text_ += '\\') += text[end];
+    begin = end + 1;
+  }
+  text_ += "\",";
+}
+
+std::string array_text::text() const {
+  return "{" + text_.substr(0, text_.empty() ? 0 : text_.size() - 1) + "}";
 }
 
 void json_rows::append(std::string_view text) {

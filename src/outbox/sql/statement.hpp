@@ -177,6 +177,27 @@ class json_rows {
   std::string text_{};
 };
 
+/// Writes an array of PostgreSQL as a text, {"a","b"}. A statement that casts it,
+/// `:names/text::text[]`, reads it several times as fast as a row_list: a column of a row_list
+/// parses the JSON of its row.
+class array_text {
+ public:
+  void add(std::integral auto number) { text_ += std::to_string(number) + ","; }
+  void add(std::string_view text);
+  [[nodiscard]] std::string text() const;
+
+ private:
+  std::string text_{};
+};
+
+/// The text of an array with these values.
+template <class Range>
+[[nodiscard]] std::string array_of(const Range& values) {
+  array_text array;
+  for (const auto& value : values) array.add(value);
+  return array.text();
+}
+
 /// The JSON text of a list with one column.
 template <class Range>
 [[nodiscard]] std::string json_column(const Range& values) {
