@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -90,7 +91,7 @@ workload on_two_threads(workload work) {
 }
 
 /// A block store that needs `latency` for each block, and counts its calls.
-class slow_store final : public block_store {
+class slow_store : public block_store {
  public:
   explicit slow_store(std::chrono::microseconds latency) : latency_(latency) {}
   std::vector<block_grant> allocate(std::span<const block_request> requests) override {
@@ -122,12 +123,92 @@ class slow_store final : public block_store {
 
 /// Compares two workloads by time, and reports them as rates.
 row compare_rates(const std::string& name, double bar, const measure_options& options,
-                  workload ours, workload floor, std::uint64_t threads = 1) {
+                  workload ours, workload floor, std::uint64_t ids = ids_per_iteration) {
   const row times = measure(
       {.name = name, .bar = 1 / bar, .ours = std::move(ours), .floor = std::move(floor)}, options);
-  const double ids_times_ns = 1e9 * static_cast<double>(ids_per_iteration * threads);
+  const double ids_times_ns = 1e9 * static_cast<double>(ids);
   return make_row(name, ids_times_ns / times.ours, ids_times_ns / times.floor, "ids/s", bar,
                   bound::at_least);
+}
+
+/// What one counter of a store does while another one is used.
+enum class trouble : std::uint8_t { none, is_slow, hangs };
+
+/// A store of which the counter "troubled" is slow, or does not answer until the end.
+class troubled_store final : public slow_store {
+ public:
+  explicit troubled_store(trouble kind) : slow_store(100us), kind_(kind) {}
+  std::vector<block_grant> allocate(std::span<const block_request> requests) override {
+    const auto is_troubled = [](const block_request& each) { return each.name == "troubled"; };
+    if (std::ranges::any_of(requests, is_troubled)) wait();
+    return slow_store::allocate(requests);
+  }
+  void wait_for_trouble() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return asked_; });
+  }
+  void end_trouble() {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    asked_ = true;
+    changed_.notify_all();
+    const auto ended = [this] { return ended_; };
+    if (kind_ == trouble::hangs) changed_.wait(lock, ended);
+    else changed_.wait_for(lock, 100ms, ended);
+  }
+
+  const trouble kind_;
+  std::mutex mutex_{};
+  std::condition_variable changed_{};
+  bool asked_ = false;
+  bool ended_ = false;
+};
+
+/// A sequence that is drawn from, beside another one of the same store that is in trouble.
+class neighbours {
+ public:
+  explicit neighbours(trouble kind) : store_(std::make_shared<troubled_store>(kind)) {
+    if (kind == trouble::none) return;
+    drawing_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) (void)troubled_.next();
+    });
+    store_->wait_for_trouble();
+  }
+  neighbours(const neighbours&) = delete;
+  neighbours& operator=(const neighbours&) = delete;
+  ~neighbours() {
+    drawing_.request_stop();
+    store_->end_trouble();
+  }
+
+  std::int64_t next() { return measured_.next(); }
+
+ private:
+  const std::shared_ptr<troubled_store> store_;
+  const sequence_source source_{store_};
+  const sequence_options options_{.blocks = fixed_blocks{}, .wait = 1h};
+  sequence measured_ = source_.sequence("measured", options_);
+  sequence troubled_ = source_.sequence("troubled", options_);
+  std::jthread drawing_{};
+};
+
+void add_isolation_rows(std::vector<row>& rows, const measure_options& options) {
+  constexpr std::uint64_t ids = 500;  // 25 blocks
+  const auto draw_beside = [](trouble kind) -> workload {
+    return [pair = std::make_shared<neighbours>(kind)](std::uint64_t iterations) {
+      for (std::uint64_t i = 0; i < iterations * ids; ++i) use(pair->next());
+    };
+  };
+  rows.push_back(compare_rates("isolation.one_is_slow", 0.9, options, draw_beside(trouble::is_slow),
+                               draw_beside(trouble::none), ids));
+  rows.push_back(compare_rates("isolation.one_hangs", 0.9, options, draw_beside(trouble::hangs),
+                               draw_beside(trouble::none), ids));
 }
 
 struct paced_result {
@@ -188,13 +269,14 @@ std::vector<row> measure_sequences(const measure_options& options) {
                                draw_ids(make_sequence("one")), count_atomically()));
   rows.push_back(compare_rates("next_two_threads_vs_fetch_add", 0.75, options,
                                on_two_threads(draw_ids(make_sequence("two"))),
-                               on_two_threads(count_atomically()), 2));
+                               on_two_threads(count_atomically()), 2 * ids_per_iteration));
   const auto shared = make_sequence("handles");
   rows.push_back(compare_rates("handle_vs_fetch_add", 3, options, draw_from_new_handle(shared),
                                count_atomically()));
-  rows.push_back(compare_rates("handle_two_threads_vs_mutex", 5, options,
-                               on_two_threads(draw_from_new_handle(shared)),
-                               on_two_threads(draw_ids(std::make_shared<locked_generator>())), 2));
+  rows.push_back(compare_rates(
+      "handle_two_threads_vs_mutex", 5, options, on_two_threads(draw_from_new_handle(shared)),
+      on_two_threads(draw_ids(std::make_shared<locked_generator>())), 2 * ids_per_iteration));
+  add_isolation_rows(rows, options);
   add_paced_rows(rows);
   return rows;
 }

@@ -131,29 +131,23 @@ engine_core::engine_core(std::shared_ptr<holdfast::store> store, engine_options 
       front_store(owns_queue ? write_queue : base_store),
       reads_block(front_store->waits()),
       // The references have 40 bits.
-      decisions_((std::uint64_t{std::random_device{}()} << 7U) + 1) {
+      decisions_((std::uint64_t{std::random_device{}()} << 7U) + 1),
+      // The clock of a test may be set back by a microsecond.
+      stamps_(options.storage.max_skew,
+              uses_system_clock ? std::chrono::microseconds(64) : std::chrono::microseconds(0)) {
   metrics->gauge("holdfast_failover_points", {}, "points that are registered")->set(0);
 }
 
 engine_core::~engine_core() = default;
 
 timestamp engine_core::stamp(timestamp now) noexcept {
-  auto last = last_stamp_.load(std::memory_order_relaxed);
-  while (now != last) {
-    // The clock was set back by more than stores tolerate. If this process kept the future time,
-    // other processes would overwrite its entries, and it would serve expired ones. So it follows
-    // the clock and forgets the versions it has served.
-    const bool set_back = last != timestamp::min() && last - now > options.storage.max_skew;
-    if (now < last && !set_back) return last;
-    if (!last_stamp_.compare_exchange_weak(last, now, std::memory_order_relaxed)) continue;
-    if (set_back) {
-      served->clear();
-      log.write_limited("clock", log_level::warning,
-                        "the clock was set back; answers are stamped with its new time");
-    }
-    return now;
+  const auto stamp = stamps_.next(now);
+  if (stamp.set_back) {
+    served->clear();
+    log.write_limited("clock", log_level::warning,
+                      "the clock was set back; answers are stamped with its new time");
   }
-  return now;
+  return stamp.time;
 }
 
 void engine_core::note_served(std::uint64_t id, timestamp as_of) noexcept {

@@ -11,6 +11,7 @@
 
 #include "base/deadline.hpp"
 #include "failover/call_scheduler.hpp"
+#include "failover/call_stamps.hpp"
 #include "failover/insight/outlook_turn.hpp"
 #include "failover/read_time.hpp"
 #include "failover/served_versions.hpp"
@@ -45,8 +46,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   engine_core& operator=(const engine_core&) = delete;
   ~engine_core();
 
-  /// The as_of of a call that starts now. It never decreases, unless the clock was set back by more
-  /// than max_skew.
+  /// The as_of of a call that starts now; see call_stamps.
   [[nodiscard]] timestamp stamp(timestamp now) noexcept;
   /// The latest as_of that is accepted. An entry beyond it was written with a wrong clock.
   [[nodiscard]] timestamp horizon(timestamp now) const noexcept {
@@ -193,7 +193,7 @@ class engine_core : public std::enable_shared_from_this<engine_core> {
   void schedule_probe(std::chrono::milliseconds pause) noexcept;
 
   std::atomic<std::uint64_t> decisions_;
-  alignas(128) std::atomic<timestamp> last_stamp_{timestamp::min()};
+  alignas(128) call_stamps stamps_;
   alignas(128) mutable std::mutex threads_mutex_{};
   lazy_scheduler calls_{};
   lazy_scheduler reads_{};

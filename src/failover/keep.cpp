@@ -32,6 +32,11 @@ class scratch_entry {
 thread_local bool scratch_entry::in_use = false;
 thread_local entry scratch_entry::reused{};
 
+/// Assigns a text that is mostly there already: an entry is reused for the same point.
+void reassign(std::string& target, const std::string& text) {
+  if (target != text) target.assign(text);
+}
+
 /// Encodes the value and sets all members of the row except key and realm. Returns false if it is
 /// not to be stored.
 bool fill(entry& row, const point_core& point, call_base& call) noexcept {
@@ -60,7 +65,7 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
       point.engine.note_served(point.row_id(call), call.provenance.as_of);
       return false;
     }
-    row.name.assign(point.effective_name);
+    reassign(row.name, point.effective_name);
     row.as_of = call.provenance.as_of;
     row.expire_on = call.provenance.expires;
     if (tombstone) {
@@ -68,7 +73,7 @@ bool fill(entry& row, const point_core& point, call_base& call) noexcept {
       row.payload_class.clear();
     } else {
       row.payload = std::move(value.payload);
-      row.payload_class.assign(point.payload_class);
+      reassign(row.payload_class, point.payload_class);
     }
     return true;
   } catch (...) {
@@ -147,7 +152,7 @@ void keep(const point_core& point, call_base& call) noexcept {
   if (!fill(*row, point, call)) return;
   const auto id = point.row_id(call);
   row->key = std::move(call.key);  // not used afterwards
-  row->realm = std::move(call.realm);
+  if (!row->realm.empty() || !call.realm.empty()) row->realm = std::move(call.realm);
   put_row(point, *row, id, started);
 }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <compare>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::key {
@@ -93,8 +95,15 @@ std::strong_ordering compare_numbers(const map_key& a, const map_key& b) noexcep
 }
 
 /// Comparing UTF-8 bytewise gives the order of the code points.
+/// As `<=>`, which is a function call for the few bytes of a key.
+std::strong_ordering compare_texts(std::string_view a, std::string_view b) noexcept {
+  const auto common = std::min(a.size(), b.size());
+  const int order = common == 0 ? 0 : std::memcmp(a.data(), b.data(), common);
+  return order != 0 ? order <=> 0 : a.size() <=> b.size();
+}
+
 std::strong_ordering compare_same_class(const map_key& a, const map_key& b) noexcept {
-  return class_of(a) == key_class::number ? compare_numbers(a, b) : a.text <=> b.text;
+  return class_of(a) == key_class::number ? compare_numbers(a, b) : compare_texts(a.text, b.text);
 }
 
 /// A total order of all keys. Floats are ordered by their representation, so that NaN equals
@@ -156,8 +165,10 @@ void sort_entries(const writer& w, std::span<map_slot> slots) {
   const auto less = [](const map_slot& a, const map_slot& b) {
     return compare_same_class(a.key, b.key) < 0;
   };
-  if (!std::is_sorted(slots.begin(), slots.end(), less))
-    std::sort(slots.begin(), slots.end(), less);
+  const auto not_ascending = [&](const map_slot& a, const map_slot& b) { return !less(a, b); };
+  // Most maps are in order already, and then no key occurs twice.
+  if (std::ranges::adjacent_find(slots, not_ascending) == slots.end()) return;
+  std::sort(slots.begin(), slots.end(), less);
   for (std::size_t i = 1; i < slots.size(); ++i) {
     if (compare_same_class(slots[i - 1].key, slots[i].key) == 0) fail_duplicate(w, slots[i].key);
   }

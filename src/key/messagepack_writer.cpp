@@ -40,6 +40,8 @@ void messagepack_writer::put_big_endian(unsigned char marker, std::uint64_t v, s
 }
 
 void messagepack_writer::put_unsigned(std::uint64_t v) {
+  constexpr std::uint64_t first_of_two_bytes = 0x80;
+  if (v < first_of_two_bytes) return put(static_cast<char>(v));
   char bytes[9];  // NOLINT(*-avoid-c-arrays)
   put({bytes, holdfast::key::detail::write_unsigned(bytes, v)});
 }

@@ -40,12 +40,12 @@ bool is_plain(std::string_view text) noexcept {
 
 enum class empty_text : std::uint8_t { refused, allowed };
 
-void check_text(std::string_view text, std::string_view column, std::size_t max_length,
-                empty_text when_empty = empty_text::refused) {
+/// Throws if the text is refused. Most texts are plain and are not checked here.
+[[gnu::cold]] void check_unusual_text(std::string_view text, std::string_view column,
+                                      std::size_t max_length, empty_text when_empty) {
   const auto fail = [&](errc code, const std::string& problem) {
     throw error(code, "the " + std::string(column) + " " + problem, {.path = std::string(column)});
   };
-  if (!text.empty() && text.size() <= max_length && is_plain(text)) return;
   if (text.empty() && when_empty == empty_text::refused) fail(errc::invalid_argument, "is empty");
   if (!is_utf8(text)) fail(errc::ill_formed_text, "is not well-formed UTF-8");
   if (text.find('\0') != std::string_view::npos)
@@ -54,6 +54,12 @@ void check_text(std::string_view text, std::string_view column, std::size_t max_
   if (length > max_length)
     fail(errc::too_large, "has " + std::to_string(length) + " characters; the table holds " +
                               std::to_string(max_length));
+}
+
+inline void check_text(std::string_view text, std::string_view column, std::size_t max_length,
+                       empty_text when_empty = empty_text::refused) {
+  if (!text.empty() && text.size() <= max_length && is_plain(text)) return;
+  check_unusual_text(text, column, max_length, when_empty);
 }
 
 bool same_row(const entry& a, const entry& b) {

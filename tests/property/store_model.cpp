@@ -430,11 +430,8 @@ void model_run::elsewhere() {
   const bool idle = stack_.behind->numbers().pending == 0;
   const auto one = any_entry(which, idle ? any_time() : world_.clock->now() + 1ms);
   auto& known = model_[which];
-  const auto now = world_.clock->now();
-  std::erase_if(known.outdated,
-                [now](const outdated_version& each) { return each.last_served < now; });
   for (const state& each : known.now) {
-    if (each) may_be_in_front(known, *each, now);
+    if (each) may_be_in_front(known, *each, world_.clock->now());
   }
   known.foreign = std::max(known.foreign, one.as_of);
   stack_.durable->put(one);

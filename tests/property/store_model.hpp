@@ -83,7 +83,8 @@ class model_run {
   using state = std::optional<entry>;
   struct outdated_version {
     entry value;
-    timestamp last_served;  ///< the last moment at which a find may give it
+    /// The last moment at which a find may give it. Memory may have it for longer, not as current.
+    timestamp last_served;
   };
   struct states {
     std::vector<state> now{state{}};  ///< what a read may give

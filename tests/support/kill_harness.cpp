@@ -83,9 +83,13 @@ kill_report kill_harness::run(
                               last_words(options_.log));
   };
 
+  const auto goes_on = [&] {
+    return report.killed < options_.kills || (options_.finished && !options_.finished());
+  };
+
   for (std::size_t i = 0; i < workers.size(); ++i) start(i);
-  while (report.killed < options_.kills && report.failures.empty()) {
-    for (std::size_t i = 0; i < workers.size() && report.killed < options_.kills; ++i) {
+  while (goes_on() && report.failures.empty()) {
+    for (std::size_t i = 0; i < workers.size() && goes_on(); ++i) {
       auto& one = workers[i];
       const auto now = clock::now();
       if (!one.process) continue;

@@ -18,6 +18,8 @@ namespace holdfast::test {
 struct kill_options {
   std::size_t workers = 1;  ///< processes at the same time
   std::size_t kills = 20;   ///< in all
+  /// If set, the kills go on until it returns true: for something that happens meanwhile
+  std::function<bool()> finished{};
   /// A worker lives at least that long, counted from its first sign of life
   std::chrono::microseconds shortest{0};
   std::chrono::microseconds longest{20'000};  ///< and at most that long

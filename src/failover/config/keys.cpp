@@ -1,12 +1,10 @@
 #include "failover/config/keys.hpp"
 
-#include "base/edit_distance.hpp"
+#include "failover/config/key_table.hpp"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
-#include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::failover::config {
 
@@ -265,19 +263,6 @@ constexpr std::array foreign_words{
                    "use discard, and failover.scatter.partial = \"fail\""},
 };
 
-/// Whether the name of a key starts with this path, where `*` matches any segment. If `whole`,
-/// whether it is equal to the path.
-bool matches(std::string_view name, const key_path& path, bool whole) {
-  for (const auto& segment : path) {
-    if (name.empty()) return false;
-    const auto dot = std::min(name.find('.'), name.size());
-    const auto word = name.substr(0, dot);
-    if (word != "*" && word != segment) return false;
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return !whole || name.empty();
-}
-
 /// The Java library has these keys under `jdbc`; here they apply to every database.
 std::optional<key_path> without_jdbc(const key_path& path) {
   constexpr std::array<std::string_view, 5> moved{"table-prefix", "allowed-payload-classes",
@@ -304,17 +289,13 @@ std::span<const known_key> known_keys() noexcept { return table; }
 std::span<const foreign_choice> foreign_choices() noexcept { return foreign_words; }
 
 const known_key* find_key(const key_path& path) noexcept {
-  if (const auto shorter = without_jdbc(path)) return find_key(*shorter);
-  for (const auto& key : table) {
-    if (matches(key.name, path, true)) return &key;
-  }
-  return nullptr;
+  const auto shorter = without_jdbc(path);
+  return find_in(known_keys(), shorter ? *shorter : path);
 }
 
 bool is_section(const key_path& path) noexcept {
-  if (const auto shorter = without_jdbc(path)) return is_section(*shorter);
-  return std::ranges::any_of(table,
-                             [&](const known_key& key) { return matches(key.name, path, false); });
+  const auto shorter = without_jdbc(path);
+  return has_section(known_keys(), shorter ? *shorter : path);
 }
 
 const foreign_key* find_foreign(const key_path& path) noexcept {
@@ -325,30 +306,7 @@ const foreign_key* find_foreign(const key_path& path) noexcept {
   return nullptr;
 }
 
-std::string nearest_key(const key_path& path) {
-  constexpr std::size_t longest = 128;  // bounds the cost of the comparison
-  const std::string unknown = dotted(path).substr(0, longest);
-  std::string nearest;
-  auto best = std::numeric_limits<std::size_t>::max();
-  for (const auto& key : table) {
-    // Replace each `*` by the name at the same position of the path.
-    std::string candidate;
-    std::size_t position = 0;
-    for (std::string_view rest = key.name; !rest.empty(); ++position) {
-      const auto dot = std::min(rest.find('.'), rest.size());
-      if (position != 0) candidate.push_back('.');
-      if (rest.substr(0, dot) == "*" && position < path.size())
-        candidate.append(dotted({path[position]}), 0, longest);
-      else candidate.append(rest.substr(0, dot));
-      rest.remove_prefix(std::min(dot + 1, rest.size()));
-    }
-    if (const auto distance = edit_distance(unknown, candidate); distance < best) {
-      best = distance;
-      nearest = std::move(candidate);
-    }
-  }
-  return nearest;
-}
+std::string nearest_key(const key_path& path) { return nearest_in(known_keys(), path); }
 
 std::string dotted(const key_path& path) {
   std::string text;

@@ -9,8 +9,9 @@
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
-std::vector<bool> memory_backend::replay(std::size_t lane_number,
-                                         std::span<const std::string> ids) {
+template <class Unparked>
+std::vector<bool> memory_backend::unpark(std::size_t lane_number, std::span<const std::string> ids,
+                                         Unparked unparked) {
   const std::scoped_lock guard(mutex_);
   auto& lane = lane_at(lane_number);
   const auto now = now_ms();
@@ -19,7 +20,15 @@ std::vector<bool> memory_backend::replay(std::size_t lane_number,
   for (const auto& id : ids) {
     const bool was_parked = lane.parked.erase(id);
     result.push_back(was_parked);
-    if (!was_parked) continue;
+    if (was_parked) unparked(lane, id, now);
+  }
+  wake_if_earlier(lane, first_before);
+  return result;
+}
+
+std::vector<bool> memory_backend::replay(std::size_t lane_number,
+                                         std::span<const std::string> ids) {
+  return unpark(lane_number, ids, [](memory_lane& lane, const std::string& id, std::int64_t now) {
     auto& claim = lane.claims[id];
     claim = {.replays = claim.replays + 1, .key = claim.key};
     lane.errors.erase(id);
@@ -31,25 +40,14 @@ std::vector<bool> memory_backend::replay(std::size_t lane_number,
       if (!claim.key.empty()) lane.heads[claim.key] = id;
       lane.pending.put(id, now);
     }
-  }
-  wake_if_earlier(lane, first_before);
-  return result;
+  });
 }
 
 std::vector<bool> memory_backend::discard(std::size_t lane_number,
                                           std::span<const std::string> ids) {
-  const std::scoped_lock guard(mutex_);
-  auto& lane = lane_at(lane_number);
-  const auto now = now_ms();
-  const auto first_before = lane.pending.first_score();
-  std::vector<bool> result;
-  for (const auto& id : ids) {
-    const bool was_parked = lane.parked.erase(id);
-    result.push_back(was_parked);
-    if (was_parked) lane.remove_and_promote(id, now);
-  }
-  wake_if_earlier(lane, first_before);
-  return result;
+  return unpark(lane_number, ids, [](memory_lane& lane, const std::string& id, std::int64_t now) {
+    lane.remove_and_promote(id, now);
+  });
 }
 
 void memory_backend::pause(std::size_t lane_number, bool paused) {

@@ -78,6 +78,11 @@ class memory_backend : public outbox_backend {
   void request_wake(memory_lane& lane);
   /// Wakes a worker if an event is due earlier than the first one before the change.
   void wake_if_earlier(memory_lane& lane, std::optional<std::int64_t> first_before);
+  /// Takes ids out of the parked events of a lane, and calls `unparked(lane, id, now)` for those
+  /// that were parked. Returns which these are.
+  template <class Unparked>
+  [[nodiscard]] std::vector<bool> unpark(std::size_t lane, std::span<const std::string> ids,
+                                         Unparked unparked);
   /// After a settlement: claims the next run of each of these keys.
   void claim_next_runs(memory_lane& lane, const run_request& request,
                        const std::vector<std::string>& keys, std::int64_t now, claimed& result);

@@ -1,11 +1,8 @@
 #include "serve/config/keys.hpp"
 
-#include "base/edit_distance.hpp"
+#include "failover/config/key_table.hpp"
 
-#include <algorithm>
 #include <array>
-#include <limits>
-#include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve::config {
 
@@ -109,51 +106,20 @@ constexpr std::array table{
               "time limit for one statement, even if the server hangs"},
 };
 
-/// Whether the name of a key starts with this path, where `*` matches any segment. If `whole`,
-/// whether it is equal to the path.
-bool is_match(std::string_view name, const key_path& path, bool whole) {
-  for (const auto& segment : path) {
-    if (name.empty()) return false;
-    const auto dot = std::min(name.find('.'), name.size());
-    const auto word = name.substr(0, dot);
-    if (word != "*" && word != segment) return false;
-    name.remove_prefix(std::min(dot + 1, name.size()));
-  }
-  return !whole || name.empty();
-}
-
 }  // namespace
 
 std::span<const known_key> known_keys() noexcept { return table; }
 
 const known_key* find_key(const key_path& path) noexcept {
-  for (const auto& key : table) {
-    if (is_match(key.name, path, true)) return &key;
-  }
-  return nullptr;
+  return failover::config::find_in(known_keys(), path);
 }
 
 bool is_section(const key_path& path) noexcept {
-  return std::ranges::any_of(table,
-                             [&](const known_key& key) { return is_match(key.name, path, false); });
+  return failover::config::has_section(known_keys(), path);
 }
 
 std::string nearest_key(const key_path& path) {
-  constexpr std::size_t longest = 128;  // bounds the cost of the comparison
-  const std::string unknown = failover::config::dotted(path).substr(0, longest);
-  std::string nearest;
-  auto best = std::numeric_limits<std::size_t>::max();
-  for (const auto& key : table) {
-    std::string candidate(key.name);
-    if (const auto star = candidate.find('*'); star != std::string::npos)
-      candidate.replace(star, 1, path.size() > 1 ? failover::config::dotted({path[1]}) : "NAME");
-    const auto distance = edit_distance(unknown, candidate.substr(0, longest));
-    if (distance < best) {
-      best = distance;
-      nearest = std::move(candidate);
-    }
-  }
-  return nearest;
+  return failover::config::nearest_in(known_keys(), path);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve::config

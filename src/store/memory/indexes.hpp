@@ -33,6 +33,10 @@ class expiry_index {
   /// Returns the bucket of an expiry, and creates it if necessary. Called before anything changes,
   /// so that the following steps cannot fail.
   [[nodiscard]] expiry_bucket& bucket_of(timestamp expire_on);
+  /// The same for a new expiry of a node. Usually the node stays where it is.
+  [[nodiscard]] expiry_bucket& bucket_for(const memory_node& node, timestamp expire_on) {
+    return number_of(node.expire_on) == number_of(expire_on) ? *node.bucket : bucket_of(expire_on);
+  }
   void add(memory_node& node, expiry_bucket& bucket) noexcept;
   /// Moves a node to a bucket, which may be its own.
   void move(memory_node& node, expiry_bucket& bucket) noexcept;

@@ -9,14 +9,18 @@ namespace HOLDFAST_NAMESPACE::detail::store {
 namespace {
 
 /// Replaces a string in two steps: the constructor may throw, apply() cannot. Reuses the memory of
-/// the string, unless a much larger text had needed it.
+/// the string, unless a much larger text had needed it. Often the text is the same as before.
 class string_replacement {
  public:
   string_replacement(std::string& target, const std::string& next)
-      : target_(target), next_(next), needs_copy_(!fits(target, next)) {
+      : target_(target),
+        next_(next),
+        changes_(target != next),
+        needs_copy_(changes_ && !fits(target, next)) {
     if (needs_copy_) copy_ = next;
   }
   void apply() noexcept {
+    if (!changes_) return;
     if (needs_copy_) target_.swap(copy_);
     else target_.assign(next_);
   }
@@ -29,7 +33,8 @@ class string_replacement {
 
   std::string& target_;
   const std::string& next_;
-  bool needs_copy_;
+  const bool changes_;
+  const bool needs_copy_;
   std::string copy_{};
 };
 

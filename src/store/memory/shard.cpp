@@ -5,6 +5,13 @@
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
+namespace {
+
+/// As `==`, which is a function call that computes an order.
+bool same_text(std::string_view a, std::string_view b) noexcept { return std::ranges::equal(a, b); }
+
+}  // namespace
+
 memory_shard::~memory_shard() {
   removed_nodes removed;
   for (link& head : chains_) {
@@ -20,8 +27,9 @@ memory_shard::link& memory_shard::find_link(const memory_identity& id) noexcept 
   link* current = &chains_[id.hash & (chains_.size() - 1)];
   while (*current) {
     const memory_node& node = **current;
-    if (node.hash == id.hash && node.key == id.key && node.group->name() == id.location.name &&
-        node.group->realm() == id.location.realm)
+    if (node.hash == id.hash && same_text(node.key, id.key) &&
+        same_text(node.group->name(), id.location.name) &&
+        same_text(node.group->realm(), id.location.realm))
       break;
     current = &(*current)->next_in_chain;
   }
@@ -86,7 +94,7 @@ void memory_shard::insert(const entry& e, const memory_identity& id, const memor
 
 void memory_shard::replace(memory_node& node, const entry& e, const memory_write& write,
                            memory_budget& budget, removed_nodes& removed) {
-  expiry_bucket& bucket = expiry_.bucket_of(e.expire_on);
+  expiry_bucket& bucket = expiry_.bucket_for(node, e.expire_on);
   const std::size_t previous_cost = node.cost;
   node.assign(e, write.note);
   expiry_.move(node, bucket);
