@@ -36,6 +36,7 @@ class program {
 #endif
     add_outbox_commands(root);
     add_schema_commands(root);
+    add_doctor_command(root);
     add_serve_commands(root);
     add_bench_commands(root);
     add_demo_command(root);

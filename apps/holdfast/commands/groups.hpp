@@ -14,6 +14,7 @@ void add_seq_commands(command root);
 void add_redis_commands(command root);
 void add_outbox_commands(command root);
 void add_schema_commands(command root);
+void add_doctor_command(command root);
 void add_serve_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
@@ -24,7 +25,7 @@ void add_batch_command(command key);
 
 // Parts of the store group.
 void add_transfer_commands(command store);
-void add_doctor_command(command store);
+void add_store_doctor(command store);
 void add_rekey_command(command store);
 void add_clean_command(command store);
 
@@ -35,6 +36,7 @@ void add_inspect_commands(command outbox);
 void add_parked_commands(command outbox);
 void add_work_command(command outbox);
 void add_tail_command(command outbox);
+void add_outbox_doctor(command outbox);
 
 // Parts of the serve group.
 void add_token_commands(command serve);

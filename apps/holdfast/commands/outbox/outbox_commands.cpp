@@ -82,6 +82,7 @@ void add_outbox_commands(command root) {
   add_pause(group, "resume", "Continue deliveries", &outbox_admin::resume);
   add_fsck(group);
   add_outbox_schema(group);
+  add_outbox_doctor(group);
 }
 
 }  // namespace holdfast::cli

@@ -14,11 +14,6 @@ namespace holdfast::cli {
 
 namespace {
 
-struct examined_server {
-  redis::server_report report;
-  std::vector<finding> findings{};
-};
-
 std::string printable_or_unknown(std::string_view text) {
   return printable(text.empty() ? "?" : text);
 }
@@ -86,15 +81,10 @@ void add_redis_doctor(command group) {
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     const redis::client client(url.text(), {.password = password.read(io)});
-    std::vector<examined_server> servers;
-    for (auto& report : client.probe()) servers.push_back({.report = std::move(report)});
+    const auto servers = examine_servers(client);
     bool fit = true;
-    for (auto& server : servers) {
-      server.findings = examine(server.report, client.is_cluster());
-      if (auto slots = examine_slots(client, server.report))
-        server.findings.push_back(std::move(*slots));
+    for (const auto& server : servers)
       for (const auto& finding : server.findings) fit = fit && finding.level != severity::bad;
-    }
     if (json.is_set()) {
       io.out << "{\"fit\":" << json_bool(fit) << ",\"servers\":[";
       for (std::size_t i = 0; i < servers.size(); ++i)

@@ -244,7 +244,7 @@ void add_store_commands(command root) {
   add_store_stats(group);
   add_store_schema(group);
   add_transfer_commands(group);
-  add_doctor_command(group);
+  add_store_doctor(group);
   add_rekey_command(group);
 }
 
