@@ -24,6 +24,7 @@ void add_completion_command(command root);
 void add_batch_command(command key);
 
 // Parts of the store group.
+void add_names_command(command store);
 void add_transfer_commands(command store);
 void add_store_doctor(command store);
 void add_rekey_command(command store);

@@ -8,6 +8,7 @@
 
 #include "terminal/arguments.hpp"
 #include "terminal/command.hpp"
+#include "terminal/exclusive_options.hpp"
 #include "terminal/input.hpp"
 
 #include <cstddef>
@@ -40,9 +41,7 @@ struct event_options {
 
   [[nodiscard]] event read() const {
     constexpr std::size_t largest = std::size_t{64} << 20U;
-    if (payload.is_set() == file.is_set())
-      throw error(errc::invalid_argument,
-                  "exactly one payload is required; give --payload JSON or --payload-file FILE");
+    require_one("payload", {{payload, "--payload JSON"}, {file, "--payload-file FILE"}});
     event result{.type = type.text(),
                  .key = key.text(),
                  .payload = file.is_set() ? read_small_file(file.text(), largest) : payload.text()};
