@@ -16,6 +16,7 @@ void add_outbox_commands(command root);
 void add_schema_commands(command root);
 void add_doctor_command(command root);
 void add_serve_commands(command root);
+void add_backup_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
@@ -38,6 +39,10 @@ void add_parked_commands(command outbox);
 void add_work_command(command outbox);
 void add_tail_command(command outbox);
 void add_outbox_doctor(command outbox);
+void add_outbox_transfer(command outbox);
+
+// Parts of the seq group.
+void add_seq_transfer(command seq);
 
 // Parts of the serve group.
 void add_token_commands(command serve);

@@ -266,6 +266,17 @@ std::vector<part_report> examine(const database& db, const examination_options& 
   return parts;
 }
 
+std::size_t lane_count(const database& db, const schema_options& names) {
+  const auto& state = *db.shared();
+  const auto prefix = schema::complete_options(state, names).outbox_prefix;
+  if (state.sql)
+    return outbox::count_lanes(*state.sql->pool.acquire_reader("doctor.lanes"), prefix);
+#if HOLDFAST_HAS_REDIS
+  if (state.redis) return outbox::read_lane_count(*state.redis, prefix);
+#endif
+  return 1;
+}
+
 part_report examine_outbox(const database& db, const examination_options& requested) {
   const auto options = completed(db, requested);
   for (const auto& status : read_schema_status(db, options.names)) {

@@ -9,6 +9,7 @@
 #include <holdfast/store/probe.hpp>
 #include <holdfast/version.hpp>
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,10 @@ struct examination_options {
 /// errc::invalid_argument for a database in memory, and errors of the database.
 [[nodiscard]] HOLDFAST_API std::vector<part_report> examine(const database& db,
                                                             const examination_options& options);
+
+/// Returns the number of lanes of an outbox that exists; 1 on a database that has none. Throws
+/// errors of the database.
+[[nodiscard]] HOLDFAST_API std::size_t lane_count(const database& db, const schema_options& names);
 
 /// Examines the outbox alone. It has a finding if it does not exist.
 [[nodiscard]] HOLDFAST_API part_report examine_outbox(const database& db,

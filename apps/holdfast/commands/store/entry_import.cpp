@@ -63,10 +63,8 @@ class importer {
   }
 
   void write_batch() {
-    const timestamp now = system_clock()->now();
     try {
-      entries_.put(batch_);
-      count(now);
+      put_entries(entries_, batch_, result_);
     } catch (const error& e) {
       progress_.clear();
       throw error(e.code(), "lines " + std::to_string(first_line_) + " to " +
@@ -75,27 +73,6 @@ class importer {
     batch_.clear();
     first_line_ = line_number_ + 1;
     progress_.update(result_.read, total_);
-  }
-
-  /// A put does not tell what it skipped: compares the entries with those that are stored now.
-  void count(timestamp now) {
-    std::map<std::string_view, std::vector<const entry*>> by_name;
-    for (const auto& e : batch_) {
-      ++result_.read;
-      if (e.expire_on < now) ++result_.expired;
-      else by_name[e.name].push_back(&e);
-    }
-    for (const auto& [name, requested] : by_name) {
-      std::vector<std::string> keys;
-      keys.reserve(requested.size());
-      for (const auto* e : requested) keys.push_back(e->key);
-      const auto stored = entries_.find_many(name, keys);
-      for (std::size_t i = 0; i < requested.size(); ++i) {
-        const auto& found = stored[i];
-        if (found && found->as_of > requested[i]->as_of) ++result_.older;
-        else ++result_.written;
-      }
-    }
   }
 
   store& entries_;
@@ -110,6 +87,29 @@ class importer {
 };
 
 }  // namespace
+
+void put_entries(store& target, std::span<const entry> batch, import_result& result) {
+  const timestamp now = system_clock()->now();
+  target.put(batch);
+  // A put does not tell what it skipped: compares the entries with those that are stored now.
+  std::map<std::string_view, std::vector<const entry*>> by_name;
+  for (const auto& e : batch) {
+    ++result.read;
+    if (e.expire_on < now) ++result.expired;
+    else by_name[e.name].push_back(&e);
+  }
+  for (const auto& [name, requested] : by_name) {
+    std::vector<std::string> keys;
+    keys.reserve(requested.size());
+    for (const auto* e : requested) keys.push_back(e->key);
+    const auto stored = target.find_many(name, keys);
+    for (std::size_t i = 0; i < requested.size(); ++i) {
+      const auto& current = stored[i];
+      if (current && current->as_of > requested[i]->as_of) ++result.older;
+      else ++result.written;
+    }
+  }
+}
 
 std::string to_text(const import_result& result) {
   return "written " + grouped(result.written) + ", skipped " +

@@ -10,6 +10,7 @@
 #include "terminal/stop_signals.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace holdfast::cli {
@@ -24,6 +25,9 @@ struct import_result {
 /// `written 3, skipped 2 (expired 1, older 1)`.
 [[nodiscard]] std::string to_text(const import_result& result);
 [[nodiscard]] std::string to_json(const import_result& result);
+
+/// Writes a batch of entries and counts what became of them. Throws errors of the store.
+void put_entries(store& target, std::span<const entry> batch, import_result& result);
 
 /// Reads entries line by line and writes them in batches. Throws an error with the number of the
 /// line, after it has written the lines before; `stopped` after a signal; and errors of the store.
