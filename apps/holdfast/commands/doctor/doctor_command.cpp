@@ -159,7 +159,8 @@ void add_outbox_doctor(command group) {
   const option url =
       cmd.value("--outbox", "URL",
                 "The database: redis://host:6379, sqlite:app.db, postgresql://host/name")
-          .required();
+          .required()
+          .variable("HOLDFAST_OUTBOX");
   const option prefix = cmd.value(
       "--prefix", "P", "Name of the outbox, with a hash tag in braces (default {holdfast})");
   const password_option password(cmd);

@@ -60,6 +60,16 @@ std::string server_json(const examined_server& server) {
   return out + "]}";
 }
 
+/// `127.0.0.1:6379` and `/run/redis.sock` as URLs. Other texts stay unchanged.
+std::string with_scheme(const std::string& address) {
+  if (address.starts_with('/')) return "redis+unix://" + address;
+  if (address.empty() || address.find('/') != std::string::npos) return address;
+  const auto colon = address.rfind(':');
+  const bool has_port = colon != std::string::npos && colon + 1 < address.size() &&
+                        address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return colon == std::string::npos || has_port ? "redis://" + address : address;
+}
+
 void add_redis_doctor(command group) {
   command cmd = group.add("doctor", "Check whether a Redis is fit for sequences and the outbox");
   cmd.about(
@@ -75,12 +85,12 @@ void add_redis_doctor(command group) {
       cmd.positional(
              "URL",
              "redis://host:6379, rediss://, redis+unix:///path, redis+cluster://host1,host2, "
-             "redis+sentinel://host1,host2/mymaster")
+             "redis+sentinel://host1,host2/mymaster; host:6379 and /path are accepted as well")
           .required();
   const password_option password(cmd);
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
-    const redis::client client(url.text(), {.password = password.read(io)});
+    const redis::client client(with_scheme(url.text()), {.password = password.read(io)});
     const auto servers = examine_servers(client);
     bool fit = true;
     for (const auto& server : servers)
