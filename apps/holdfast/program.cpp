@@ -172,6 +172,12 @@ exit_code report(output& err, std::string message, errc code) {
   return exit_for(code);
 }
 
+/// A damaged database is not a mistake of the command line.
+exit_code exit_for_failure(const error& failure, exit_code reported) noexcept {
+  const bool from_backend = !failure.backend_code().empty();
+  return from_backend && failure.code() == errc::malformed ? exit_unavailable : reported;
+}
+
 /// Hides passwords and keys in messages that repeat an argument: a URL or a key may stand where
 /// another argument should.
 class argument_mask {
@@ -228,7 +234,8 @@ int run(std::vector<std::string> words, output& out, output& err) noexcept {
       return exit_ok;
     } catch (const error& failure) {
       flush_quietly(out);
-      return report(err, mask.applied_to(failure.what()), failure.code());
+      return exit_for_failure(failure,
+                              report(err, mask.applied_to(failure.what()), failure.code()));
     } catch (const std::bad_alloc&) {
       return report(err, "not enough memory; pass less data at once", errc::unavailable);
     } catch (const std::exception& failure) {

@@ -269,6 +269,13 @@ class MissingFile(StoreTest):
                 self.assertIn("answers.db", self.refused(*self.store(command, *words)))
                 self.assertEqual(os.listdir(self.directory.name), [])
 
+    def test_a_file_that_is_no_database(self):
+        """It is not a mistake of the command line: exit code 3."""
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write("not a database " * 100)
+        for command, *words in (("get", "--name", "n", "--key", "k"), ("names",), ("doctor",)):
+            self.assertIn("not an SQLite database", self.refused(*self.store(command, *words), code=3))
+
     def test_parameters_of_the_url_stay(self):
         self.url += "?synchronous=normal"
         self.refused(*self.store("stats"))
