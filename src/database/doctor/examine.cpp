@@ -27,12 +27,6 @@ namespace {
 
 constexpr std::chrono::minutes overdue_limit{5};
 
-void sort_by_severity(std::vector<probe_finding>& findings) {
-  std::ranges::stable_sort(findings, [](const probe_finding& a, const probe_finding& b) {
-    return a.severity > b.severity;
-  });
-}
-
 /// A part with its schema version, which is a finding unless it is the current one.
 part_report begin_part(const schema_status& status) {
   part_report report{.part = status.set,
@@ -243,6 +237,17 @@ examination_options completed(const database& db, examination_options options) {
 }
 
 }  // namespace
+
+void sort_by_severity(std::vector<probe_finding>& findings) {
+  std::vector<probe_finding> sorted;
+  sorted.reserve(findings.size());
+  for (const auto level : {severity::wrong, severity::failing, severity::warning, severity::note}) {
+    for (auto& finding : findings) {
+      if (finding.severity == level) sorted.push_back(std::move(finding));
+    }
+  }
+  findings = std::move(sorted);
+}
 
 std::vector<part_report> examine(const database& db, const examination_options& requested) {
   const auto& state = *db.shared();

@@ -37,6 +37,9 @@ struct examination_options {
   std::string zone{};
 };
 
+/// The worst first; findings of equal severity keep their order.
+HOLDFAST_API void sort_by_severity(std::vector<probe_finding>& findings);
+
 /// Examines all parts. A part that does not exist has no findings. Opens an outbox as a worker
 /// does; apart from that it changes nothing. On Redis it does not examine the servers. Throws
 /// errc::invalid_argument for a database in memory, and errors of the database.

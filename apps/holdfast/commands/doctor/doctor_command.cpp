@@ -42,7 +42,7 @@ std::vector<part_report> examine_redis(const redis::client& client) {
                                .problem = message,
                                .advice = remedy});
     }
-    std::ranges::stable_sort(part.findings, std::ranges::greater(), &probe_finding::severity);
+    detail::doctor::sort_by_severity(part.findings);
     parts.push_back(std::move(part));
   }
   return parts;
