@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <utility>
@@ -36,7 +37,9 @@ class program {
 #endif
     add_outbox_commands(root);
     add_schema_commands(root);
+    add_doctor_command(root);
     add_serve_commands(root);
+    add_backup_commands(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);
@@ -48,7 +51,7 @@ class program {
   }
 
   exit_code run(std::vector<std::string> words, console& io) {
-    words = shield(std::move(words));
+    words = shield(asked_for_help(std::move(words)));
     std::ranges::reverse(words);  // CLI11 expects the last word first
     try {
       app_.parse(words);
@@ -70,6 +73,36 @@ class program {
   }
 
  private:
+  /// `help`, `help store get`, `store help` and `version` as options.
+  [[nodiscard]] std::vector<std::string> asked_for_help(std::vector<std::string> words) const {
+    if (words == std::vector<std::string>{"version"}) return {"--version"};
+    const bool first = !words.empty() && words.front() == "help";
+    // Not as the last word of a command, where it is an argument.
+    const bool last = words.size() == 2 && words.back() == "help";
+    if (!first && !last) return words;
+    std::vector<std::string> path(words.begin() + (first ? 1 : 0), words.end() - (first ? 0 : 1));
+    const CLI::App* named = find_command(path);
+    if (named == nullptr) return first ? path : words;
+    if (!first && children_of(*named).empty()) return words;
+    path.emplace_back("--help");
+    return path;
+  }
+
+  static std::vector<const CLI::App*> children_of(const CLI::App& app) {
+    return app.get_subcommands(std::function<bool(const CLI::App*)>());
+  }
+  /// Returns null if a word is not a command.
+  [[nodiscard]] const CLI::App* find_command(const std::vector<std::string>& path) const {
+    const CLI::App* app = &app_;
+    for (const auto& word : path) {
+      const auto children = children_of(*app);
+      const auto child = std::ranges::find(children, word, &CLI::App::get_name);
+      if (child == children.end()) return nullptr;
+      app = *child;
+    }
+    return app;
+  }
+
   CLI::App app_;
   std::vector<std::pair<const CLI::App*, action>> actions_;
 };
@@ -139,11 +172,20 @@ exit_code report(output& err, std::string message, errc code) {
   return exit_for(code);
 }
 
+/// A damaged database is not a mistake of the command line.
+exit_code exit_for_failure(const error& failure, exit_code reported) noexcept {
+  const bool from_backend = !failure.backend_code().empty();
+  return from_backend && failure.code() == errc::malformed ? exit_unavailable : reported;
+}
+
 /// Hides passwords and keys in messages that repeat an argument: a URL or a key may stand where
 /// another argument should.
 class argument_mask {
  public:
   explicit argument_mask(const std::vector<std::string>& words) {
+    for (const char* name : url_variables) {
+      if (const char* url = std::getenv(name); url != nullptr) add(url);
+    }
     for (const std::string& word : words) {
       add(word);
       if (const auto equals = word.find('='); word.starts_with('-') && equals != std::string::npos)
@@ -192,7 +234,8 @@ int run(std::vector<std::string> words, output& out, output& err) noexcept {
       return exit_ok;
     } catch (const error& failure) {
       flush_quietly(out);
-      return report(err, mask.applied_to(failure.what()), failure.code());
+      return exit_for_failure(failure,
+                              report(err, mask.applied_to(failure.what()), failure.code()));
     } catch (const std::bad_alloc&) {
       return report(err, "not enough memory; pass less data at once", errc::unavailable);
     } catch (const std::exception& failure) {

@@ -7,6 +7,7 @@
 
 #include "database/database.hpp"
 #include "database/instances/sql/schema.hpp"
+#include "database/schema.hpp"
 #include "outbox/default_prefix.hpp"
 #include "outbox/sql/open.hpp"
 #include "sequence/sql/schema.hpp"
@@ -136,8 +137,11 @@ std::vector<schema_upgrade> redis_upgrade(const std::shared_ptr<const redis::cli
 }
 #endif
 
-/// The same options with the prefix of the outbox: without one, the default that is in use.
-schema_options with_outbox_prefix(const database::state& state, schema_options options) {
+}  // namespace
+
+namespace detail::schema {
+
+schema_options complete_options(const database::state& state, schema_options options) {
   namespace outboxes = detail::outbox;
   if (!options.outbox_prefix.empty()) return options;
   outboxes::default_outboxes existing;
@@ -156,7 +160,7 @@ schema_options with_outbox_prefix(const database::state& state, schema_options o
   return options;
 }
 
-}  // namespace
+}  // namespace detail::schema
 
 std::string_view to_string(schema_verdict verdict) noexcept {
   switch (verdict) {
@@ -176,9 +180,10 @@ std::string_view to_string(schema_verdict verdict) noexcept {
 
 std::vector<schema_status> read_schema_status(const database& db, const schema_options& options) {
   const auto& state = *db.shared();
-  if (state.sql) return sql_status(*state.sql, with_outbox_prefix(state, options));
+  if (state.sql) return sql_status(*state.sql, detail::schema::complete_options(state, options));
 #if HOLDFAST_HAS_REDIS
-  if (state.redis) return redis_status(state.redis, with_outbox_prefix(state, options));
+  if (state.redis)
+    return redis_status(state.redis, detail::schema::complete_options(state, options));
 #endif
   refuse_memory();
 }
@@ -186,9 +191,11 @@ std::vector<schema_status> read_schema_status(const database& db, const schema_o
 std::vector<schema_upgrade> upgrade_schema(const database& db, const schema_options& options,
                                            upgrade_mode mode) {
   const auto& state = *db.shared();
-  if (state.sql) return sql_upgrade(*state.sql, with_outbox_prefix(state, options), mode);
+  if (state.sql)
+    return sql_upgrade(*state.sql, detail::schema::complete_options(state, options), mode);
 #if HOLDFAST_HAS_REDIS
-  if (state.redis) return redis_upgrade(state.redis, with_outbox_prefix(state, options), mode);
+  if (state.redis)
+    return redis_upgrade(state.redis, detail::schema::complete_options(state, options), mode);
 #endif
   refuse_memory();
 }

@@ -48,6 +48,10 @@ class Outbox(CommandTest):
     def stats(self):
         return self.fine_json("outbox", "stats", *self.at, "--json")
 
+    def test_short_times_have_units_for_people(self):
+        self.publish("--delay", "9s")
+        self.assertRegex(self.fine("outbox", "list", *self.at), r"waiting +[0-9.]+m?s +in [0-8]\.[0-9]s ")
+
     def test_published_and_delivered(self):
         ids = [self.publish("--key", "k", payload=json.dumps({"n": n})) for n in range(3)]
         did = self.work("--file", self.path("events.jsonl"))

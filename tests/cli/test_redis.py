@@ -26,6 +26,11 @@ class Redis(CommandTest):
             with self.subTest(url=url):
                 self.assertIn(word, self.refused("redis", "doctor", url))
 
+    def test_addresses_without_a_scheme(self):
+        self.assertIn("127.0.0.1:1", self.refused("redis", "doctor", "127.0.0.1:1", code=3))
+        self.assertIn("localhost:1", self.refused("redis", "doctor", "localhost:1", code=3))
+        self.assertIn("/nowhere/redis.sock", self.refused("redis", "doctor", "/nowhere/redis.sock", code=3))
+
     def test_a_password_is_never_printed(self):
         for url in ["redis://u:hush@127.0.0.1:1", "redis://u:hush@h:0", "redis+sentinel://u:hush@h", "redis://u:hush@h/x", "redis://u:hush@a,,b"]:
             with self.subTest(url=url):

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -109,6 +110,146 @@ class Entries(StoreTest):
         self.assertIn("standard input", self.assert_complaint(done, 3))
 
 
+class Import(StoreTest):
+    line = {"name": "country", "key": "a", "as_of": "2024-01-01T00:00:00Z", "expire_on": "2999-01-01T00:00:00Z", "payload": "{}", "payload_class": ""}
+
+    def lines(self, *changes):
+        return "".join(json.dumps({**self.line, **change}) + "\n" for change in changes)
+
+    def imported(self, code, *changes):
+        done = run(*self.store("import", "--create-schema", "--json"), stdin=self.lines(*changes))
+        self.assertEqual((done.returncode, done.stderr), (code, b""))
+        return json.loads(done.stdout)
+
+    def test_says_what_it_skipped(self):
+        expired = {"key": "old", "expire_on": "2024-01-02T00:00:00Z"}
+        self.assertEqual(self.imported(1, expired), {"read": 1, "written": 0, "expired": 1, "older": 0})
+        self.assertEqual(self.imported(0, {}, expired), {"read": 2, "written": 1, "expired": 1, "older": 0})
+        self.assertEqual(self.imported(1, {"as_of": "2023-01-01T00:00:00Z"}), {"read": 1, "written": 0, "expired": 0, "older": 1})
+        self.assertEqual(self.imported(0, {}), {"read": 1, "written": 1, "expired": 0, "older": 0})
+        text = self.fine(*self.store("import"), stdin=self.lines({}, {"key": "b"}, {"key": "b", "as_of": "2023-01-01T00:00:00Z"}))
+        self.assertEqual(text, "written 2, skipped 1 (expired 0, older 1)\n")
+
+    def test_times_of_rfc_3339(self):
+        for time, stored in (
+            ("2024-01-31T12:00:00Z", "2024-01-31T12:00:00.000000Z"),
+            ("2024-01-31t12:00:00.5z", "2024-01-31T12:00:00.500000Z"),
+            ("2024-01-31 12:00:00.123456789+02:00", "2024-01-31T10:00:00.123456Z"),
+            ("2024-01-31T12:00:00-00:30", "2024-01-31T12:30:00.000000Z"),
+        ):
+            with self.subTest(time=time):
+                self.imported(0, {"key": time, "as_of": time})
+                held = self.fine_json(*self.store("get", "--name", "country", "--key", time, "--json"))
+                self.assertEqual(held["as_of"], stored)
+        for bad in ("2024-01-31T12:00:00", "2024-01-31T12:00:00.Z", "2024-02-30T12:00:00Z", "2024-01-31T24:00:00Z", "2024-01-31T12:00:00+2:00",
+                    "2024-01-31T12:00:00Z ", "2024-01-31T12:00:00.1234567890Z", ""):
+            with self.subTest(time=bad):
+                self.assertIn("line 1", self.refused(*self.store("import"), stdin=self.lines({"as_of": bad})))
+
+    def test_a_mistake_names_the_file(self):
+        self.put()
+        path = os.path.join(self.directory.name, "country.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.lines({}) + "nonsense\n")
+        self.assertIn(path + ", line 2", self.refused(*self.store("import", path)))
+
+    def test_is_stopped_by_a_signal(self):
+        """What was read is written, and the message says how far it came."""
+        process = subprocess.Popen([HOLDFAST, *self.store("import", "--create-schema")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        process.stdin.write(self.lines({}, {"key": "b"}).encode())
+        process.stdin.flush()
+        while not os.path.exists(self.file):
+            time.sleep(0.01)
+        time.sleep(0.1)  # for the two lines; the result is the same without
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (3, b""))
+        self.assertRegex(err.decode(), r"^holdfast: stopped after it imported [0-2]; run it again to go on\n$")
+
+
+class Names(StoreTest):
+    def test_names(self):
+        self.put()
+        self.put("DE", '"Germany"')
+        self.put("old", '"x"', "--expire", "1s")
+        self.sql("UPDATE FAILOVER_STORE SET AS_OF = AS_OF - 90000000, EXPIRE_ON = EXPIRE_ON - 60000000 WHERE FAILOVER_KEY = 'old'")
+        self.fine(*self.store("put", "--name", "a-name-that-is-longer", "--key", "k", "--tombstone"))
+        rows = [json.loads(line) for line in self.fine(*self.store("names", "--json")).splitlines()]
+        self.assertEqual([(row["name"], row["entries"], row["expired"]) for row in rows], [("a-name-that-is-longer", 1, 0), ("country", 3, 1)])
+        self.assertEqual(rows[1]["bytes"], len('{"name":"France"}"Germany""x"'))
+        lines = self.fine(*self.store("names")).splitlines()
+        self.assertEqual(lines[0].split(), ["name", "entries", "bytes", "expired", "oldest", "next", "expiry"])
+        self.assertEqual(lines[2].split()[:5], ["country", "3", "29", "B", "1"])
+        self.assertEqual(len(lines[0]), max(map(len, lines)), "the columns are as wide as their cells")
+        self.assertEqual(lines[2].split()[5:7], ["1", "m"])
+        self.assertIn("+", self.fine(*self.store("names", "--read", "1")))
+
+    def test_an_empty_store(self):
+        self.put()
+        self.fine(*self.store("rm", "--name", "country", "--key", "FR"))
+        self.assertEqual(run(*self.store("names")).returncode, 1)
+
+    def test_export_all(self):
+        self.put()
+        self.fine(*self.store("put", "--name", "other", "--key", "k", "--payload", "1"))
+        text = self.fine(*self.store("export", "--all"))
+        self.assertEqual([json.loads(line)["name"] for line in text.splitlines()], ["country", "other"])
+        self.assertIn("--all", self.refused(*self.store("export")))
+        self.assertIn("not both", self.refused(*self.store("export", "--all", "--name", "n")))
+
+
+class Options(StoreTest):
+    def test_options_that_exclude_each_other(self):
+        self.put()
+        for words in (
+            ("get", "--name", "n", "--key", "k", "--args", "a"),
+            ("put", "--name", "n", "--key", "k", "--payload", "1", "--tombstone"),
+            ("put", "--name", "n", "--key", "k", "--payload", "1", "--payload-file", "x"),
+            ("rm", "--name", "n", "--key", "k", "--match", "*"),
+        ):
+            with self.subTest(words=words):
+                self.assertIn("give one of them, not both", self.refused(*self.store(*words)))
+        self.assertIn("not several", self.refused(*self.store("put", "--name", "n", "--key", "k", "--payload", "1", "--payload-file", "x", "--tombstone")))
+        self.assertIn("not both", self.refused("store", "schema", "--published", "--dialect", "sqlite"))
+
+    def test_payload_file(self):
+        self.put()
+        words = self.store("put", "--name", "country", "--key", "DE", "--payload-file", "-")
+        stored = self.fine_json(*words, "--json", stdin='{"name":"Germany"}')
+        self.assertEqual((stored["key"], stored["payload"]), ("DE", '{"name":"Germany"}'))
+        self.refused(*words, stdin="Germany")
+        self.refused(*self.store("put", "--name", "n", "--key", "k", "--payload-file", "/no-such-file"))
+
+    def test_rm_with_a_pattern(self):
+        for key in ("FR", "FI", "DE"):
+            self.put(key)
+        self.assertEqual(self.fine(*self.store("rm", "--name", "country", "--match", "F*")), "removed 2\n")
+        self.assertEqual(run(*self.store("rm", "--name", "country", "--match", "F*")).returncode, 1)
+        self.assertEqual(self.fine_json(*self.store("rm", "--name", "country", "--match", "*", "--json")), {"removed": 1})
+
+    def test_sealed_payloads(self):
+        ring = os.path.join(self.directory.name, "keys")
+        with open(os.open(ring, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write("k1:" + "A" * 43 + "=\n")
+        keys = ("--key-file", ring)
+        self.fine(*self.store("put", "--create-schema", "--name", "s", "--key", "k", "--payload", '"secret"', *keys))
+        self.assertEqual(self.fine(*self.store("get", "--name", "s", "--key", "k", *keys)), '"secret"\n')
+        variable = {"RING": "k1:" + "A" * 43 + "="}
+        self.assertEqual(self.fine(*self.store("get", "--name", "s", "--key", "k", "--key-variable", "RING"), env=variable), '"secret"\n')
+        done = run(*self.store("get", "--name", "s", "--key", "k"))
+        self.assertTrue(done.stdout.startswith(b"ENC(k1:"))
+        self.assertIn(b"--key-file", done.stderr)
+        self.assertIn("--key-file", self.refused(*self.store("put", "--name", "s", "--key", "other", "--payload", '"plain"')))
+        # A copy keeps the sealed payloads, and opens them with a key ring.
+        text = self.fine(*self.store("export", "--name", "s"))
+        self.assertIn("ENC(k1:", text)
+        self.assertIn('\\"secret\\"', self.fine(*self.store("export", "--name", "s", *keys)))
+        other = "sqlite://" + os.path.join(self.directory.name, "copy.db")
+        self.fine("store", "import", "--store", other, "--create-schema", stdin=text)
+        self.assertEqual(self.fine("store", "get", "--store", other, "--name", "s", "--key", "k", *keys), '"secret"\n')
+
+
 class MissingFile(StoreTest):
     def test_no_command_makes_one_unless_told(self):
         which = ("--name", "country", "--key", "FR")
@@ -117,6 +258,7 @@ class MissingFile(StoreTest):
             ("list", "--name", "country"),
             ("rm", *which),
             ("stats",),
+            ("names",),
             ("clean",),
             ("export", "--name", "country"),
             ("import",),
@@ -126,6 +268,13 @@ class MissingFile(StoreTest):
             with self.subTest(command):
                 self.assertIn("answers.db", self.refused(*self.store(command, *words)))
                 self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_a_file_that_is_no_database(self):
+        """It is not a mistake of the command line: exit code 3."""
+        with open(self.file, "w", encoding="utf-8") as file:
+            file.write("not a database " * 100)
+        for command, *words in (("get", "--name", "n", "--key", "k"), ("names",), ("doctor",)):
+            self.assertIn("not an SQLite database", self.refused(*self.store(command, *words), code=3))
 
     def test_parameters_of_the_url_stay(self):
         self.url += "?synchronous=normal"

@@ -54,6 +54,39 @@ class Help(CommandTest):
                     self.assertEqual((done.returncode, done.stderr), (0, b""))
                     self.assertNotIn(b'"error"', done.stdout)
 
+    def test_the_word_help(self):
+        self.assertEqual(self.fine("help"), self.fine("--help"))
+        self.assertEqual(self.fine("help", "store"), self.fine("store", "--help"))
+        self.assertEqual(self.fine("help", "store", "get"), self.fine("store", "get", "--help"))
+        self.assertEqual(self.fine("store", "help"), self.fine("store", "--help"))
+        self.assertIn("'sotre'", self.refused("help", "sotre"))
+        self.assertIn("help", self.fine("key", "slot", "help"), "an argument of a command stays one")
+        self.assertEqual(self.fine("version"), self.fine("--version"))
+
+    def test_every_command_with_a_url_names_its_variables(self):
+        for path in tree():
+            text = self.fine(*path, "--help")
+            if "--password-file" not in text:
+                continue
+            with self.subTest(command=path):
+                environment = text.split("\nEnvironment:\n")[1].split("\n\n")[0]
+                self.assertIn("HOLDFAST_PASSWORD", environment)
+                self.assertIn("HOLDFAST_REDIS_PASSWORD", environment)
+        for path, name in ((("store", "get"), "HOLDFAST_STORE"), (("seq", "next"), "HOLDFAST_SEQUENCE"), (("outbox", "work"), "HOLDFAST_OUTBOX")):
+            self.assertIn(name, self.fine(*path, "--help").split("\nEnvironment:\n")[1])
+
+    def test_variables_are_defaults(self):
+        with tempfile.TemporaryDirectory() as directory:
+            env = {name: f"sqlite:{directory}/{name}" for name in ("HOLDFAST_STORE", "HOLDFAST_SEQUENCE", "HOLDFAST_OUTBOX")}
+            self.fine("store", "put", "--create-schema", "--name", "n", "--key", "k", "--payload", "1", env=env)
+            self.fine("seq", "next", "--create-schema", "--name", "ids", env=env)
+            self.fine("outbox", "publish", "--create-schema", "--type", "t", "--payload", "{}", env=env)
+            self.assertEqual(set(os.listdir(directory)) & env.keys(), env.keys())
+            self.assertIn("other.db", self.refused("store", "get", "--store", f"sqlite:{directory}/other.db", "--name", "n", "--key", "k", env=env))
+        self.assertIn("--store is missing", self.refused("store", "get", "--name", "n", "--key", "k", env={"HOLDFAST_STORE": ""}))
+        line = self.refused("store", "get", "--name", "n", "--key", "k", env={"HOLDFAST_STORE": "nosuch://u:hush@h"})
+        self.assertNotIn("hush", line)
+
     def test_version(self):
         self.assertRegex(self.fine("--version"), r"^holdfast [0-9]+\.[0-9]+\.[0-9]+\n$")
 
@@ -75,7 +108,6 @@ class Mistakes(CommandTest):
 
     def test_no_nearest_word(self):
         self.assertIn("use key", self.refused("frobnicate"))
-        self.assertIn("--help", self.refused("help"))
         self.assertIn("put -- before", self.refused("key", "slot", "-x"))
         self.assertIn("--help", self.refused("key", "outbox", "--" + "x" * 1000))
 

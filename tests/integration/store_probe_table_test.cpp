@@ -107,7 +107,19 @@ const std::vector<fault> faults{
      {t + "OWNER TO postgres", "GRANT SELECT ON FAILOVER_STORE TO holdfast"},
      "privilege",
      failing},
+    {"PgNoLease", pg, {"DROP TABLE HOLDFAST_LEASE"}, "lease_table", failing},
+    {"PgLeasePrivilege",
+     pg,
+     {"ALTER TABLE HOLDFAST_LEASE OWNER TO postgres"},
+     "lease_privilege",
+     failing},
+    {"PgLeaseReadingOnly",
+     pg,
+     {"ALTER TABLE HOLDFAST_LEASE OWNER TO postgres", "GRANT SELECT ON HOLDFAST_LEASE TO holdfast"},
+     "lease_privilege",
+     failing},
     // MariaDB
+    {"MariaNoLease", maria, {"DROP TABLE HOLDFAST_LEASE"}, "lease_table", failing},
     {"MariaNoTable", maria, {"DROP TABLE FAILOVER_STORE"}, "table", failing, false},
     {"MariaNoClass", maria, {t + "DROP COLUMN PAYLOAD_CLASS"}, "column"},
     {"MariaNoAsOf", maria, {t + "DROP COLUMN AS_OF"}, "column"},
@@ -227,6 +239,7 @@ const std::vector<fault> faults{
      "extra_column",
      wrong,
      false},
+    {"LiteNoLease", lite, {"DROP TABLE HOLDFAST_LEASE"}, "lease_table", failing},
     {"LiteNoIndex", lite, {"DROP INDEX IDX_FAILOVER_STORE_EXPIRE_ON"}, "expire_index", warning},
 };
 

@@ -28,11 +28,13 @@ struct database_location {
   option prefix;
   password_option password;
 
-  explicit database_location(command& cmd)
+  /// `variable`: the environment variable with the default of the URL.
+  explicit database_location(command& cmd, std::string_view variable = "HOLDFAST_STORE")
       : url(cmd.value("--store", "URL",
                       "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name, "
                       "h2://host/name, odbc:DSN=name")
-                .required()),
+                .required()
+                .variable(variable)),
         prefix(cmd.value("--prefix", "P", "Prefix of the table name: MYAPP_, SCHEMA.MYAPP_")),
         password(cmd) {}
 

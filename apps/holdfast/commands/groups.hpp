@@ -14,7 +14,9 @@ void add_seq_commands(command root);
 void add_redis_commands(command root);
 void add_outbox_commands(command root);
 void add_schema_commands(command root);
+void add_doctor_command(command root);
 void add_serve_commands(command root);
+void add_backup_commands(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
@@ -23,8 +25,9 @@ void add_completion_command(command root);
 void add_batch_command(command key);
 
 // Parts of the store group.
+void add_names_command(command store);
 void add_transfer_commands(command store);
-void add_doctor_command(command store);
+void add_store_doctor(command store);
 void add_rekey_command(command store);
 void add_clean_command(command store);
 
@@ -35,6 +38,11 @@ void add_inspect_commands(command outbox);
 void add_parked_commands(command outbox);
 void add_work_command(command outbox);
 void add_tail_command(command outbox);
+void add_outbox_doctor(command outbox);
+void add_outbox_transfer(command outbox);
+
+// Parts of the seq group.
+void add_seq_transfer(command seq);
 
 // Parts of the serve group.
 void add_token_commands(command serve);

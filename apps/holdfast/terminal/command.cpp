@@ -37,6 +37,11 @@ option option::required() {
   return *this;
 }
 
+option option::variable(std::string_view name) {
+  cli_option_->envname(std::string(name));
+  return *this;
+}
+
 option option::one_of(std::initializer_list<std::string_view> words,
                       std::initializer_list<std::string_view> former) {
   std::vector<std::string> listed_words(words.begin(), words.end());

@@ -7,6 +7,7 @@
 
 #include "terminal/output.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,8 @@ class option {
   option number(std::uint64_t least, std::uint64_t most);
   /// Completes file names.
   option file();
+  /// An environment variable is the default. An empty variable is none.
+  option variable(std::string_view name);
 
   /// Whether the command line has it.
   [[nodiscard]] bool is_set() const;
@@ -69,6 +72,10 @@ class option {
   explicit option(CLI::Option* cli_option) : cli_option_(cli_option) {}
   CLI::Option* cli_option_;
 };
+
+/// The environment variables that are defaults of URLs.
+inline constexpr std::array<const char*, 3> url_variables{"HOLDFAST_STORE", "HOLDFAST_SEQUENCE",
+                                                          "HOLDFAST_OUTBOX"};
 
 /// One command of the tree. Copies refer to the same command.
 class command {

@@ -4,11 +4,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -61,6 +63,25 @@ std::size_t input_file::read(char* buffer, std::size_t size) const {
       continue;
     }
     fail_to_read(name_, reason);
+  }
+}
+
+std::uint64_t count_lines(const input_file& file) {
+  struct stat status{};
+  if (::fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+  off_t offset = ::lseek(file.descriptor(), 0, SEEK_CUR);
+  if (offset < 0) return 0;
+  std::vector<char> buffer(read_size);
+  std::uint64_t lines = 0;
+  char last = '\n';
+  for (;;) {
+    const ssize_t received = ::pread(file.descriptor(), buffer.data(), buffer.size(), offset);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) return lines + (last == '\n' ? 0 : 1);
+    const std::span part(buffer.data(), static_cast<std::size_t>(received));
+    lines += static_cast<std::uint64_t>(std::ranges::count(part, '\n'));
+    last = part.back();
+    offset += received;
   }
 }
 

@@ -4,6 +4,7 @@
 /// Reads files and lines of any size within bounded memory.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,10 @@ class input_file {
   std::string name_;
   int descriptor_;
 };
+
+/// Returns the number of lines of a regular file, from its current position on. 0 if the input is
+/// something else, such as a pipe. Does not change the position.
+[[nodiscard]] std::uint64_t count_lines(const input_file& file);
 
 /// Returns the content of a file. Throws errc::too_large if it has more than `limit` bytes.
 [[nodiscard]] std::string read_small_file(const std::string& name, std::size_t limit);

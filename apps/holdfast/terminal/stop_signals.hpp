@@ -3,10 +3,25 @@
 /// \file
 /// The signals that end a command which otherwise runs until it is stopped.
 
+#include <holdfast/error.hpp>
+
+#include "terminal/text.hpp"
+
 #include <csignal>
+#include <cstdint>
 #include <ctime>
+#include <string>
 
 namespace holdfast::cli {
+
+/// The error of a command that a signal stopped, and that goes on when it is run again. `done` is a
+/// verb: "imported". A total of 0 is not known.
+[[nodiscard]] inline error stopped(const std::string& done, std::uint64_t count,
+                                   std::uint64_t total) {
+  return {errc::unavailable, "stopped after it " + done + " " + grouped(count) +
+                                 (total > 0 ? " of " + grouped(total) : "") +
+                                 "; run it again to go on"};
+}
 
 /// Blocks SIGINT and SIGTERM, so that the command can poll for them. Create it before any thread:
 /// threads inherit the mask.

@@ -113,6 +113,18 @@ std::string grouped(std::uint64_t number) {
   return out;
 }
 
+std::string human_bytes(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 4> units{" KiB", " MiB", " GiB", " TiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  std::size_t unit = 0;
+  std::uint64_t whole = bytes;
+  for (; whole >= std::uint64_t{1024} * 1024 && unit + 1 < units.size(); ++unit) whole /= 1024;
+  const std::uint64_t tenths = whole * 10 / 1024;
+  std::string text = grouped(tenths / 10);
+  if (tenths < 100) text += "." + std::to_string(tenths % 10);
+  return text.append(units.at(unit));
+}
+
 std::string_view nearest(std::string_view word, std::span<const std::string> candidates) {
   // The distance is slow to compute for a long word, which cannot be a mistyped short one.
   if (word.size() > 64) return {};

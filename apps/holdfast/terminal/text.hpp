@@ -34,6 +34,9 @@ namespace holdfast::cli {
 /// `1234567` as `1,234,567`.
 [[nodiscard]] std::string grouped(std::uint64_t number);
 
+/// `512 B`, `1.5 KiB`, `20 MiB`.
+[[nodiscard]] std::string human_bytes(std::uint64_t bytes);
+
 /// The candidate that is most similar to a mistyped word; empty if none is similar.
 [[nodiscard]] std::string_view nearest(std::string_view word,
                                        std::span<const std::string> candidates);

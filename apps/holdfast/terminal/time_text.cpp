@@ -20,6 +20,63 @@ void append_digits(std::string& out, std::int64_t number, std::size_t width) {
   out.append(width > text.size() ? width - text.size() : 0, '0').append(text);
 }
 
+/// Reads the parts of a time, one after the other. After a mistake, every function returns 0.
+class time_reader {
+ public:
+  explicit time_reader(std::string_view text) : rest_(text) {}
+
+  /// Skips one of these characters.
+  time_reader& skip(std::string_view characters) {
+    valid_ = valid_ && !rest_.empty() && characters.find(rest_.front()) != std::string_view::npos;
+    if (valid_) rest_.remove_prefix(1);
+    return *this;
+  }
+  int number(std::size_t digits) {
+    int number = 0;
+    for (std::size_t i = 0; i < digits; ++i) number = number * 10 + digit();
+    return number;
+  }
+  /// `.123456`, or nothing. Ignores digits after the sixth.
+  int microseconds() {
+    if (!valid_ || !rest_.starts_with('.')) return 0;
+    rest_.remove_prefix(1);
+    int fraction = 0;
+    std::size_t count = 0;
+    for (; valid_ && !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; ++count) {
+      const int next = digit();
+      if (count < 6) fraction = fraction * 10 + next;
+    }
+    valid_ = valid_ && count >= 1 && count <= 9;
+    for (; count < 6; ++count) fraction *= 10;
+    return fraction;
+  }
+  /// `Z`, or `+02:00`.
+  int offset_minutes() {
+    if (!valid_ || rest_.starts_with('Z') || rest_.starts_with('z')) {
+      (void)skip("Zz");
+      return 0;
+    }
+    const int sign = rest_.starts_with('-') ? -1 : 1;
+    const int hours = skip("+-").number(2);
+    const int minutes = skip(":").number(2);
+    valid_ = valid_ && hours <= 23 && minutes <= 59;
+    return sign * (hours * 60 + minutes);
+  }
+  [[nodiscard]] bool complete() const noexcept { return valid_ && rest_.empty(); }
+
+ private:
+  int digit() {
+    valid_ = valid_ && !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9';
+    if (!valid_) return 0;
+    const int digit = rest_.front() - '0';
+    rest_.remove_prefix(1);
+    return digit;
+  }
+
+  std::string_view rest_;
+  bool valid_ = true;
+};
+
 }  // namespace
 
 std::string iso_time(timestamp time) {
@@ -48,28 +105,47 @@ std::string iso_time(timestamp time) {
 
 timestamp parse_iso_time(std::string_view text) {
   using namespace std::chrono;
-  std::array<int, 7> parts{};
-  constexpr std::string_view shape = "0000-00-00T00:00:00.000000Z";
-  bool valid = text.size() == shape.size();
-  std::size_t part = 0;
-  for (std::size_t i = 0; valid && i < shape.size(); ++i) {
-    if (shape[i] == '0') {
-      valid = text[i] >= '0' && text[i] <= '9';
-      parts[part] = parts[part] * 10 + (text[i] - '0');
-    } else {
-      valid = text[i] == shape[i];
-      ++part;
-    }
+  time_reader reader(text);
+  const year_month_day date{year{reader.number(4)},
+                            month{static_cast<unsigned>(reader.skip("-").number(2))},
+                            day{static_cast<unsigned>(reader.skip("-").number(2))}};
+  const int hour = reader.skip("Tt ").number(2);
+  const int minute = reader.skip(":").number(2);
+  const int second = reader.skip(":").number(2);
+  const int fraction = reader.microseconds();
+  const int offset = reader.offset_minutes();
+  if (!reader.complete() || !date.ok() || hour > 23 || minute > 59 || second > 59) {
+    throw error(errc::invalid_argument,
+                "'" + printable(detail::without_secrets(text).substr(0, 40)) +
+                    "' is not a time like 2024-01-31T12:00:00Z or 2024-01-31T12:00:00.000000Z");
   }
-  const year_month_day date{year{parts[0]}, month{static_cast<unsigned>(parts[1])},
-                            day{static_cast<unsigned>(parts[2])}};
-  if (!valid || !date.ok() || parts[3] > 23 || parts[4] > 59 || parts[5] > 59) {
-    throw error(errc::invalid_argument, "'" +
-                                            printable(detail::without_secrets(text).substr(0, 40)) +
-                                            "' is not a time like 2024-01-31T12:00:00.000000Z");
+  return timestamp(sys_days{date} + hours{hour} + minutes{minute - offset} + seconds{second} +
+                   std::chrono::microseconds{fraction});
+}
+
+std::string human_duration(std::chrono::microseconds duration) {
+  using namespace std::chrono;
+  if (duration < microseconds(0)) duration = -duration;
+  const auto tenths = duration_cast<milliseconds>(duration).count() / 100;
+  if (duration < seconds(1))
+    return std::to_string(duration_cast<milliseconds>(duration).count()) + " ms";
+  if (duration < seconds(10))
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+  constexpr std::array<std::pair<std::int64_t, std::string_view>, 4> units{
+      {{86'400, " d"}, {3600, " h"}, {60, " m"}, {1, " s"}}};
+  const std::int64_t total = duration_cast<seconds>(duration).count();
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const auto [size, name] = units[i];
+    if (total < size) continue;
+    std::string text = std::to_string(total / size).append(name);
+    // The second unit matters only beside a small number of the first.
+    if (i + 1 == units.size() || total / size >= 10) return text;
+    const auto [part, part_name] = units[i + 1];
+    if (const auto count = total % size / part; count != 0)
+      text.append(" ").append(std::to_string(count)).append(part_name);
+    return text;
   }
-  return timestamp(sys_days{date} + hours{parts[3]} + minutes{parts[4]} + seconds{parts[5]} +
-                   microseconds{parts[6]});
+  return "0 s";
 }
 
 std::chrono::microseconds parse_duration(std::string_view text) {

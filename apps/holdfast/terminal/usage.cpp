@@ -82,6 +82,24 @@ std::vector<std::string> subcommand_names(const CLI::App& app) {
 
 std::string see_help(const CLI::App& app) { return "see '" + full_name(app) + " --help'"; }
 
+/// The environment variables that a command reads.
+std::vector<table_row> environment_of(const CLI::App& app) {
+  std::vector<table_row> variables;
+  bool has_password = false;
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_envname().empty())
+      variables.emplace_back(option->get_envname(), "Default of " + option->get_name());
+    has_password = has_password || option->check_lname("password-file");
+  }
+  if (!has_password) return variables;
+  variables.emplace_back("HOLDFAST_PASSWORD",
+                         "Password of the database, if neither the URL nor a file has one");
+  variables.emplace_back("HOLDFAST_REDIS_PASSWORD", "The same for Redis");
+  variables.emplace_back("HOLDFAST_SCHEMES",
+                         "URL schemes that may be opened, separated by commas (default all)");
+  return variables;
+}
+
 std::string describe_unknown_option(const std::string& word, const CLI::App& app) {
   const std::string name = word.substr(0, word.find('='));
   const std::vector<std::string> names = option_names(app);
@@ -103,7 +121,6 @@ std::string describe_unknown_word(const std::string& typed, const CLI::App& app)
   const std::vector<std::string> names = subcommand_names(app);
   if (names.empty())
     return "'" + full_name(app) + "' does not take the argument '" + word + "'; " + see_help(app);
-  if (word == "help") return "there is no command 'help'; type '" + full_name(app) + " --help'";
   const std::string_view suggestion = nearest(word, names);
   return "'" + full_name(app) + "' has no command '" + word + "'; " +
          (suggestion.empty() ? "use " + listed(names)
@@ -190,6 +207,7 @@ std::string help(const CLI::App& app) {
   append_table(out, "Arguments", arguments);
   append_table(out, "Commands", commands);
   append_table(out, "Options", options);
+  append_table(out, "Environment", environment_of(app));
   const std::string examples = app.get_footer();
   if (!examples.empty()) {
     out += "\nExamples:\n";

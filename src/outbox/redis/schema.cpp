@@ -5,6 +5,10 @@
 #include "outbox/default_prefix.hpp"
 #include "redis/schema_number.hpp"
 
+#include <bit>
+#include <charconv>
+#include <system_error>
+
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 std::string meta_key(std::string_view prefix) { return std::string(prefix) + ":meta"; }
@@ -36,6 +40,17 @@ std::optional<int> read_outbox_schema(const holdfast::redis::client& client,
                           .elements();
   if (fields.at(0).is_nil() && fields.at(1).is_nil()) return std::nullopt;
   return redis::schema_number(fields.at(1));
+}
+
+std::size_t read_lane_count(const holdfast::redis::client& client, std::string_view prefix) {
+  const auto lanes =
+      client.call(holdfast::redis::command("HGET").key(meta_key(prefix)).arg("lanes").idempotent());
+  if (lanes.is_nil()) return 1;
+  const auto& text = lanes.text();
+  std::size_t count = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_number = failure == std::errc{} && end == text.data() + text.size();
+  return is_number && std::has_single_bit(count) ? count : 1;
 }
 
 void upgrade_redis_outbox(const holdfast::redis::client& client, std::string_view prefix) {

@@ -7,6 +7,7 @@
 #include <holdfast/redis.hpp>
 #include <holdfast/version.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,11 @@ HOLDFAST_API void check_outbox_schema(std::string_view prefix, int version);
 /// for a version that is not a number, and errors of Redis.
 [[nodiscard]] HOLDFAST_API std::optional<int> read_outbox_schema(
     const holdfast::redis::client& client, std::string_view prefix);
+
+/// The number of lanes of an outbox; 1 if there is no outbox with this prefix, or its number was
+/// damaged. Throws errors of Redis.
+[[nodiscard]] HOLDFAST_API std::size_t read_lane_count(const holdfast::redis::client& client,
+                                                       std::string_view prefix);
 
 /// Brings an outbox to the current version. It may be called at the same time by several processes,
 /// and again after a failure. Throws as check_outbox_schema, and errors of Redis.

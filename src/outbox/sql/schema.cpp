@@ -9,6 +9,7 @@
 #include "sql/schema_version.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
@@ -222,6 +223,33 @@ sql::schema_set outbox_tables_schema(std::string_view prefix) {
                              int) { return create_statements(dialect, tables); },
           .command_options =
               prefix == default_prefix ? "" : "--outbox-prefix '" + std::string(prefix) + "'"};
+}
+
+std::vector<sql::table_need> table_needs(sql::dialect_id dialect, std::string_view prefix) {
+  const auto tables = table_names_of(prefix);
+  const std::vector<std::string> all{"INSERT", "UPDATE", "DELETE"};
+  std::vector<sql::table_need> needs{
+      {.table = tables.events, .columns = {"ID"}, .privileges = all},
+      {.table = tables.entries, .columns = {"ID"}, .privileges = all},
+      {.table = tables.tickets, .columns = {"TICKET"}, .privileges = all},
+      {.table = tables.lanes, .columns = {"OWNER"}, .privileges = all},
+      {.table = tables.counters, .columns = {"LANE"}, .privileges = {"INSERT", "DELETE"}}};
+  if (is_mysql_dialect(dialect))
+    needs.push_back(
+        {.table = tables.stripes, .columns = {"N"}, .privileges = {"INSERT", "UPDATE"}});
+  return needs;
+}
+
+std::size_t count_lanes(sql::connection& connection, std::string_view prefix) {
+  const auto rows = connection
+                        .execute({.text = "SELECT COUNT(*) FROM " + table_names_of(prefix).lanes +
+                                          " WHERE LANE >= 0",
+                                  .results = {sql::type::integer}},
+                                 {})
+                        .rows;
+  const auto* count = rows.empty() ? nullptr : std::get_if<std::int64_t>(&rows.at(0, 0));
+  if (count == nullptr || *count <= 0) return 1;
+  return std::bit_ceil(static_cast<std::size_t>(*count));
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -18,7 +18,9 @@
 #include <holdfast/version.hpp>
 
 #include "sql/schema_set.hpp"
+#include "sql/table_access.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -68,5 +70,16 @@ using fragment_map = std::map<std::string, std::string, std::less<>>;
 /// The set of tables of the outbox with this prefix. Throws errc::invalid_argument for an invalid
 /// prefix.
 [[nodiscard]] HOLDFAST_API sql::schema_set outbox_tables_schema(std::string_view prefix);
+
+/// What publishers and workers need of the tables of an outbox. Names one column of each table: the
+/// others are checked when the outbox is opened. Throws errc::invalid_argument for an invalid
+/// prefix.
+[[nodiscard]] HOLDFAST_API std::vector<sql::table_need> table_needs(sql::dialect_id dialect,
+                                                                    std::string_view prefix);
+
+/// Returns the number of lanes of an existing outbox. A damaged outbox may lack a row of a lane;
+/// the number is a power of two in any case. Throws errors of the database.
+[[nodiscard]] HOLDFAST_API std::size_t count_lanes(sql::connection& connection,
+                                                   std::string_view prefix);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -11,6 +11,7 @@
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
 #include "sql/schema_version.hpp"
+#include "sql/table_access.hpp"
 #if HOLDFAST_HAS_SQLITE
 #include "sql/sqlite/connection.hpp"
 #endif
@@ -287,31 +288,23 @@ class sql_block_store final : public block_store {
   }
 
   std::vector<std::string> missing_objects() override {
-    const auto connection = reader();
-    const auto readable = [&](const std::string& columns) {
-      try {
-        connection->execute(
-            {.text = "SELECT " + columns + " FROM " + table_name(options_) + " WHERE 1 = 0",
-             .results = {sql::type::text}},
-            {});
-        return true;
-      } catch (const error& e) {
-        if (e.code() != errc::missing_object && e.code() != errc::grammar) throw;
-        return false;
-      }
-    };
-    const std::string table = table_name(options_);
+    const auto connection = writer();
+    const sql::table_need need{
+        .table = table_name(options_),
+        .columns = {"NAME", "LAST_SEQ", "GRANTED", "LIMIT_SEQ", "EPOCH", "INCARNATION"},
+        .privileges = {"INSERT", "UPDATE"}};
+    const auto lack = sql::examine_table(*connection, need);
     const std::string advice = schema_command();
-    if (!readable("1"))
-      return {"there is no table " + table + "; create it (--create-schema), or see: " + advice};
-    std::string missing;
-    for (const auto* column :
-         {"NAME", "LAST_SEQ", "GRANTED", "LIMIT_SEQ", "EPOCH", "INCARNATION"}) {
-      if (!readable(column)) missing += (missing.empty() ? "" : ", ") + std::string(column);
-    }
-    if (missing.empty()) return {};
-    return {"the table " + table + " is not a table of sequences, it lacks " + missing +
-            "; choose another --prefix, or see: " + advice};
+    if (!lack.exists)
+      return {"there is no table " + need.table +
+              "; create it (--create-schema), or see: " + advice};
+    if (!lack.columns.empty())
+      return {"the table " + need.table + " is not a table of sequences, it lacks " +
+              sql::enumerated(lack.columns) + "; choose another --prefix, or see: " + advice};
+    if (lack.privileges.empty()) return {};
+    const auto grant = sql::grant_statement(*connection, dialect_, need);
+    return {"the user lacks " + sql::enumerated(lack.privileges) + " on " + need.table + "; " +
+            (grant.empty() ? "grant these privileges to the user" : "run: " + grant)};
   }
 
   std::vector<std::string> unsafe_settings() override {

@@ -1,11 +1,13 @@
 #include "store/doctor/probe.hpp"
 
 #include "sql/read_only_server.hpp"
+#include "sql/table_access.hpp"
 #include "store/doctor/catalog_queries.hpp"
 #include "store/doctor/repair_statements.hpp"
 #include "store/doctor/server_findings.hpp"
 #include "store/doctor/table_findings.hpp"
 #include "store/sql/realm_statements.hpp"
+#include "store/sql/table_lease.hpp"
 
 #include <algorithm>
 #include <array>
@@ -118,6 +120,7 @@ class database_probe {
       report_.tables.push_back(prefix + "FAILOVER_STORE");
       probe_table(realm, prefix);
     }
+    if (try_writing_ && max_tables != 0 && server_.dialect != dialect_id::unknown) probe_lease();
     sort_findings();
     return std::move(report_);
   }
@@ -186,6 +189,53 @@ class database_probe {
     }
   }
 
+  /// The table of leases, without which no process cleans on a schedule.
+  void probe_lease() {
+    const sql::table_need need{.table = options_.prefix + "HOLDFAST_LEASE",
+                               .columns = {"LEASE_NAME", "OWNER", "HELD_UNTIL", "FENCE"},
+                               .privileges = {"INSERT", "UPDATE"}};
+    sql::table_lack lack;
+    try {
+      lack = sql::examine_table(connection_, need);
+    } catch (const error& e) {
+      if (connection_.broken()) throw;
+      if (!detail::sql::is_read_only_server(e))  // which was reported with the table of entries
+        add_statement_failure(e, {.name = need.table}, options_.prefix);
+      return;
+    }
+    if (lack.nothing() || server_read_only()) return;
+    const std::string effect = "; expired entries are not removed (cleanup, clean --watch)";
+    if (!lack.exists) {
+      report_.findings.push_back({.code = "lease_table",
+                                  .severity = severity::failing,
+                                  .problem = "the table " + need.table + " does not exist" + effect,
+                                  .sql = {lease_schema(server_.dialect, options_.prefix)}});
+      return;
+    }
+    if (!lack.columns.empty()) {
+      report_.findings.push_back(
+          {.code = "lease_table",
+           .severity = severity::failing,
+           .problem = "the table " + need.table + " is not a table of leases, it lacks " +
+                      sql::enumerated(lack.columns) + effect,
+           .advice = "choose another prefix, or drop it and create it again"});
+      return;
+    }
+    const std::string grant = sql::grant_statement(connection_, server_.dialect, need);
+    report_.findings.push_back(
+        {.code = "lease_privilege",
+         .severity = severity::failing,
+         .problem =
+             "the user lacks " + sql::enumerated(lack.privileges) + " on " + need.table + effect,
+         .sql = grant.empty() ? std::vector<std::string>() : std::vector{grant},
+         .advice = grant.empty() ? "grant these privileges to the user" : ""});
+  }
+
+  [[nodiscard]] bool server_read_only() const {
+    return std::ranges::find(report_.findings, "read_only", &probe_finding::code) !=
+           report_.findings.end();
+  }
+
   /// Reads the facts of the table and adds findings. Returns whether the store's statements can be
   /// tried.
   bool examine_table(table_facts& table, const std::string& prefix) {
@@ -244,9 +294,7 @@ class database_probe {
            .problem = problem,
            .advice = "compare the table with: holdfast store schema --published"});
     } else if (detail::sql::is_read_only_server(reason)) {
-      if (std::ranges::find(report_.findings, "read_only", &probe_finding::code) !=
-          report_.findings.end())
-        return;
+      if (server_read_only()) return;
       report_.findings.push_back({.code = "read_only",
                                   .severity = severity::failing,
                                   .problem = reason.message(),
@@ -337,6 +385,13 @@ probe_report probe_database(sql::context& database, const store_options& options
   const auto dialect = database.dialect();
   const auto connection = database.pool.acquire_writer("store.probe");
   return database_probe(*connection, dialect, *database.options.clock, options, true).run(SIZE_MAX);
+}
+
+probe_report probe_server(sql::context& database) {
+  const auto dialect = database.dialect();
+  const auto connection = database.pool.acquire_writer("store.probe");
+  const store_options options;
+  return database_probe(*connection, dialect, *database.options.clock, options, true).run(0);
 }
 
 }  // namespace detail::store

@@ -20,4 +20,7 @@ void probe_at_start(sql::context& database, const store_options& options);
 [[nodiscard]] HOLDFAST_API probe_report probe_database(sql::context& database,
                                                        const store_options& options);
 
+/// The same for the server alone, without a table. Throws what the database throws.
+[[nodiscard]] HOLDFAST_API probe_report probe_server(sql::context& database);
+
 }  // namespace HOLDFAST_NAMESPACE::detail::store

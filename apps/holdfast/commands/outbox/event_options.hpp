@@ -8,6 +8,7 @@
 
 #include "terminal/arguments.hpp"
 #include "terminal/command.hpp"
+#include "terminal/exclusive_options.hpp"
 #include "terminal/input.hpp"
 
 #include <cstddef>
@@ -25,8 +26,9 @@ struct event_options {
   option headers;
   option content_type;
 
-  explicit event_options(command& cmd)
-      : type(cmd.value("--type", "T", "Type of the event: ticket.created").required()),
+  /// With `type_required` false, `read` throws if there is no type.
+  explicit event_options(command& cmd, bool type_required = true)
+      : type(cmd.value("--type", "T", "Type of the event: ticket.created")),
         key(cmd.value("--key", "K",
                       "Key of the event; events with the same key are delivered in order")),
         payload(cmd.value("--payload", "JSON", "Payload of the event")),
@@ -36,13 +38,15 @@ struct event_options {
         headers(cmd.values("--header", "NAME=VALUE",
                            "Header for the receiver: traceparent=00-...; repeat for more")),
         content_type(cmd.value("--content-type", "C",
-                               "Content type of the payload (default application/json)")) {}
+                               "Content type of the payload (default application/json)")) {
+    if (type_required) type.required();
+  }
 
   [[nodiscard]] event read() const {
+    if (!type.is_set())
+      throw error(errc::invalid_argument, "--type is missing; give --type T, or --jsonl FILE");
     constexpr std::size_t largest = std::size_t{64} << 20U;
-    if (payload.is_set() == file.is_set())
-      throw error(errc::invalid_argument,
-                  "exactly one payload is required; give --payload JSON or --payload-file FILE");
+    require_one("payload", {{payload, "--payload JSON"}, {file, "--payload-file FILE"}});
     event result{.type = type.text(),
                  .key = key.text(),
                  .payload = file.is_set() ? read_small_file(file.text(), largest) : payload.text()};

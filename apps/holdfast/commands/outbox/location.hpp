@@ -38,7 +38,8 @@ struct outbox_location {
       : url(cmd.value("--outbox", "URL",
                       "The database: redis://host:6379, redis+cluster://host:7000, sqlite:app.db, "
                       "postgresql://host/name")
-                .required()),
+                .required()
+                .variable("HOLDFAST_OUTBOX")),
         prefix(cmd.value("--prefix", "P",
                          "Name of the outbox, with a hash tag in braces (default {holdfast})")),
         lanes(cmd.value("--lanes", "N",

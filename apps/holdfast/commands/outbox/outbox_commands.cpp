@@ -81,7 +81,9 @@ void add_outbox_commands(command root) {
             &outbox_admin::pause);
   add_pause(group, "resume", "Continue deliveries", &outbox_admin::resume);
   add_fsck(group);
+  add_outbox_transfer(group);
   add_outbox_schema(group);
+  add_outbox_doctor(group);
 }
 
 }  // namespace holdfast::cli

@@ -6,6 +6,7 @@
 #include "commands/groups.hpp"
 #include "commands/outbox/event_options.hpp"
 #include "commands/outbox/location.hpp"
+#include "commands/outbox/outbox_transfer.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
@@ -45,6 +46,10 @@ durability parse_durability(const std::string& text) {
 void add_publish(command group) {
   command cmd = group.add("publish", "Publish an event, and print its id when it is safe");
   cmd.about(
+      "With --jsonl it publishes an event for each line, and prints their number: "
+      "{\"type\":\"t\",\"key\":\"k\",\"payload\":\"{}\",\"id\":\"...\",\"headers\":{...},\"delay_"
+      "ms\":1000,"
+      "\"ttl_ms\":60000}. Only the type is required. Exit code 1 if one was refused.\n"
       "The same id is published only once: after a failure, repeat the command with --id.\n"
       "Exit code 3 if it is unknown whether the event was stored; the message begins with its id.");
   cmd.examples(
@@ -55,7 +60,10 @@ void add_publish(command group) {
       "holdfast outbox publish --outbox redis://127.0.0.1 --type mail --payload '{}' --safe "
       "replicated:1");
   const outbox_location location(cmd);
-  const event_options content(cmd);
+  const event_options content(cmd, false);
+  const option jsonl =
+      cmd.value("--jsonl", "FILE", "Instead: a file with an event in each line; -: standard input")
+          .file();
   const option id = cmd.value("--id", "UUID", "Id of the event (default a new one)");
   const option delay =
       cmd.value("--delay", "TIME", "Delay before the first delivery: 90s, 15m, 1h, 7d");
@@ -66,6 +74,19 @@ void add_publish(command group) {
                                 "fsynced; see docs/outbox.md");
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
+    const durability required = parse_durability(safe.text("memory"));
+    if (jsonl.is_set()) {
+      for (const auto& [other, name] :
+           {alternative{content.type, "--type"}, alternative{content.key, "--key"},
+            alternative{content.payload, "--payload"}, alternative{content.file, "--payload-file"},
+            alternative{content.headers, "--header"}, alternative{id, "--id"},
+            alternative{delay, "--delay"}, alternative{ttl, "--ttl"}}) {
+        if (other.is_set()) require_one("source", {{jsonl, "--jsonl"}, {other, name}});
+      }
+      outbox_importer importer(location.open(io),
+                               {.parked = parked_import::deliver, .durability = required});
+      return import_events(io, importer, jsonl.text(), json.is_set());
+    }
     event published = content.read();
     published.id = id.text();
     if (delay.is_set()) published.delay = duration_of(delay, "0s");
@@ -75,7 +96,6 @@ void add_publish(command group) {
       throw error(
           errc::invalid_argument,
           "--ttl is 0, so the event would never be delivered; give a longer time, or remove --ttl");
-    const durability required = parse_durability(safe.text("memory"));
     const auto receipt = location.open(io).publish(std::move(published), required);
     if (json.is_set())
       io.out << "{\"id\":" << json_string(receipt.id)

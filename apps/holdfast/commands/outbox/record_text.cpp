@@ -17,14 +17,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// `12s`, `3m`, `2h`, `5d`.
+/// `250ms`, `8.1s`, `12s`, `3m`, `2h`, `5d`.
 std::string short_duration(std::chrono::microseconds time) {
   using namespace std::chrono;
   const auto count = [](auto part, const char* unit) {
     return std::to_string(part.count()) + unit;
   };
   if (time < microseconds(0)) time = -time;
-  if (time < seconds(10)) return count(duration_cast<milliseconds>(time), "ms");
+  const auto tenths = duration_cast<milliseconds>(time).count() / 100;
+  if (time < seconds(1)) return count(duration_cast<milliseconds>(time), "ms");
+  if (time < seconds(10))
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "s";
   if (time < minutes(10)) return count(duration_cast<seconds>(time), "s");
   if (time < hours(10)) return count(duration_cast<minutes>(time), "m");
   if (time < days(10)) return count(duration_cast<hours>(time), "h");

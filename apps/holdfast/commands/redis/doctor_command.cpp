@@ -14,11 +14,6 @@ namespace holdfast::cli {
 
 namespace {
 
-struct examined_server {
-  redis::server_report report;
-  std::vector<finding> findings{};
-};
-
 std::string printable_or_unknown(std::string_view text) {
   return printable(text.empty() ? "?" : text);
 }
@@ -65,6 +60,16 @@ std::string server_json(const examined_server& server) {
   return out + "]}";
 }
 
+/// `127.0.0.1:6379` and `/run/redis.sock` as URLs. Other texts stay unchanged.
+std::string with_scheme(const std::string& address) {
+  if (address.starts_with('/')) return "redis+unix://" + address;
+  if (address.empty() || address.find('/') != std::string::npos) return address;
+  const auto colon = address.rfind(':');
+  const bool has_port = colon != std::string::npos && colon + 1 < address.size() &&
+                        address.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  return colon == std::string::npos || has_port ? "redis://" + address : address;
+}
+
 void add_redis_doctor(command group) {
   command cmd = group.add("doctor", "Check whether a Redis is fit for sequences and the outbox");
   cmd.about(
@@ -80,21 +85,16 @@ void add_redis_doctor(command group) {
       cmd.positional(
              "URL",
              "redis://host:6379, rediss://, redis+unix:///path, redis+cluster://host1,host2, "
-             "redis+sentinel://host1,host2/mymaster")
+             "redis+sentinel://host1,host2/mymaster; host:6379 and /path are accepted as well")
           .required();
   const password_option password(cmd);
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
-    const redis::client client(url.text(), {.password = password.read(io)});
-    std::vector<examined_server> servers;
-    for (auto& report : client.probe()) servers.push_back({.report = std::move(report)});
+    const redis::client client(with_scheme(url.text()), {.password = password.read(io)});
+    const auto servers = examine_servers(client);
     bool fit = true;
-    for (auto& server : servers) {
-      server.findings = examine(server.report, client.is_cluster());
-      if (auto slots = examine_slots(client, server.report))
-        server.findings.push_back(std::move(*slots));
+    for (const auto& server : servers)
       for (const auto& finding : server.findings) fit = fit && finding.level != severity::bad;
-    }
     if (json.is_set()) {
       io.out << "{\"fit\":" << json_bool(fit) << ",\"servers\":[";
       for (std::size_t i = 0; i < servers.size(); ++i)

@@ -86,17 +86,16 @@ void examine_disk(const redis::server_report& report, std::vector<finding>& find
 }
 
 void examine_memory(const redis::server_report& report, std::vector<finding>& findings) {
-  const bool all_keys = report.eviction.starts_with("allkeys");
-  if (all_keys && report.max_memory != 0) {
-    findings.push_back(
-        {severity::bad,
-         "it evicts any key when its memory is full (maxmemory-policy " + report.eviction + ")",
-         "CONFIG SET maxmemory-policy noeviction"});
-  } else if (all_keys) {
-    findings.push_back(
-        {severity::warn,
-         "maxmemory-policy is " + report.eviction + ": with a maxmemory it would evict any key",
-         "CONFIG SET maxmemory-policy noeviction"});
+  // The outbox refuses every policy but noeviction, and sequences refuse allkeys-*.
+  if (!report.eviction.empty() && report.eviction != "noeviction") {
+    const std::string keys =
+        report.eviction.starts_with("allkeys") ? "any key" : "keys with expiry";
+    findings.push_back({severity::bad,
+                        (report.max_memory != 0 ? "it evicts " + keys
+                                                : "with a maxmemory it would evict " + keys) +
+                            " when its memory is full (maxmemory-policy " + report.eviction +
+                            "), and the outbox refuses it",
+                        "CONFIG SET maxmemory-policy noeviction"});
   } else {
     findings.push_back(
         {severity::ok, "it keeps keys without expiry (maxmemory-policy " + report.eviction + ")"});
@@ -159,6 +158,17 @@ std::optional<finding> examine_slots(const redis::client& client,
                    "disable the setting or proxy that changes hash tags"};
   }
   return finding{severity::ok, "it computes the same slots"};
+}
+
+std::vector<examined_server> examine_servers(const redis::client& client) {
+  std::vector<examined_server> servers;
+  for (auto& report : client.probe()) {
+    auto& server = servers.emplace_back(examined_server{.report = std::move(report)});
+    server.findings = examine(server.report, client.is_cluster());
+    if (auto slots = examine_slots(client, server.report))
+      server.findings.push_back(std::move(*slots));
+  }
+  return servers;
 }
 
 }  // namespace holdfast::cli

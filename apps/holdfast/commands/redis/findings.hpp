@@ -37,4 +37,11 @@ struct finding {
 [[nodiscard]] std::optional<finding> examine_slots(const redis::client& client,
                                                    const redis::server_report& report);
 
+struct examined_server {
+  redis::server_report report;
+  std::vector<finding> findings{};
+};
+/// Examines every server of a client. Throws errors of Redis.
+[[nodiscard]] std::vector<examined_server> examine_servers(const redis::client& client);
+
 }  // namespace holdfast::cli

@@ -42,7 +42,7 @@ std::int64_t parse_integer(std::string_view option, const std::string& text) {
 }
 
 sequence_location::sequence_location(command& cmd)
-    : database_location(cmd),
+    : database_location(cmd, "HOLDFAST_SEQUENCE"),
       create(cmd.flag("--create-schema", "Create the table if it does not exist")),
       unsafe(
           cmd.flag("--allow-unsafe",

@@ -292,6 +292,7 @@ void add_seq_commands(command root) {
   add_ensure(group);
   add_reset(group);
   add_define(group);
+  add_seq_transfer(group);
   add_seq_schema(group);
   add_seq_doctor(group);
 }

@@ -2,6 +2,7 @@
 
 #include <holdfast/store/probe.hpp>
 
+#include "commands/finding_text.hpp"
 #include "commands/groups.hpp"
 #include "commands/store/location.hpp"
 #include "terminal/text.hpp"
@@ -17,17 +18,6 @@ std::string milliseconds_of(std::chrono::microseconds span) {
   return json_number(static_cast<double>(span.count()) / 1000) + " ms";
 }
 
-/// Prints SQL or advice below a finding. All lines start in the same column, so that they can be
-/// copied.
-void print_indented(output& out, std::string_view text) {
-  constexpr std::string_view margin = "         ";
-  while (!text.empty()) {
-    const auto end = text.find('\n');
-    out << margin << printable(text.substr(0, end)) << "\n";
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  }
-}
-
 void print_text(output& out, const probe_report& report) {
   out << "server   " << printable(report.server) << "\n";
   for (const auto& table : report.tables) out << "table    " << printable(table) << "\n";
@@ -37,11 +27,8 @@ void print_text(output& out, const probe_report& report) {
         << milliseconds_of(report.skew_within) << "\n";
   }
   for (const auto& finding : report.findings) {
-    out << "\n"
-        << to_string(finding.severity) << std::string(9 - to_string(finding.severity).size(), ' ')
-        << printable(finding.problem) << "\n";
-    for (const auto& sql : finding.sql) print_indented(out, sql + ";");
-    if (!finding.advice.empty()) print_indented(out, finding.advice);
+    out << "\n";
+    print_finding(out, finding);
   }
   if (report.findings.empty()) out << "all is well\n";
   else out << "\n" << (report.usable() ? "usable\n" : "not usable\n");
@@ -53,26 +40,18 @@ void print_json(output& out, const probe_report& report) {
   out << ",\"skew_us\":" << (report.skew ? std::to_string(report.skew->count()) : "null")
       << ",\"skew_within_us\":"
       << (report.skew ? std::to_string(report.skew_within.count()) : "null")
-      << ",\"usable\":" << (report.usable() ? "true" : "false") << ",\"findings\":[";
-  bool first = true;
-  for (const auto& finding : report.findings) {
-    out << (first ? "" : ",") << "{\"severity\":" << json_string(to_string(finding.severity))
-        << ",\"code\":" << json_string(finding.code)
-        << ",\"problem\":" << json_string(finding.problem) << ",\"sql\":" << json_list(finding.sql)
-        << ",\"advice\":" << json_string(finding.advice) << "}";
-    first = false;
-  }
-  out << "]}\n";
+      << ",\"usable\":" << (report.usable() ? "true" : "false")
+      << ",\"findings\":" << findings_json(report.findings) << "}\n";
 }
 
 }  // namespace
 
-void add_doctor_command(command group) {
+void add_store_doctor(command group) {
   command cmd = group.add(
       "doctor", "Check the table and the server of a store, and print the SQL that repairs them");
   cmd.about(
-      "Checks the table with its columns, keys and indexes, the settings for durable writes, the "
-      "clocks, encryption, and permissions.\n"
+      "Checks the table with its columns, keys and indexes, the table of leases, the settings for "
+      "durable writes, the clocks, encryption, and permissions.\n"
       "Changes nothing. Exit code 0 if the store is usable, even with warnings; 1 if it is not; 3 "
       "if the database cannot be reached.");
   cmd.examples(

@@ -13,21 +13,6 @@ namespace holdfast::cli {
 
 namespace {
 
-/// `3 h`, `12 d`: one number is enough for a table.
-std::string rounded(std::chrono::microseconds span) {
-  const auto sign = span.count() < 0 ? "-" : "";
-  const auto s = abs(std::chrono::duration_cast<std::chrono::seconds>(span)).count();
-  if (s < 120) return sign + std::to_string(s) + " s";
-  if (s < 7200) return sign + std::to_string(s / 60) + " m";
-  if (s < 172'800) return sign + std::to_string(s / 3600) + " h";
-  return sign + std::to_string(s / 86'400) + " d";
-}
-
-std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
-  return text;
-}
-
 /// Reads the fields of one entry. Throws errc::invalid_argument.
 class entry_fields {
  public:
@@ -77,11 +62,10 @@ std::string entry_json(const entry& e) {
   return text + ",\"payload_class\":" + json_string(e.payload_class) + "}";
 }
 
-std::string entry_line(const entry& e, timestamp now) {
-  return padded(printable(e.key), 36) + "  " + padded(rounded(now - e.as_of), 8) + "  " +
-         padded(now > e.expire_on ? "expired" : rounded(e.expire_on - now), 8) + "  " +
-         padded(e.payload ? std::to_string(e.payload->size()) : "none", 5) + "  " +
-         printable(e.payload_class);
+std::vector<std::string> entry_row(const entry& e, timestamp now) {
+  return {printable(e.key), human_duration(now - e.as_of),
+          now > e.expire_on ? "expired" : "in " + human_duration(e.expire_on - now),
+          e.payload ? std::to_string(e.payload->size()) : "none", printable(e.payload_class)};
 }
 
 struct entry_reader::state {

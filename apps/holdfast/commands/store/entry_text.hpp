@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -15,8 +16,8 @@ namespace holdfast::cli {
 /// microseconds. A payload that is not UTF-8 is `payload_hex`. `"payload":null` is a tombstone.
 [[nodiscard]] std::string entry_json(const entry& e);
 
-/// One row of the table that `holdfast store list` prints.
-[[nodiscard]] std::string entry_line(const entry& e, timestamp now);
+/// One row of the table that `holdfast store list` prints: key, age, expiry, bytes, class.
+[[nodiscard]] std::vector<std::string> entry_row(const entry& e, timestamp now);
 
 /// Reads what entry_json returns. Reuse it: it keeps the buffers of the parser.
 class entry_reader {

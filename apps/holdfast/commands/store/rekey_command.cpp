@@ -5,6 +5,7 @@
 #include <holdfast/store/tenants.hpp>
 
 #include "commands/groups.hpp"
+#include "commands/store/key_ring_options.hpp"
 #include "commands/store/location.hpp"
 #include "terminal/progress.hpp"
 #include "terminal/text.hpp"
@@ -15,28 +16,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-/// Source of the sealing keys. They are not on the command line, which every user of the machine
-/// can read.
-struct key_ring_options {
-  option file;
-  option variable;
-
-  explicit key_ring_options(command& cmd)
-      : file(cmd.value("--key-file", "FILE",
-                       "File with the key ring: one id:base64 per line, the current key first")
-                 .file()),
-        variable(cmd.value("--key-variable", "NAME",
-                           "Instead of a file: environment variable with the key ring")) {}
-
-  [[nodiscard]] sealing_ring read() const {
-    if (file.is_set() == variable.is_set())
-      throw error(errc::invalid_argument,
-                  "exactly one key ring is required; give --key-file FILE or --key-variable NAME");
-    return file.is_set() ? sealing_ring::from_file(file.text())
-                         : sealing_ring::from_environment(variable.text());
-  }
-};
 
 /// Parses tenants, `acme` or `acme=ACME_`, to table prefixes by tenant.
 auto parse_tenants(const std::vector<std::string>& words) {

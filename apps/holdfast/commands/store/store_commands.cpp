@@ -5,19 +5,29 @@
 
 #include "commands/groups.hpp"
 #include "commands/schema_dialect.hpp"
+#include "commands/store/entry_location.hpp"
 #include "commands/store/entry_pages.hpp"
 #include "commands/store/entry_text.hpp"
-#include "commands/store/location.hpp"
 #include "terminal/arguments.hpp"
+#include "terminal/exclusive_options.hpp"
+#include "terminal/input.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
+#include <fnmatch.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast::cli {
 
 namespace {
+
+constexpr std::size_t largest_payload = std::size_t{64} << 20U;
 
 /// Options that select one entry: by its key, or by the arguments of the call.
 struct entry_selection {
@@ -33,16 +43,24 @@ struct entry_selection {
                         "Instead of --key: an argument of the call; repeat for more, in order")) {}
 
   [[nodiscard]] std::string selected_key() const {
-    if (key.is_set() == args.is_set())
-      throw error(
-          errc::invalid_argument,
-          "exactly one key is required; give --key K, or --args ARG for each argument of the call");
+    require_one("key", {{key, "--key K"}, {args, "--args ARG for each argument of the call"}});
     if (key.is_set()) return key.text();
     const std::string point = name.text();
     return key::failover_keys({.name = point})
         .of(read_arguments(args.all(), key::scheme::failover, false));
   }
 };
+
+/// A payload in plain text that is put beside sealed ones could not be read by the programs that
+/// seal.
+void refuse_plaintext_among_sealed(store& entries, const std::string& name) {
+  const auto page = entries.find_all(name, 1);
+  if (!page.entries.empty() && is_sealed(page.entries.front()))
+    throw error(errc::invalid_argument,
+                "the payloads of '" + name +
+                    "' are sealed, and this one would not be; give --key-file FILE or "
+                    "--key-variable NAME");
+}
 
 void add_put(command group) {
   command cmd = group.add("put", "Write an entry");
@@ -55,20 +73,26 @@ void add_put(command group) {
       "--payload '{\"name\":\"France\"}'\n"
       "holdfast store put --store sqlite:answers.db --name country --args FR --payload '{}' "
       "--class app.Country --expire 24h\n"
-      "holdfast store put --store sqlite:answers.db --name country --key XX --tombstone");
-  const store_location location(cmd);
+      "holdfast store put --store sqlite:answers.db --name country --key XX --tombstone\n"
+      "curl -s https://example.org/fr | holdfast store put --store sqlite:answers.db --name "
+      "country "
+      "--key FR --payload-file -");
+  const entry_location location(cmd);
   const entry_selection selection(cmd);
   const option payload = cmd.value("--payload", "JSON", "The payload");
+  const option file =
+      cmd.value("--payload-file", "FILE", "File with the payload; -: standard input").file();
   const option raw = cmd.flag("--raw", "Accept any text as payload, not only JSON");
   const option tombstone =
       cmd.flag("--tombstone", "Instead of a payload: store that the answer is nothing");
   const option payload_class = cmd.value("--class", "C", "Class of the payload: app.Country");
   const option expire =
       cmd.value("--expire", "TIME", "Time until the entry expires: 90s, 15m, 1h (default), 7d");
+  const option json = cmd.flag("--json", "Print the entry as one JSON object");
   cmd.run([=](console& io) {
-    if (payload.is_set() == tombstone.is_set())
-      throw error(errc::invalid_argument,
-                  "exactly one payload is required; give --payload JSON or --tombstone");
+    require_one(
+        "payload",
+        {{payload, "--payload JSON"}, {file, "--payload-file FILE"}, {tombstone, "--tombstone"}});
     const auto lifetime = parse_duration(expire.text("1h"));
     if (lifetime.count() == 0)
       throw error(errc::invalid_argument,
@@ -78,14 +102,16 @@ void add_put(command group) {
             .key = selection.selected_key(),
             .as_of = now,
             .expire_on = now + lifetime};
-    if (payload.is_set()) {
-      if (!raw.is_set()) require_json_payload(payload.text());
-      e.payload = payload.text();
+    if (!tombstone.is_set()) {
+      e.payload = file.is_set() ? read_small_file(file.text(), largest_payload) : payload.text();
+      if (!raw.is_set()) require_json_payload(*e.payload);
       e.payload_class = payload_class.text();
     }
     const auto entries = location.open(io);
+    if (!location.keys.is_set() && !is_sealed(e)) refuse_plaintext_among_sealed(*entries, e.name);
     entries->put(e);
     const auto stored = entries->find(e.name, e.key);
+    if (json.is_set() && stored) io.out << entry_json(*stored) << "\n";
     if (!stored || stored->as_of <= e.as_of) return exit_ok;
     io.warn("not stored: a newer entry exists, of " + iso_time(stored->as_of) +
             "; compare the clocks, or remove it with: holdfast store rm");
@@ -99,7 +125,7 @@ void add_get(command group) {
   cmd.examples(
       "holdfast store get --store sqlite:answers.db --name country --key FR\n"
       "holdfast store get --store sqlite:answers.db --name country --args FR --json");
-  const store_location location(cmd);
+  const entry_location location(cmd);
   const entry_selection selection(cmd);
   const option json =
       cmd.flag("--json", "Print the whole entry as one JSON object, even if it has expired");
@@ -107,6 +133,7 @@ void add_get(command group) {
     const auto stored = location.open(io)->find(selection.name.text(), selection.selected_key());
     if (!stored) return exit_negative;
     const bool valid = !stored->tombstone() && system_clock()->now() <= stored->expire_on;
+    location.warn_if_sealed(io, is_sealed(*stored));
     if (json.is_set()) io.out << entry_json(*stored) << "\n";
     // Escaped on a terminal, which a payload must not control; verbatim for files and programs.
     else if (valid)
@@ -120,7 +147,7 @@ void add_store_list(command group) {
   cmd.examples(
       "holdfast store list --store sqlite:answers.db --name country\n"
       "holdfast store list --store sqlite:answers.db --name country --json");
-  const store_location location(cmd);
+  const entry_location location(cmd);
   const option name = cmd.value("--name", "N", "Effective name").required();
   const option limit = cmd.value("--limit", "COUNT", "Maximum number of entries (default 100)")
                            .number(1, 1'000'000'000);
@@ -128,32 +155,70 @@ void add_store_list(command group) {
   cmd.run([=](console& io) {
     const auto entries = location.open(io);
     const timestamp now = system_clock()->now();
-    bool needs_header = !json.is_set();
+    const std::vector<std::string> header{"key", "age", "expires", "bytes", "class"};
+    table rows(header);
+    std::size_t gathered = 0;
     const auto unreadable =
         for_each_entry(*entries, name.text(), limit.count(100), [&](const entry& e) {
-          // Printed with the first entry, so that an error does not follow a header.
-          if (std::exchange(needs_header, false))
-            io.out << "key                                   age       expires   bytes  class\n";
-          io.out << (json.is_set() ? entry_json(e) : entry_line(e, now)) << "\n";
+          if (json.is_set()) {
+            io.out << entry_json(e) << "\n";
+            return;
+          }
+          rows.add(entry_row(e, now));
+          // A long list is printed in parts, each with widths of its own.
+          if (++gathered % 1000 != 0) return;
+          rows.print(io.out);
+          rows = table(header);
         });
+    if (gathered % 1000 != 0) rows.print(io.out);
     if (unreadable > 0)
       io.warn(std::to_string(unreadable) + " rows cannot be read and were skipped");
     return exit_ok;
   });
 }
 
+/// Removes the entries whose keys match a shell pattern. Returns how many. Pages are read by key,
+/// so that removing does not disturb the listing.
+std::uint64_t remove_matching(store& entries, const std::string& name, const std::string& pattern) {
+  std::uint64_t removed = 0;
+  (void)for_each_entry(entries, name, UINT64_MAX, [&](const entry& e) {
+    if (::fnmatch(pattern.c_str(), e.key.c_str(), 0) == 0 && entries.erase(name, e.key, e.as_of))
+      ++removed;
+  });
+  return removed;
+}
+
 void add_rm(command group) {
-  command cmd = group.add("rm", "Remove an entry");
-  cmd.about("Removes the current version. Exit code 1 if the entry does not exist.");
-  cmd.examples("holdfast store rm --store sqlite:answers.db --name country --key FR");
-  const store_location location(cmd);
+  command cmd = group.add("rm", "Remove an entry, or all entries whose keys match a pattern");
+  cmd.about(
+      "Removes the current version. Exit code 1 if no entry was removed. In a pattern, * stands "
+      "for "
+      "any characters, ? for one, and [a-z] for one of a range.");
+  cmd.examples(
+      "holdfast store rm --store sqlite:answers.db --name country --key FR\n"
+      "holdfast store rm --store sqlite:answers.db --name country --match 'F*'");
+  const entry_location location(cmd);
   const entry_selection selection(cmd);
+  const option match =
+      cmd.value("--match", "PATTERN", "Instead of --key: remove the entries whose keys match");
+  const option json = cmd.flag("--json", "Print the number of removed entries as one JSON object");
   cmd.run([=](console& io) {
-    const auto entries = location.open(io);
-    const auto key = selection.selected_key();
-    const auto stored = entries->find(selection.name.text(), key);
-    const bool erased = stored && entries->erase(selection.name.text(), key, stored->as_of);
-    return erased ? exit_ok : exit_negative;
+    require_one("key", {{selection.key, "--key K"},
+                        {selection.args, "--args ARG for each argument of the call"},
+                        {match, "--match PATTERN"}});
+    const auto& name = selection.name;
+    std::uint64_t removed = 0;
+    if (match.is_set()) {
+      removed = remove_matching(*location.open(io), name.text(), match.text());
+      if (!json.is_set()) io.out << "removed " << grouped(removed) << "\n";
+    } else {
+      const auto entries = location.open(io);
+      const auto key = selection.selected_key();
+      const auto stored = entries->find(name.text(), key);
+      removed = stored && entries->erase(name.text(), key, stored->as_of) ? 1 : 0;
+    }
+    if (json.is_set()) io.out << "{\"removed\":" << std::to_string(removed) << "}\n";
+    return removed > 0 ? exit_ok : exit_negative;
   });
 }
 
@@ -218,9 +283,7 @@ void add_store_schema(command group) {
       cmd.flag("--published", "Print the table that the Java library documents");
   cmd.run([=](console& io) {
     const store_options options{.prefix = prefix.text(), .payload = column.value()};
-    if (published.is_set() == dialect.is_set())
-      throw error(errc::invalid_argument,
-                  "exactly one table is required; give --dialect D or --published");
+    require_one("table", {{dialect, "--dialect D"}, {published, "--published"}});
     if (published.is_set()) io.out << published_schema(options.prefix);
     else print_schema(io.out, store_schema(schema_dialect(dialect), options));
     return exit_ok;
@@ -243,8 +306,9 @@ void add_store_commands(command root) {
   add_clean_command(group);
   add_store_stats(group);
   add_store_schema(group);
+  add_names_command(group);
   add_transfer_commands(group);
-  add_doctor_command(group);
+  add_store_doctor(group);
   add_rekey_command(group);
 }
 
