@@ -8,6 +8,7 @@
 #include "bench/overload.hpp"
 #include "bench/ratio.hpp"
 #include "bench/sequence.hpp"
+#include "bench/serve/serve.hpp"
 #include "bench/store/cache_policies.hpp"
 #include "bench/store/memory.hpp"
 #include "bench/store/sealed.hpp"
@@ -175,6 +176,42 @@ void add_sequence(CLI::App& program, actions& registered) {
   });
 }
 
+void add_serve(CLI::App& program, actions& registered) {
+  const bench_command command(program, "serve",
+                              "The server compared with nginx, or with the library that it calls, "
+                              "by processor time; needs wrk, nginx and openssl",
+                              15);
+  struct serve_arguments {
+    bench::serve_bench_options options{};
+    bool list = false;
+  };
+  const auto arguments = std::make_shared<serve_arguments>();
+#ifdef HOLDFAST_PROGRAM
+  arguments->options.program = HOLDFAST_PROGRAM;
+#endif
+  auto& options = arguments->options;
+  command.options()
+      .add_option("--program", options.program, "The program holdfast that is measured")
+      ->capture_default_str();
+  command.options()
+      .add_option("--seconds", options.seconds, "Length of the load in each round")
+      ->check(CLI::Range(1, 60))
+      ->capture_default_str();
+  command.options().add_flag("--alone", options.alone,
+                             "Measure latencies, too: on a machine that does nothing else");
+  command.options().add_option("--row", options.rows, "Only this row; can be repeated");
+  command.options().add_flag("--list", arguments->list, "Print the names of the rows and exit");
+  registered.emplace_back(&command.options(), [=] {
+    if (arguments->list) {
+      for (const auto& name : bench::serve_row_names()) std::cout << name << "\n";
+      return all_hold;
+    }
+    auto chosen = arguments->options;
+    chosen.rounds = command.rounds();
+    return command.print(bench::measure_serve(chosen));
+  });
+}
+
 #if HOLDFAST_HAS_REDIS
 void add_redis(CLI::App& program, actions& registered) {
   const bench_command command(program, "redis", "The Redis client compared with hiredis");
@@ -239,6 +276,7 @@ exit_code run(int argc, char** argv) {
   add_store(program, registered);
   add_overload(program, registered);
   add_sequence(program, registered);
+  add_serve(program, registered);
 #if HOLDFAST_HAS_REDIS
   add_redis(program, registered);
   add_outbox(program, registered);

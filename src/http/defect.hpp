@@ -32,7 +32,7 @@ enum class defect : std::uint8_t {
   length_and_coding,  ///< both Content-Length and Transfer-Encoding
   look_alike_field,   ///< `Content_Length` and similar, which some servers read as framing
   connection,         ///< Connection is not a list of tokens
-  expectation,        ///< Expect is not `100-continue`
+  expectation,        ///< Expect is not one `100-continue`
   chunk_size,         ///< not a hexadecimal number of at most 15 digits
   chunk_extension,    ///< ill-formed, or longer than limits::chunk_extensions
   chunk_end,          ///< the data of a chunk is not followed by CRLF

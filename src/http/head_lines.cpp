@@ -57,6 +57,8 @@ defect framing_fields::add(std::string_view name, std::string_view value) noexce
       return ++host_count == 1 ? defect::none : defect::host;
     case 6:
       if (!equals_ignoring_case(name, "expect")) return defect::none;
+      // A second one would hide the first.
+      if (has_expectation) return defect::expectation;
       has_expectation = true;
       expects_continue = equals_ignoring_case(value, "100-continue");
       return defect::none;

@@ -6,6 +6,7 @@
 #include "base/secret.hpp"
 #include "base/url.hpp"
 #include "serve/api/decision_recorder.hpp"
+#include "serve/live/served_ages.hpp"
 
 #include <utility>
 #include <variant>
@@ -98,10 +99,9 @@ sequence_service open_sequences(const config::sequence_config& config, const ser
 }
 
 std::shared_ptr<engine> make_engine(const std::shared_ptr<store>& store,
-                                    failover::config::plan& plan,
-                                    std::shared_ptr<decision_log> decisions) {
+                                    failover::config::plan& plan, const services& shared) {
   auto& options = plan.engine;
-  options.insight = server_insight(std::move(decisions));
+  options.insight = server_insight(shared.decisions, shared.ages);
   // The engine determines the tenant on the caller's thread, with the rules of the tenant store.
   if (plan.tenants)
     options.caller.tenant = [tenants = make_tenant_store(store, std::move(*plan.tenants))] {
@@ -144,8 +144,9 @@ void open_services(config::server_config& config, opened_services& target) {
   if (config.points->cleanup)
     target.cleanup.emplace(first.database, first.store, *config.points->cleanup);
   shared.decisions = std::make_shared<decision_log>();
+  shared.ages = std::make_shared<served_ages>();
   shared.point_names = config.points->points->unclaimed();
-  shared.engine = make_engine(first.store, *config.points, shared.decisions);
+  shared.engine = make_engine(first.store, *config.points, shared);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -2,7 +2,8 @@
 
 /// \file
 /// Whether the server should get requests. Each database is asked once a second, on threads of its
-/// own: one that hangs delays the answers about no other.
+/// own: one that hangs delays the answers about no other. One more thread compares the answers, and
+/// reports what has changed.
 ///
 ///     starting --(every database answered, or 5 s)--> serving --(SIGTERM)--> draining
 
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +34,9 @@ struct readiness_options {
 struct readiness_check {
   /// As `missing` names it.
   std::string name{};
-  /// Asks the database, and may wait. False, or an exception: it is not available.
-  std::function<bool()> ask{};
+  /// Asks the database, and may wait. Returns why it is not available, or nothing. What it throws
+  /// is a reason, too.
+  std::function<std::optional<std::string>()> ask{};
 };
 
 /// Thread-safety: may be called from any thread.
@@ -45,7 +48,8 @@ class readiness {
   readiness& operator=(const readiness&) = delete;
 
   /// Begins to ask the databases. `more` are names of other parts that are not ready; it must not
-  /// wait. `shared` must outlive the checks: see `stop`.
+  /// wait. `shared` must outlive the checks: see `stop`. Its log gets a message when a database
+  /// stops to answer, and when it answers again.
   void start(services& shared, std::function<std::vector<std::string>()> more);
   /// The same for other checks. They must own what they use: one that waits outlives this object.
   void start(std::vector<readiness_check> checks);
@@ -65,5 +69,9 @@ class readiness {
   std::atomic<bool> open_ = false;  // `start` was called
   std::shared_ptr<check_list> checks_;
 };
+
+/// For readiness_check::ask.
+[[nodiscard]] std::optional<std::string> problem_of_store(holdfast::store& asked);
+[[nodiscard]] std::optional<std::string> problem_of_outbox(const holdfast::outbox& asked);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -211,6 +211,7 @@ std::vector<std::string> server::state::finish(steady::time_point deadline) {
   add_count(transport->stop(std::max(time_left, std::chrono::milliseconds(0))),
             "connections without their answer");
   add_count(dispatcher ? dispatcher->close(deadline) : 0, "requests");
+  add_count(opened.shared.databases->close(deadline), "questions to databases");
   if (!ready.stop(steady::now() + std::chrono::milliseconds(50)))
     remaining.emplace_back("a check of a database");
   for (const auto& part : std::views::reverse(parts)) {
@@ -230,7 +231,7 @@ server::server(server_setup setup) : state_(std::make_unique<state>()) {
   auto& shared = state_->opened.shared;
   shared.clock = setup.clock ? setup.clock : system_clock();
   shared.log = setup.log;
-  shared.metrics = setup.metrics ? setup.metrics : make_prometheus_registry();
+  shared.metrics = setup.metrics ? setup.metrics : make_prometheus_registry(series_limits);
   state_->config = std::move(setup.config);
   state_->parts = std::move(setup.parts);
   state_->listen(setup.use_inherited);

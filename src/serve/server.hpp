@@ -29,6 +29,9 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
+/// A point has about 50 series, and a server can have a thousand points.
+inline constexpr prometheus_options series_limits{.series = 60'000, .series_of_one_name = 12'000};
+
 struct server_setup {
   config::server_config config{};
   /// Those of `make_parts`.
@@ -40,7 +43,7 @@ struct server_setup {
   /// Null: the clock of this machine.
   std::shared_ptr<const holdfast::clock> clock{};
   log_sink log{};
-  /// Null: a registry of its own.
+  /// Null: a registry of its own. Others should have `series_limits`.
   std::shared_ptr<prometheus_registry> metrics{};
 };
 

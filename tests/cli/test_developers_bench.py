@@ -16,6 +16,10 @@ KEY_ROWS = [
     "interop.small", "failover.text", "failover.three_args", "batch.small",
 ]
 FAILOVER_ROWS = ["success.json", "success.null_codec", "recover.memory", "threads.shared_by_own", "threads.same_keys"]
+SERVE_ROWS = [
+    "serve.health_64", "serve.health_512", "serve.store_get_64", "serve.next_64", "serve.next_1000", "serve.publish_100", "serve.tls_64",
+    "serve.idle_bytes", "serve.kept_bytes", "serve.sse_64", "serve.idle", "serve.loris", "serve.loris_closed", "serve.loris_open",
+]
 SQLITE_ROWS = ["store.put100", "store.find"]
 
 
@@ -51,7 +55,7 @@ class DevelopersBench(unittest.TestCase):
         return rows
 
     def test_list(self):
-        for bench, names in (("keys", KEY_ROWS), ("failover", FAILOVER_ROWS)):
+        for bench, names in (("keys", KEY_ROWS), ("failover", FAILOVER_ROWS), ("serve", SERVE_ROWS)):
             done = run(bench, "--list")
             self.assertEqual((done.returncode, done.stdout.decode().split()), (0, names))
 
@@ -62,6 +66,11 @@ class DevelopersBench(unittest.TestCase):
             good = row["ratio"] >= row["bar"] if row["unit"].endswith("/s") else row["ratio"] <= row["bar"]
             if abs(row["ratio"] - row["bar"]) > 1e-4:  # nearer, the printed ratio may be rounded to the other side
                 self.assertEqual(row["holds"], good)
+
+    def test_serve(self):
+        rows = self.rows_of("serve", "--row", "serve.health_64", "--rounds", "1")
+        self.assertEqual([(row["name"], row["unit"]) for row in rows], [("serve.health_64", "ns")])
+        self.refused(2, "serve", "--row", "serve.unknown")
 
     def test_table(self):
         lines = run("keys", "--rounds", "1").stdout.decode().splitlines()

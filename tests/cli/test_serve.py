@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -224,6 +225,55 @@ class ServeTest(CommandTest):
         with server.connect() as idle:
             idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertTrue(read_all(idle).endswith(b'{"healthy":true}'))
+
+    def test_a_thousand_slow_clients_delay_no_others(self):
+        """The exact figure is the row serve.loris of holdfast_bench. Here the bounds hold on any machine."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve.limits]\nhead-timeout = "3s"\n')
+
+        def p99():
+            """Of 64 good clients, in seconds."""
+            done = subprocess.run(["wrk", "-t1", "-c64", "-d1s", "--latency", "--timeout", "60s", f"http://127.0.0.1:{server.port}/healthz"],
+                                  capture_output=True, timeout=LONG, check=True)
+            report = done.stdout.decode()
+            self.assertNotIn("Non-2xx", report)
+            self.assertNotIn("Socket errors", report)
+            number, unit = re.search(r"^ +99% +([0-9.]+)(us|ms|s)$", report, re.MULTILINE).groups()
+            return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+        alone = p99()
+        slow, opened, stop = [], [], threading.Event()
+        for _ in range(1000):
+            connection = server.connect()
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
+            slow.append(connection)
+            opened.append(time.monotonic())
+
+        def trickle():
+            while not stop.wait(0.2):
+                for connection in slow:
+                    with contextlib.suppress(OSError):
+                        connection.sendall(b"x")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        try:
+            beside = p99()
+            for connection, begin in zip(slow, opened):
+                answer = b""
+                with contextlib.suppress(ConnectionResetError):  # by a byte that came after the end
+                    answer = read_all(connection)
+                if answer:
+                    self.assert_status(answer, 408)
+                self.assertGreater(time.monotonic() - begin, 2.9, "closed before its time")
+        finally:
+            stop.set()
+            thread.join()
+            for connection in slow:
+                connection.close()
+        self.assertLess(beside, 10 * alone + 1, "1,000 slow clients hold up the others")
 
     def test_connections_are_limited(self):
         server = self.serve(config='[stores.main]\nurl = "memory:"\n[serve]\nloops = 1\n[serve.limits]\nconnections = 8\n')

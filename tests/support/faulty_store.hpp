@@ -21,10 +21,11 @@ class faulty_store final : public store {
 
   explicit faulty_store(std::shared_ptr<store> behind) : behind_(std::move(behind)) {}
 
-  hook before{};                 ///< what it throws: nothing happened
-  hook after{};                  ///< what it throws: it happened
-  bool waiting = true;           ///< what waits() says
-  bool available = true;         ///< what health() says, unless the store behind is not
+  hook before{};                             ///< what it throws: nothing happened
+  hook after{};                              ///< what it throws: it happened
+  std::function<void()> asked_for_health{};  ///< may hang
+  bool waiting = true;                       ///< what waits() says
+  bool available = true;                     ///< what health() says, unless the store behind is not
   std::uint64_t unreadable = 0;  ///< what health() says, beside those of the store behind
 
   void put(std::span<const entry> entries) override {
@@ -50,6 +51,7 @@ class faulty_store final : public store {
     return around(operation::count, {}, [&] { return behind_->count(where); });
   }
   store_health health() noexcept override {
+    if (asked_for_health) asked_for_health();
     auto health = behind_->health();
     health.available = health.available && available;
     health.unreadable += unreadable;

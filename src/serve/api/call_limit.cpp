@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include <string>
+
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
 call_limit::running_call::~running_call() {
@@ -12,9 +14,7 @@ call_limit::running_call::~running_call() {
 call_limit::running_call call_limit::begin(time_point now) {
   const std::scoped_lock lock(mutex_);
   if (starts_.size() >= most_ && now - starts_.front() > slow_)
-    throw error(errc::unavailable,
-                "the database is slow, and enough requests wait for it; repeat the request later",
-                {.transient = true});
+    throw error(errc::unavailable, std::string(refusal_), {.transient = true});
   return {*this, starts_.insert(starts_.end(), now)};
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <list>
 #include <mutex>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -19,9 +20,13 @@ class call_limit {
 
   static constexpr std::size_t default_most = 16;
 
+  /// `refusal` is the message of the error, and must be a literal.
   explicit call_limit(std::size_t most = default_most,
-                      std::chrono::milliseconds slow = std::chrono::seconds(1))
-      : most_(most), slow_(slow) {}
+                      std::chrono::milliseconds slow = std::chrono::seconds(1),
+                      std::string_view refusal =
+                          "the database is slow, and enough requests wait for it; repeat the "
+                          "request later")
+      : most_(most), slow_(slow), refusal_(refusal) {}
 
   /// Ends a call when it is destroyed.
   class running_call {
@@ -43,6 +48,7 @@ class call_limit {
  private:
   const std::size_t most_;
   const std::chrono::milliseconds slow_;
+  const std::string_view refusal_;
   std::mutex mutex_{};
   std::list<time_point> starts_{};  // the first one first
 };

@@ -1,5 +1,7 @@
 #include "serve/api/decision_recorder.hpp"
 
+#include "serve/live/served_ages.hpp"
+
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -14,10 +16,12 @@ std::string& last_decision() {
 
 }  // namespace
 
-engine_insight server_insight(std::shared_ptr<decision_log> log) {
+engine_insight server_insight(std::shared_ptr<decision_log> log,
+                              std::shared_ptr<served_ages> ages) {
   return {.on_decision =
-              [log = std::move(log)](const decision& reported) {
+              [log = std::move(log), ages = std::move(ages)](const decision& reported) {
                 log->record(reported);
+                if (ages) ages->record(reported);
                 last_decision() = reported.ref;
               },
           .coverage = true};

@@ -11,8 +11,12 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
-/// What the engine of the server records. The server puts the same log into `services::decisions`.
-[[nodiscard]] engine_insight server_insight(std::shared_ptr<decision_log> log);
+class served_ages;
+
+/// What the engine of the server records. The server puts the same objects into `services`. `ages`
+/// may be null.
+[[nodiscard]] engine_insight server_insight(std::shared_ptr<decision_log> log,
+                                            std::shared_ptr<served_ages> ages = nullptr);
 
 /// The reference of the last decision on this thread, or empty text. Cleared by this.
 [[nodiscard]] std::string take_last_decision();

@@ -23,7 +23,7 @@ void add_endpoints(endpoint_table& table, services& shared) {
   add_entry_endpoints(table, shared, watch);
   add_sequence_endpoints(table, shared, std::make_shared<sequence_cache>(shared));
   add_tenant_endpoints(table, shared, watch);
-  add_search_endpoints(table, shared);
+  add_search_endpoints(table, shared, watch);
   add_point_endpoints(table, shared);
   add_explain_endpoints(table, shared);
 }

@@ -248,8 +248,8 @@ class entry_changes {
   }
 
   server_response write(const entry_location& location, const entry& written) {
-    const auto call = watch_->begin_call(location.service);
-    const auto newer = writer_.put(location.service.name, *location.service.store, written);
+    const auto newer = writer_.put(location.service.name, *location.service.store, written,
+                                   watch_->calls_of(location.service));
     if (newer) return older_response(*newer);
     server_response response{.status = 204};
     add_version_fields(response, written);

@@ -37,24 +37,35 @@ std::optional<entry> find_after_write(store& target, const entry& written) {
   }
 }
 
-}  // namespace
-
-std::timed_mutex& entry_writer::mutex_of(const std::string& store_name, const entry& written) {
+std::size_t hash_of(const entry& written) {
   std::size_t hash = 0;
   for (const std::string* part : {&written.realm, &written.name, &written.key})
     hash = hash * 31 + std::hash<std::string_view>{}(*part);
+  return hash;
+}
+
+}  // namespace
+
+entry_writer::store_stripes& entry_writer::stripes_of(const std::string& store_name) {
   const std::scoped_lock lock(mutex_);
   auto& own = stripes_[store_name];
-  if (!own) own = std::make_unique<stripes>();
-  return (*own)[hash % stripe_count];
+  if (!own) own = std::make_unique<store_stripes>();
+  return *own;
 }
 
 std::optional<timestamp> entry_writer::put(const std::string& store_name, store& target,
-                                           const entry& written) {
-  const std::unique_lock lock(mutex_of(store_name, written), longest_wait_for_writes);
-  if (!lock.owns_lock())
-    throw error(errc::timeout, "other writes of this key take too long; try again later",
-                {.transient = true});
+                                           const entry& written, call_limit& calls) {
+  auto& stripes = stripes_of(store_name);
+  auto& own = stripes.all[hash_of(written) % stripe_count];
+  std::unique_lock lock(own.mutex, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    const auto waiting_for_key = own.waiting.begin();
+    const auto waiting = stripes.waiting.begin();
+    if (!lock.try_lock_for(longest_wait_for_writes))
+      throw error(errc::timeout, "other writes of this key take too long; try again later",
+                  {.transient = true});
+  }
+  const auto call = calls.begin();
   const tenant_scope scope(written.realm.empty() ? std::nullopt : std::optional(written.realm));
   store& decider = deciding_layer(target);
   for (int attempt = 0; attempt < max_attempts; ++attempt) {

@@ -12,16 +12,24 @@
 /// Writes of one key are made one after the other, or a newer version that another caller writes
 /// between the two steps would look like one that was there before. Other processes can still do
 /// that: `older` then means that a newer version is there now.
+///
+/// A write that waits for its key uses a worker, but does not count as a call of the database: many
+/// writes of one key must not keep those of other keys away.
 
 #include <holdfast/store.hpp>
 #include <holdfast/version.hpp>
 
+#include "serve/api/call_limit.hpp"
+
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -30,20 +38,31 @@ class entry_writer {
  public:
   /// Returns nothing if the entry was stored, or the as_of of the newer version. Waits for the
   /// store. `store_name` separates the locks of stores, so that one that hangs delays no other.
-  /// Throws as store::put, and
+  /// `calls` limits the calls of the store. Throws as store::put and call_limit::begin, and
+  /// - errc::unavailable (transient) if too many writes of this key wait,
   /// - errc::timeout (transient) if other writes of this key take too long,
   /// - an error in doubt if the store fails after the write,
   /// - errc::unavailable (transient) if the entry is removed again and again.
   [[nodiscard]] std::optional<timestamp> put(const std::string& store_name, store& target,
-                                             const entry& written);
+                                             const entry& written, call_limit& calls);
 
  private:
   static constexpr std::size_t stripe_count = 256;
-  using stripes = std::array<std::timed_mutex, stripe_count>;
-  [[nodiscard]] std::timed_mutex& mutex_of(const std::string& store_name, const entry& written);
+  static constexpr std::string_view refusal =
+      "enough other writes of this key wait; repeat the request later";
+  /// The writes of the keys that share it.
+  struct stripe {
+    std::timed_mutex mutex{};
+    call_limit waiting{8, std::chrono::milliseconds(250), refusal};
+  };
+  struct store_stripes {
+    std::array<stripe, stripe_count> all{};
+    call_limit waiting{call_limit::default_most, std::chrono::seconds(1), refusal};
+  };
+  [[nodiscard]] store_stripes& stripes_of(const std::string& store_name);
 
   std::mutex mutex_{};
-  std::map<std::string, std::unique_ptr<stripes>> stripes_{};
+  std::map<std::string, std::unique_ptr<store_stripes>> stripes_{};
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -41,6 +41,15 @@ std::function<server_response(api_request&)> on_outbox(services& shared, outbox_
   };
 }
 
+error with_client_advice(const error& problem, const outbox_service& service) {
+  // A quota is transient.
+  if (problem.code() != errc::too_large || problem.transient()) return problem;
+  return {errc::too_large,
+          "the payload of an event has at most " + std::to_string(service.options.inline_limit) +
+              " bytes here; keep a larger one elsewhere, and send where it is",
+          {.path = problem.path()}};
+}
+
 std::size_t checked_count(json_object& body, std::string_view name, std::size_t fallback) {
   const auto value = body.integer(name);
   if (!value) return fallback;

@@ -4,6 +4,7 @@
 /// Who may use an outbox. Outboxes have no tenants: their events belong to all who may use them.
 /// Therefore a caller with a tenant needs a scope that names the outbox; `*` does not suffice.
 
+#include <holdfast/error.hpp>
 #include <holdfast/version.hpp>
 
 #include "serve/api/endpoint.hpp"
@@ -35,5 +36,9 @@ using outbox_action = std::function<server_response(outbox_service&, api_request
 
 /// The query parameter or member `lane`, checked. Throws errc::invalid_argument.
 [[nodiscard]] std::size_t checked_lane(const outbox_service& service, std::int64_t lane);
+
+/// The outbox advises options of the library for a payload that is too large. Returns the error
+/// with advice that a client can follow; other errors unchanged.
+[[nodiscard]] error with_client_advice(const error& problem, const outbox_service& service);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -6,7 +6,10 @@
 #include "serve/api/outbox_access.hpp"
 #include "serve/api/outbox_json.hpp"
 
+#include <functional>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -21,27 +24,44 @@ bool sees_backend_messages(const caller& actor) noexcept {
   return actor.role == role::operator_ || actor.role == role::admin;
 }
 
-void write_outbox(json_writer& out, const outbox_service& service, const caller& actor) {
-  out.begin_object().member("name", service.name).member("lanes", service.outbox.lanes());
+/// The numbers of an outbox, or why there are none.
+using outbox_answer = std::variant<outbox_stats, error>;
+
+outbox_answer ask_outbox(const outbox_service& service) {
   try {
     const auto call = service.calls->begin();
-    const auto stats = service.outbox.admin().stats();
-    out.member("available", true);
-    write_stats(out, stats);
+    return service.outbox.admin().stats();
   } catch (const error& problem) {
-    // One database that is down must not hide the others.
-    out.member("available", false);
-    write_problem(out.key("problem"), problem, sees_backend_messages(actor));
+    return problem;
   }
+}
+
+void write_outbox(json_writer& out, const outbox_service& service, const outbox_answer& answer,
+                  const caller& actor) {
+  out.begin_object().member("name", service.name).member("lanes", service.outbox.lanes());
+  const auto* const problem = std::get_if<error>(&answer);
+  out.member("available", problem == nullptr);
+  if (problem != nullptr) write_problem(out.key("problem"), *problem, sees_backend_messages(actor));
+  else write_stats(out, std::get<outbox_stats>(answer));
   out.end_object();
 }
 
+/// One database that is down or hangs must not hide the others.
 server_response list_outboxes(const services& shared, const api_request& request) {
+  std::vector<const outbox_service*> visible;
+  std::vector<std::function<outbox_answer()>> questions;
+  for (const auto& service : shared.outboxes) {
+    if (!may_read(request.caller, service.name)) continue;
+    visible.push_back(&service);
+    questions.emplace_back([&service] { return ask_outbox(service); });
+  }
+  const auto answers = shared.databases->ask(std::move(questions));
+  const outbox_answer late =
+      error(errc::timeout, "the database does not answer in time", {.transient = true});
   json_writer out;
   out.begin_object().key("items").begin_array();
-  for (const auto& service : shared.outboxes) {
-    if (may_read(request.caller, service.name)) write_outbox(out, service, request.caller);
-  }
+  for (std::size_t i = 0; i < visible.size(); ++i)
+    write_outbox(out, *visible[i], answers[i].value_or(late), request.caller);
   out.end_array().end_object();
   return json_response(200, out.take());
 }

@@ -138,14 +138,15 @@ server_response answer_one(const receipt& receipt) {
 }
 
 /// The outbox names the event of several; a batch of one has an index, too.
-std::vector<receipt> publish_batch(const outbox_service& service, std::vector<event> events) {
-  const bool is_single = events.size() == 1;
+std::vector<receipt> publish_events(const outbox_service& service, publish_request content) {
+  const bool is_batch_of_one = content.is_batch && content.events.size() == 1;
   try {
-    return service.outbox.publish_all(std::move(events));
-  } catch (const error& problem) {
+    return service.outbox.publish_all(std::move(content.events));
+  } catch (const error& original) {
+    const auto problem = with_client_advice(original, service);
     const bool is_of_event =
         problem.code() == errc::invalid_argument || problem.code() == errc::too_large;
-    if (!is_single || !is_of_event || !problem.path().empty()) throw;
+    if (!is_batch_of_one || !is_of_event || !problem.path().empty()) throw problem;
     throw error(problem.code(), problem.message(), {.path = "[0]"});
   }
 }
@@ -157,9 +158,9 @@ server_response publish(const outbox_service& service, api_request& request) {
                             "send application/json, application/cloudevents+json, "
                             "application/cloudevents-batch+json, or a CloudEvent in binary mode "
                             "with ce-specversion, ce-id, ce-source and ce-type");
-  if (!content.is_batch)
-    return answer_one(service.outbox.publish_all(std::move(content.events)).front());
-  const auto receipts = publish_batch(service, std::move(content.events));
+  const bool is_batch = content.is_batch;
+  const auto receipts = publish_events(service, std::move(content));
+  if (!is_batch) return answer_one(receipts.front());
   json_writer out;
   out.begin_object().key("items").begin_array();
   for (const auto& receipt : receipts) write_receipt(out, receipt, sees_backend(request.caller));

@@ -20,6 +20,18 @@ namespace {
 
 constexpr std::string_view ticket_path = "/v1/outboxes/{outbox}/tickets/{ticket}";
 
+scheduled schedule(const outbox_service& service, const std::string& ticket,
+                   const std::optional<timestamp>& due,
+                   const std::optional<std::chrono::milliseconds>& after, const event& becomes) {
+  try {
+    return due ? service.outbox.schedule(ticket, *due, becomes)
+               : service.outbox.schedule(ticket, after.value_or(std::chrono::milliseconds(0)),
+                                         becomes);
+  } catch (const error& problem) {
+    throw with_client_advice(problem, service);
+  }
+}
+
 server_response schedule_ticket(const outbox_service& service, const api_request& request) {
   auto body = json_object::parse(request.body);
   const auto due = body.time("at");
@@ -33,8 +45,7 @@ server_response schedule_ticket(const outbox_service& service, const api_request
                 {.path = "event"});
   const auto becomes = read_event(*object, member_slice(request.body, "event"));
   const auto& ticket = request.path("ticket");
-  const auto result = due ? service.outbox.schedule(ticket, *due, becomes)
-                          : service.outbox.schedule(ticket, *after, becomes);
+  const auto result = schedule(service, ticket, due, after, becomes);
   json_writer out;
   out.begin_object().member("ticket", ticket).member("expiresAt", result.expires_at);
   if (result.before) out.member("before", *result.before);

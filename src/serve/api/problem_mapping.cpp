@@ -48,10 +48,16 @@ std::string json_text(std::string_view text) {
   return json;
 }
 
+/// The whole database is not there. To a client that is the same as one that does not answer: 404
+/// would say that it has no such entry.
+bool has_no_database(const error& failure) noexcept {
+  return failure.code() == errc::not_found && !failure.backend_code().empty();
+}
+
 }  // namespace
 
 int status_of(const error& failure) noexcept {
-  if (failure.in_doubt()) return 503;
+  if (failure.in_doubt() || has_no_database(failure)) return 503;
   switch (failure.code()) {
     case errc::invalid_argument:
     case errc::ill_formed_text:
@@ -83,6 +89,11 @@ int status_of(const error& failure) noexcept {
 }
 
 server_response problem_of(const error& failure, const caller& client, std::string_view reference) {
+  if (has_no_database(failure))
+    return problem_of(
+        error(errc::unavailable, failure.message(),
+              {.path = failure.path(), .backend_code = failure.backend_code(), .transient = true}),
+        client, reference);
   const bool sees_backend =
       client.identified && (client.role == role::operator_ || client.role == role::admin);
   const bool hide = is_of_backend(failure) && !sees_backend;

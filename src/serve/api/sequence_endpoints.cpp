@@ -12,7 +12,11 @@
 #include "serve/api/store_location.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -54,39 +58,58 @@ void check_tenant(const api_request& request) {
     throw refused_request{.detail = "a token with a tenant needs the scope sequence:NAME:next"};
 }
 
+/// `["1","2",...]`. A thousand ids are most of the work of their request, so they are written
+/// without the checks of json_writer.
+std::string ids_json(std::int64_t first, std::int64_t step, std::int64_t count) {
+  constexpr std::size_t longest = 20 + 3;  // with quotes and a comma
+  std::string json(2 + static_cast<std::size_t>(count) * longest, '[');
+  char* position = json.data() + 1;
+  auto id = static_cast<std::uint64_t>(first);
+  for (std::int64_t i = 0; i < count; ++i, id += static_cast<std::uint64_t>(step)) {
+    if (i > 0) *position++ = ',';
+    *position++ = '"';
+    position = std::to_chars(position, position + 20, static_cast<std::int64_t>(id)).ptr;
+    *position++ = '"';
+  }
+  *position++ = ']';
+  json.resize(static_cast<std::size_t>(position - json.data()));
+  return json;
+}
+
 server_response ids_response(std::int64_t first, std::int64_t step, std::int64_t count) {
   json_writer out;
   out.begin_object().key("first").wide(first).key("step").wide(step).member("count", count);
-  if (count <= max_listed_ids) {
-    out.key("ids").begin_array();
-    auto id = static_cast<std::uint64_t>(first);
-    for (std::int64_t i = 0; i < count; ++i, id += static_cast<std::uint64_t>(step))
-      out.wide(static_cast<std::int64_t>(id));
-    out.end_array();
-  }
+  if (count <= max_listed_ids) out.key("ids").raw(ids_json(first, step, count));
   out.end_object();
   return json_response(200, out.take());
 }
 
-std::optional<server_response> draw_now(sequence_cache& cache, const api_request& request) {
-  check_tenant(request);
-  if (count_of(request) != 1) return std::nullopt;
-  const auto sequence = cache.find(request.path("name"));
-  if (!sequence) return std::nullopt;
-  try {
-    const auto id = sequence->ids.try_next();
-    if (!id) return std::nullopt;
-    return ids_response(*id, sequence->options.increment, 1);
-  } catch (const error&) {
-    return std::nullopt;  // a worker opens it again, or finds the same error
-  }
+server_response draw_from(open_sequence& sequence, std::int64_t count,
+                          std::chrono::steady_clock::time_point deadline) {
+  const auto block = sequence.ids.next_n(count, deadline);
+  return ids_response(block.first(), block.step(), count);
 }
 
 server_response draw_from(open_sequence& sequence, std::int64_t count) {
   const auto wait =
       std::min<std::chrono::milliseconds>(sequence.options.wait, longest_wait_for_block);
-  const auto block = sequence.ids.next_n(count, std::chrono::steady_clock::now() + wait);
-  return ids_response(block.first(), block.step(), count);
+  return draw_from(sequence, count, std::chrono::steady_clock::now() + wait);
+}
+
+std::optional<server_response> draw_now(sequence_cache& cache, const api_request& request) {
+  check_tenant(request);
+  const auto count = count_of(request);
+  const auto sequence = cache.find(request.path("name"));
+  if (!sequence) return std::nullopt;
+  try {
+    // With this deadline it does not wait.
+    if (count > 1) return draw_from(*sequence, count, std::chrono::steady_clock::now());
+    const auto id = sequence->ids.try_next();
+    if (!id) return std::nullopt;
+    return ids_response(*id, sequence->options.increment, 1);
+  } catch (const error&) {
+    return std::nullopt;  // a worker waits, opens it again, or finds the same error
+  }
 }
 
 server_response draw(sequence_cache& cache, call_limit& calls, const api_request& request) {

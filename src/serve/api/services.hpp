@@ -13,6 +13,7 @@
 #include <holdfast/version.hpp>
 
 #include "serve/api/call_limit.hpp"
+#include "serve/api/database_pool.hpp"
 #include "serve/api/question_gate.hpp"
 #include "serve/auth/audit.hpp"
 #include "serve/live/event_sink.hpp"
@@ -27,6 +28,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 class identity;
 class job_runner;
+class served_ages;
 
 /// `[stores.main]` of the configuration.
 struct store_service {
@@ -69,6 +71,8 @@ struct services {
   std::shared_ptr<holdfast::engine> engine{};
   /// Decisions of the engine; see api/decision_recorder.hpp. Null if there is no engine.
   std::shared_ptr<decision_log> decisions{};
+  /// How old the kept answers are that its points serve. Null if there is no engine.
+  std::shared_ptr<served_ages> ages{};
   /// The names in [failover.points], which exist from the start.
   std::vector<std::string> point_names{};
   std::shared_ptr<const holdfast::clock> clock{};
@@ -80,6 +84,8 @@ struct services {
   job_runner* jobs = nullptr;
   /// For endpoints that scan a database.
   std::shared_ptr<question_gate> questions = std::make_shared<question_gate>();
+  /// For endpoints that ask several databases. The last member: its questions use the others.
+  std::shared_ptr<database_pool> databases = std::make_shared<database_pool>();
 
   /// Throw errc::not_found, with the names that there are.
   [[nodiscard]] store_service& find_store(std::string_view name);

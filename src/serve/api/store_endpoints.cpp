@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -97,13 +100,21 @@ bool is_visible(const store_service& service, const caller& client) {
   return client.tenant.empty() || service.options.realms.contains(client.tenant);
 }
 
-server_response list_stores(services& shared, store_watch& watch, const api_request& request) {
+server_response list_stores(services& shared, const std::shared_ptr<store_watch>& watch,
+                            const api_request& request) {
+  std::vector<const store_service*> visible;
+  std::vector<std::function<observed_store()>> questions;
+  for (const auto& service : shared.stores) {
+    if (!is_visible(service, request.caller)) continue;
+    visible.push_back(&service);
+    questions.emplace_back([watch, &service] { return watch->observe(service); });
+  }
+  const auto answers = shared.databases->ask(std::move(questions));
   json_writer out;
   out.begin_object().key("items").begin_array();
-  for (const auto& service : shared.stores) {
-    if (is_visible(service, request.caller))
-      write_store(out, service, watch.observe(service), request.caller);
-  }
+  for (std::size_t i = 0; i < visible.size(); ++i)
+    write_store(out, *visible[i], answers[i] ? *answers[i] : watch->last_observation(*visible[i]),
+                request.caller);
   out.end_array().key("next").null().end_object();
   return json_response(200, out.take());
 }
@@ -258,7 +269,9 @@ void add_store_endpoints(endpoint_table& table, services& shared,
              .summary = "The stores with their health, options and findings",
              .roles = {role::viewer, role::operator_},
              .for_tenants = true,
-             .answer = row(list_stores)});
+             .answer = answer_refusals([&shared, watch](api_request& request) {
+               return list_stores(shared, watch, request);
+             })});
   table.add({.method = "GET",
              .path = "/v1/stores/{store}",
              .summary = "The health, options and findings of a store",

@@ -26,14 +26,16 @@ store_watch::watched& store_watch::watched_of(const store_service& service) {
   return *state;
 }
 
+observed_store store_watch::last_observation(const store_service& service) {
+  auto& state = watched_of(service);
+  const std::scoped_lock lock(state.mutex);
+  return state.last;
+}
+
 observed_store store_watch::observe(const store_service& service) {
   auto& state = watched_of(service);
   const auto now = current_time(shared_);
-  const auto last_observation = [&] {
-    const std::scoped_lock lock(state.mutex);
-    return state.last;
-  };
-  auto before = last_observation();
+  auto before = last_observation(service);
   const std::unique_lock asking(state.asking, std::try_to_lock);
   if (!asking.owns_lock()) return before;
   bool is_available = before.health && before.health->available;
@@ -52,7 +54,7 @@ observed_store store_watch::observe(const store_service& service) {
       // The findings stay unknown. GET .../doctor tells the reason.
     }
   }
-  return last_observation();
+  return last_observation(service);
 }
 
 probe_report store_watch::examine(const store_service& service, watched& state) {

@@ -46,8 +46,13 @@ class store_watch {
   [[nodiscard]] std::unique_lock<std::mutex> begin_question(const store_service& service);
   /// For calls that may wait for the store. Throws as call_limit::begin.
   [[nodiscard]] call_limit::running_call begin_call(const store_service& service) {
-    return watched_of(service).calls.begin();
+    return calls_of(service).begin();
   }
+  [[nodiscard]] call_limit& calls_of(const store_service& service) {
+    return watched_of(service).calls;
+  }
+  /// What is known, without asking.
+  [[nodiscard]] observed_store last_observation(const store_service& service);
 
  private:
   struct watched {

@@ -8,9 +8,14 @@
 #include "serve/api/store_watch.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -32,19 +37,38 @@ std::set<std::string> visible_tenants(const services& shared, const caller& clie
   return tenants;
 }
 
-/// The counts of a tenant in a store, or why there are none.
-void write_store_count(json_writer& out, services& shared, store_watch& watch,
-                       const store_service& service, const std::string& tenant,
-                       question_limits& limits, bool with_names) {
-  out.begin_object().member("store", service.name);
+/// The entries of a tenant in a store, or why there are none.
+struct tenant_count {
   store_count count{.at_least = true};
-  std::string problem;
-  try {
-    const auto question = watch.begin_question(service);
-    count = count_entries(*service.store, tenant, current_time(shared), max_names, {}, limits);
-  } catch (const error& e) {
-    problem = to_string(e.code());
+  std::string problem{};
+};
+using tenant_counts = std::map<std::string, tenant_count>;
+
+/// Each tenant has `rows`, so that a large one does not hide those that follow.
+tenant_counts count_tenants(services& shared, store_watch& watch, const store_service& service,
+                            const std::vector<std::string>& tenants, std::size_t rows) {
+  tenant_counts counts;
+  question_limits limits;
+  for (const auto& tenant : tenants) {
+    if (!service.options.realms.contains(tenant)) continue;
+    auto& result = counts[tenant];
+    limits.rows = rows;
+    try {
+      const auto question = watch.begin_question(service);
+      result.count =
+          count_entries(*service.store, tenant, current_time(shared), max_names, {}, limits);
+    } catch (const error& e) {
+      result.problem = to_string(e.code());
+    }
   }
+  return counts;
+}
+
+void write_store_count(json_writer& out, const store_service& service, const tenant_count& counted,
+                       bool with_names) {
+  out.begin_object().member("store", service.name);
+  const auto& count = counted.count;
+  const auto& problem = counted.problem;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
   bool at_least = count.at_least;
@@ -69,46 +93,58 @@ void write_store_count(json_writer& out, services& shared, store_watch& watch,
   out.end_object();
 }
 
-void write_tenant(json_writer& out, services& shared, store_watch& watch, const std::string& tenant,
-                  question_limits& limits, bool with_names) {
+/// The counts of each store, in their order. All stores are asked at the same time.
+std::vector<std::optional<tenant_counts>> ask_stores(services& shared,
+                                                     const std::shared_ptr<store_watch>& watch,
+                                                     const std::vector<std::string>& tenants,
+                                                     std::size_t rows) {
+  std::vector<std::function<tenant_counts()>> questions;
+  for (const auto& service : shared.stores)
+    questions.emplace_back([&shared, watch, &service, tenants, rows] {
+      return count_tenants(shared, *watch, service, tenants, rows);
+    });
+  return shared.databases->ask(std::move(questions));
+}
+
+void write_tenant(json_writer& out, const services& shared,
+                  const std::vector<std::optional<tenant_counts>>& counts,
+                  const std::string& tenant, bool with_names) {
+  const tenant_count late{.problem = std::string(to_string(errc::timeout))};
   out.begin_object().member("tenant", tenant).key("stores").begin_array();
-  for (const auto& service : shared.stores) {
-    if (service.options.realms.contains(tenant))
-      write_store_count(out, shared, watch, service, tenant, limits, with_names);
+  for (std::size_t i = 0; i < shared.stores.size(); ++i) {
+    const auto& service = shared.stores[i];
+    if (!service.options.realms.contains(tenant)) continue;
+    write_store_count(out, service, counts[i] ? counts[i]->at(tenant) : late, with_names);
   }
   out.end_array().end_object();
 }
 
-server_response list_tenants(services& shared, store_watch& watch, const api_request& request) {
+server_response list_tenants(services& shared, const std::shared_ptr<store_watch>& watch,
+                             const api_request& request) {
   const auto limit = static_cast<std::size_t>(request.query_integer("limit", 100, 1, 1000));
   const auto tenants = visible_tenants(shared, request.caller, request.query("after").value_or(""));
+  std::vector<std::string> page(tenants.begin(), tenants.end());
+  if (page.size() > limit) page.resize(limit);
+  const auto rows = question_limits{}.rows / std::max<std::size_t>(1, page.size());
+  const auto counts = ask_stores(shared, watch, page, std::max<std::size_t>(1, rows));
   json_writer out;
   out.begin_object().key("items").begin_array();
-  question_limits limits;
-  const auto all_rows = limits.rows;
-  std::size_t written = 0;
-  std::string last;
-  for (auto it = tenants.begin(); it != tenants.end() && written < limit; ++it, ++written) {
-    // Each tenant has its share of the rows, so that a large one does not hide those that follow.
-    auto share = limits;
-    share.rows = std::max<std::size_t>(1, all_rows / std::min(limit, tenants.size()));
-    write_tenant(out, shared, watch, *it, share, false);
-    last = *it;
-  }
+  for (const auto& tenant : page) write_tenant(out, shared, counts, tenant, false);
   out.end_array().key("next");
-  if (written < tenants.size()) out.text(last);
+  if (page.size() < tenants.size()) out.text(page.back());
   else out.null();
   out.end_object();
   return json_response(200, out.take());
 }
 
-server_response show_tenant(services& shared, store_watch& watch, const api_request& request) {
+server_response show_tenant(services& shared, const std::shared_ptr<store_watch>& watch,
+                            const api_request& request) {
   const auto& tenant = request.path("tenant");
   if (!visible_tenants(shared, request.caller, {}).contains(tenant))
     throw error(errc::not_found, "no store has a tenant of this name");
   json_writer out;
-  question_limits limits;
-  write_tenant(out, shared, watch, tenant, limits, true);
+  write_tenant(out, shared, ask_stores(shared, watch, {tenant}, question_limits{}.rows), tenant,
+               true);
   return json_response(200, out.take());
 }
 
@@ -124,7 +160,7 @@ void add_tenant_endpoints(endpoint_table& table, services& shared,
              .query = {{"after", parameter_type::text, "The member `next` of the page before"},
                        {"limit", parameter_type::integer, "1 to 1000, 100 if missing"}},
              .answer = [&shared, watch](api_request& request) {
-               return list_tenants(shared, *watch, request);
+               return list_tenants(shared, watch, request);
              }});
   table.add({.method = "GET",
              .path = "/v1/tenants/{tenant}",
@@ -132,7 +168,7 @@ void add_tenant_endpoints(endpoint_table& table, services& shared,
              .roles = {role::viewer, role::operator_},
              .for_tenants = true,
              .answer = [&shared, watch](api_request& request) {
-               return show_tenant(shared, *watch, request);
+               return show_tenant(shared, watch, request);
              }});
 }
 

@@ -10,9 +10,13 @@
 #include <holdfast/reporter.hpp>
 #include <holdfast/sequence/block_store.hpp>
 #include <holdfast/store.hpp>
+#include <holdfast/store/probe.hpp>
 #include <holdfast/version.hpp>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,22 +51,40 @@ struct point_sample {
   std::optional<double> coverage{};
   std::optional<timestamp> first_expiry{};
   std::optional<timestamp> half_expiry{};
+  /// Of the engine of the server: the age of the oldest kept answer that was served lately.
+  std::optional<std::chrono::microseconds> oldest_served{};
 };
 
 struct store_sample {
   std::string name{};
   answered<store_health> health{};
+  /// The number of findings of the doctor by severity. Empty: not known.
+  std::optional<std::map<severity, std::uint64_t>> findings{};
 };
 
 struct sequence_sample {
   std::string name{};
   counter_state counter{};
   double rate = 0;  ///< granted ids a second
+  /// The part of the ids that is left, from 0 to 1. Empty if it is not known, or has no end.
+  std::optional<double> remaining{};
+};
+
+struct lane_sample {
+  std::size_t lane = 0;
+  std::uint64_t pending = 0;
+  std::uint64_t parked = 0;
+  std::string holder{};  ///< of its lock; empty if it is free
+};
+
+/// Sums over all lanes, and the first lanes.
+struct outbox_numbers : outbox_stats {
+  std::vector<lane_sample> lanes{};
 };
 
 struct outbox_sample {
   std::string name{};
-  answered<outbox_stats> stats{};
+  answered<outbox_numbers> stats{};
   double published_rate = 0;
   double acked_rate = 0;
 };

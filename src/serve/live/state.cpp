@@ -7,6 +7,7 @@
 #include "base/thread.hpp"
 #include "serve/api/json_reader.hpp"
 #include "serve/api/json_writer.hpp"
+#include "serve/live/served_ages.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +20,10 @@ namespace {
 
 constexpr std::size_t max_counters = 200;
 constexpr std::size_t max_instances = 500;
+/// Each lane that is shown is two questions.
+constexpr std::size_t max_lanes = 32;
+/// Holds no lock: it renews one to see who holds it.
+constexpr std::string_view lane_observer = "holdfast serve, status";
 /// Points of one report that are read.
 constexpr std::size_t max_points = 2'000;
 
@@ -50,6 +55,36 @@ std::vector<reported_point> read_points(json_object& state) {
     points.push_back(std::move(point));
   }
   return points;
+}
+
+std::string lane_holder(const holdfast::outbox& source, std::size_t lane) {
+  try {
+    return source.renew(lane, lane_observer).holder;
+  } catch (const error&) {
+    return {};
+  }
+}
+
+outbox_numbers numbers_of(const holdfast::outbox& source) {
+  outbox_numbers numbers;
+  const auto admin = source.admin();
+  for (std::size_t lane = 0; lane < source.lanes(); ++lane) {
+    const auto stats = admin.stats(lane);
+    static_cast<outbox_stats&>(numbers) += stats;
+    if (lane < max_lanes)
+      numbers.lanes.push_back({.lane = lane,
+                               .pending = stats.pending,
+                               .parked = stats.parked,
+                               .holder = lane_holder(source, lane)});
+  }
+  return numbers;
+}
+
+std::map<severity, std::uint64_t> count_findings(const store_service& service) {
+  std::map<severity, std::uint64_t> counts;
+  for (const auto& finding : probe(service.database, service.options).findings)
+    ++counts[finding.severity];
+  return counts;
 }
 
 std::string percent(double part) {
@@ -93,17 +128,14 @@ void live_state::add_questions() {
     });
   };
   for (const auto& service : shared_.stores) {
-    auto answer = std::make_shared<cached_answer<store_health>>(clock, limit);
-    stores_.emplace_back(service.name, answer);
-    add_database(service.url,
-                 [answer, store = service.store] { answer->ask([&] { return store->health(); }); });
+    add_store_questions(service);
     add_instances(service.url, service.database, service.options.prefix);
   }
   for (const auto& service : shared_.outboxes) {
-    auto answer = std::make_shared<cached_answer<outbox_stats>>(clock, limit);
+    auto answer = std::make_shared<cached_answer<outbox_numbers>>(clock, limit);
     outboxes_.emplace_back(service.name, answer);
     add_database(service.url, [answer, outbox = service.outbox] {
-      answer->ask([&] { return outbox.admin().stats(); });
+      answer->ask([&] { return numbers_of(outbox); });
     });
     add_instances(service.url, service.database, "");
   }
@@ -113,10 +145,32 @@ void live_state::add_questions() {
   }
   if (const auto& service = shared_.sequences) {
     counters_ = std::make_shared<cached_answer<std::vector<named_counter>>>(clock, limit);
-    add_database(service->url, [answer = counters_, blocks = service->blocks] {
-      answer->ask([&] { return blocks->list(max_counters); });
+    ends_ = std::make_shared<sequence_ends>(service->blocks, service->options);
+    add_database(service->url, [answer = counters_, ends = ends_, blocks = service->blocks] {
+      answer->ask([&] {
+        auto counters = blocks->list(max_counters);
+        ends->ask(counters);
+        return counters;
+      });
     });
   }
+}
+
+void live_state::add_store_questions(const store_service& service) {
+  auto answer = std::make_shared<cached_answer<store_health>>(shared_.clock, options_.answer_limit);
+  auto findings =
+      std::make_shared<cached_answer<finding_counts>>(shared_.clock, options_.answer_limit);
+  stores_.emplace_back(service.name, answer);
+  findings_.push_back(findings);
+  add_database(service.url, [answer, findings, service, interval = options_.examination_interval,
+                             next = std::chrono::steady_clock::time_point{}]() mutable {
+    answer->ask([&] { return service.store->health(); });
+    const auto health = answer->get();
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next || !health.value || !health.value->available) return;
+    next = now + interval;
+    findings->ask([&] { return count_findings(service); });
+  });
 }
 
 void live_state::start() {
@@ -202,6 +256,9 @@ void live_state::collect_points(snapshot& current) {
   }
   current.points = points_.finish(shared_.clock->steady());
   add_expiries(current.points);
+  if (!shared_.ages) return;
+  for (auto& point : current.points)
+    point.oldest_served = shared_.ages->oldest(point.name, current.moment);
 }
 
 void live_state::add_expiries(std::vector<point_sample>& points) const {
@@ -220,8 +277,10 @@ void live_state::add_expiries(std::vector<point_sample>& points) const {
 snapshot live_state::collect() {
   snapshot current{.moment = shared_.clock->now()};
   collect_points(current);
-  for (const auto& [name, answer] : stores_)
-    current.stores.push_back({.name = name, .health = answer->get()});
+  for (std::size_t i = 0; i < stores_.size(); ++i)
+    current.stores.push_back({.name = stores_[i].first,
+                              .health = stores_[i].second->get(),
+                              .findings = findings_[i]->get().value});
   for (const auto& [name, answer] : outboxes_) {
     outbox_sample sample{.name = name, .stats = answer->get()};
     if (sample.stats.value) {
@@ -237,10 +296,12 @@ snapshot live_state::collect() {
     current.counters = counters_->get();
     if (current.counters.value)
       for (const auto& counter : *current.counters.value)
-        current.sequences.push_back({.name = counter.name,
-                                     .counter = counter.state,
-                                     .rate = rate_of("sequence:" + counter.name, counter.state.last,
-                                                     current.counters.moment)});
+        current.sequences.push_back(
+            {.name = counter.name,
+             .counter = counter.state,
+             .rate =
+                 rate_of("sequence:" + counter.name, counter.state.last, current.counters.moment),
+             .remaining = ends_->part_remaining(counter.name, counter.state.last)});
   }
   return current;
 }

@@ -16,6 +16,7 @@
 #include "serve/live/incidents.hpp"
 #include "serve/live/point_expiries.hpp"
 #include "serve/live/point_totals.hpp"
+#include "serve/live/sequence_ends.hpp"
 #include "serve/live/snapshot.hpp"
 
 #include <chrono>
@@ -36,6 +37,8 @@ struct live_options {
   std::chrono::milliseconds question_interval{5'000};
   /// A question that takes longer is shown as unanswered.
   std::chrono::milliseconds answer_limit{2'000};
+  /// Between two examinations of the table of a store, whose findings are shown.
+  std::chrono::milliseconds examination_interval{60'000};
   /// An outbox whose oldest event is due for longer is overdue.
   std::chrono::milliseconds overdue_after{60'000};
   /// Part of stale answers of a point from which on something is wrong.
@@ -70,9 +73,11 @@ class live_state {
   struct outbox_question;
   struct counter_question;
   struct instance_question;
+  using finding_counts = std::map<severity, std::uint64_t>;
   using question_list = std::vector<std::function<void()>>;
 
   void add_questions();
+  void add_store_questions(const store_service& service);
   void add_database(const std::string& url, std::function<void()> question);
   [[nodiscard]] snapshot collect();
   void collect_points(snapshot& current);
@@ -87,8 +92,10 @@ class live_state {
 
   // The answers are shared with questions that may still run after the end.
   std::vector<std::pair<std::string, std::shared_ptr<cached_answer<store_health>>>> stores_{};
-  std::vector<std::pair<std::string, std::shared_ptr<cached_answer<outbox_stats>>>> outboxes_{};
+  std::vector<std::pair<std::string, std::shared_ptr<cached_answer<outbox_numbers>>>> outboxes_{};
+  std::vector<std::shared_ptr<cached_answer<finding_counts>>> findings_{};  // as stores_
   std::shared_ptr<cached_answer<std::vector<named_counter>>> counters_{};
+  std::shared_ptr<sequence_ends> ends_{};  // null without sequences
   std::vector<std::shared_ptr<cached_answer<std::vector<instance_report>>>> instances_{};
   std::shared_ptr<point_expiries> expiries_{};        // null without an engine
   std::map<std::string, question_list> questions_{};  // by the URL of the database

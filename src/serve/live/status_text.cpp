@@ -40,6 +40,7 @@ void add_points(json_writer& out, const std::vector<point_sample>& points) {
         .member("breaker", to_string(point.breaker))
         .member("running", point.running)
         .member("instances", point.instances);
+    if (point.oldest_served) out.member("oldestServed", seconds_text(*point.oldest_served));
     if (point.coverage) out.member("coverage", rounded(*point.coverage));
     if (point.first_expiry && point.half_expiry)
       out.key("expires")
@@ -64,6 +65,11 @@ void add_stores(json_writer& out, const std::vector<store_sample>& stores) {
         out.member("problem", health.value->problem);
     }
     add_answer_state(out, health);
+    if (store.findings) {
+      out.key("findings").begin_object();
+      for (const auto& [level, count] : *store.findings) out.member(to_string(level), count);
+      out.end_object();
+    }
     out.end_object();
   }
   out.end_array();
@@ -71,25 +77,40 @@ void add_stores(json_writer& out, const std::vector<store_sample>& stores) {
 
 void add_sequences(json_writer& out, const snapshot& current) {
   out.key("sequences").begin_array();
-  for (const auto& sequence : current.sequences)
+  for (const auto& sequence : current.sequences) {
     out.begin_object()
         .member("name", sequence.name)
         .key("last")
         .wide(sequence.counter.last)
         .key("epoch")
         .wide(sequence.counter.epoch)
-        .member("rate", rounded(sequence.rate))
-        .end_object();
+        .member("rate", rounded(sequence.rate));
+    if (sequence.remaining) out.member("left", rounded(*sequence.remaining));
+    out.end_object();
+  }
   out.end_array();
   if (!current.counters.problem.empty() && current.counters.problem != "not asked yet")
     out.member("sequencesProblem", current.counters.problem);
+}
+
+void add_lanes(json_writer& out, const std::vector<lane_sample>& lanes) {
+  out.key("lanes").begin_array();
+  for (const auto& lane : lanes) {
+    out.begin_object()
+        .member("lane", lane.lane)
+        .member("pending", lane.pending)
+        .member("parked", lane.parked);
+    if (!lane.holder.empty()) out.member("holder", lane.holder);
+    out.end_object();
+  }
+  out.end_array();
 }
 
 void add_outboxes(json_writer& out, const std::vector<outbox_sample>& outboxes) {
   out.key("outboxes").begin_array();
   for (const auto& outbox : outboxes) {
     out.begin_object().member("name", outbox.name);
-    if (const auto& stats = outbox.stats.value)
+    if (const auto& stats = outbox.stats.value) {
       out.member("pending", stats->pending)
           .member("parked", stats->parked)
           .member("tickets", stats->tickets)
@@ -98,6 +119,8 @@ void add_outboxes(json_writer& out, const std::vector<outbox_sample>& outboxes) 
           .member("paused", stats->paused)
           .member("publishedRate", rounded(outbox.published_rate))
           .member("ackedRate", rounded(outbox.acked_rate));
+      add_lanes(out, stats->lanes);
+    }
     add_answer_state(out, outbox.stats);
     out.end_object();
   }

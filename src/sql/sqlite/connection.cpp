@@ -60,8 +60,10 @@ void create_private_file(const std::string& file) {
 void refuse_missing(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(file, ignored) || ignored) return;
-  throw error(errc::not_found, "there is no database file '" + file +
-                                   "'; check its path, or create it (--create-schema, mode=rwc)");
+  throw error(errc::not_found,
+              "there is no database file '" + file +
+                  "'; check its path, or create it (--create-schema, mode=rwc)",
+              {.backend_code = std::to_string(SQLITE_CANTOPEN)});
 }
 
 /// The result code without the details of the extended code.

@@ -237,6 +237,10 @@ TEST(RequestReader, ConnectionAndExpectation) {
   EXPECT_FALSE(head_of(with_fields("Expect: 100-continue\r\n")).expects_continue)
       << "there is no content to wait for";
   EXPECT_EQ(defect_of(with_fields("Expect: 200-ok\r\n")), defect::expectation);
+  EXPECT_EQ(defect_of(with_fields("Expect: 200-ok\r\nExpect: 100-continue\r\n")),
+            defect::expectation);
+  EXPECT_EQ(defect_of(with_fields("Expect: 100-continue\r\nExpect: 100-continue\r\n")),
+            defect::expectation);
   EXPECT_FALSE(head_of("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
                    .expects_continue);
 }

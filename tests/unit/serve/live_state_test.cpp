@@ -5,8 +5,10 @@
 #include <holdfast/reporter.hpp>
 #include <holdfast/store/memory.hpp>
 
+#include "serve/api/decision_recorder.hpp"
 #include "serve/api/json_reader.hpp"
 #include "serve/live/live_endpoints.hpp"
+#include "serve/live/served_ages.hpp"
 #include "serve/live/state.hpp"
 #include "support/eventually.hpp"
 #include "support/failure_of.hpp"
@@ -145,6 +147,67 @@ TEST_F(LiveState, ShowsEverything) {
   EXPECT_EQ(status.objects("stores")->at(0).boolean("available"), true);
   EXPECT_EQ(status.objects("outboxes")->at(0).text("overdue"), "0s");
   state.stop();
+}
+
+TEST_F(LiveState, LanesFindingsAndWhatIsLeft) {
+  auto db = open("memory:");
+  shared_.outboxes[0].outbox = db.outbox({.lanes = 4});
+  auto& orders = shared_.outboxes[0].outbox;
+  const auto published = orders.publish({.type = "paid", .key = "k", .payload = "{}"});
+  ASSERT_TRUE(published.safe());
+  const auto lane = orders.lane_of("k");
+  ASSERT_TRUE(orders.lock(lane, "web-2:771", 1h).held);
+  auto ids = shared_.stores[0].database.sequence(
+      "invoice", {.blocks = fixed_blocks{.size = 250}, .max = 1000});
+  EXPECT_EQ(ids.next(), 1);
+  live_state state(shared_, history_, incidents_, options());
+  state.start();
+  ASSERT_TRUE(eventually([&] {
+    const auto text = state.status();
+    return text && text->find("\"left\":0.75") != std::string::npos &&
+           text->find("\"findings\":{") != std::string::npos &&
+           text->find("web-2:771") != std::string::npos;
+  })) << *state.status();
+  state.stop();
+  auto status = parse(state);
+  auto outboxes = status.objects("outboxes");
+  auto lanes = outboxes->at(0).objects("lanes");
+  ASSERT_EQ(lanes->size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(lanes->at(i).integer("lane"), static_cast<std::int64_t>(i));
+    EXPECT_EQ(lanes->at(i).integer("pending"), i == lane ? 1 : 0);
+    EXPECT_EQ(lanes->at(i).text("holder"),
+              i == lane ? std::optional<std::string>("web-2:771") : std::nullopt);
+  }
+}
+
+TEST_F(LiveState, TheOldestAnswerThatWasServedLately) {
+  shared_.ages = std::make_shared<served_ages>();
+  shared_.engine = std::make_shared<engine>(
+      make_memory_store({.clock = clock_}),
+      engine_options{.clock = clock_,
+                     .insight = server_insight(std::make_shared<decision_log>(), shared_.ages)});
+  std::atomic<bool> up = true;
+  const auto point = shared_.engine->protect("countries", [&](int) {
+    if (!up) throw std::runtime_error("down");
+    return std::string("{}");
+  });
+  live_state state(shared_, history_, incidents_, options());
+  const auto shown = [&] {
+    state.sample();
+    auto points = parse(state).objects("points");
+    return points->at(0).text("oldestServed");
+  };
+  (void)point(1);
+  EXPECT_EQ(shown(), std::nullopt) << "live answers have no age";
+  clock_->advance(412s);
+  (void)point(2);
+  up = false;
+  (void)point(1);
+  (void)point(2);
+  EXPECT_EQ(shown(), "412s");
+  clock_->advance(2 * served_ages::window);
+  EXPECT_EQ(shown(), std::nullopt);
 }
 
 TEST_F(LiveState, RatesAndSentencesOfAPoint) {

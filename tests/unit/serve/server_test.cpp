@@ -4,16 +4,20 @@
 #include "serve/server.hpp"
 
 #include <holdfast/error.hpp>
+#include <holdfast/failover/engine.hpp>
+#include <holdfast/store/memory.hpp>
 
 #include "serve/api/endpoints.hpp"
 #include "serve/api/openapi.hpp"
 #include "serve/api/server_endpoints.hpp"
 #include "serve/http_metrics.hpp"
 #include "serve/parts.hpp"
+#include "serve/readiness.hpp"
 #include "support/api_server.hpp"
 #include "support/certificate.hpp"
 #include "support/eventually.hpp"
 #include "support/failure_of.hpp"
+#include "support/faulty_store.hpp"
 #include "support/gate.hpp"
 #include "support/raw_client.hpp"
 #include "support/temporary_directory.hpp"
@@ -25,6 +29,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -182,6 +187,64 @@ TEST(Server, ItsMetricsAreThereWhenPointsUseUpTheSeries) {
     (void)registry->gauge("points", {{.name = "name", .value = std::to_string(i)}}, "");
   metrics.update({.connections = 3}, {}, 0);
   EXPECT_NE(registry->text().find("\nholdfast_http_connections 3\n"), std::string::npos);
+}
+
+TEST(Server, ItsMetricsHaveRoomForManyPoints) {
+  const auto registry = make_prometheus_registry(series_limits);
+  engine points(make_memory_store(), {.metrics = registry});
+  for (int i = 0; i < 400; ++i) {
+    const auto point =
+        points.protect("point" + std::to_string(i), [](int) { return std::string(); });
+    (void)point(1);
+  }
+  EXPECT_NE(registry->text().find("\nholdfast_metrics_series_refused_total 0\n"),
+            std::string::npos);
+}
+
+TEST(Readiness, SaysOnceThatADatabaseFailsAndThatItAnswersAgain) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto count = [&] {
+    const std::scoped_lock lock(mutex);
+    return lines.size();
+  };
+  services shared;
+  shared.log = [&](const log_record& record) {
+    std::string line(record.message);
+    for (const auto& [name, value] : record.fields) line.append(": ").append(value);
+    const std::scoped_lock lock(mutex);
+    lines.push_back(std::move(line));
+  };
+  const auto db = open("memory:");
+  const auto entries = std::make_shared<test::faulty_store>(db.store());
+  std::atomic<bool> down = false;
+  std::atomic<int> asked = 0;
+  entries->asked_for_health = [&] {
+    ++asked;
+    entries->available = !down;
+  };
+  shared.stores.push_back({.name = "main", .database = db, .store = entries});
+  const auto asked_again = [&] {
+    const int begin = asked;
+    return eventually([&] { return asked > begin + 3; });
+  };
+  {
+    readiness ready({.interval = 5ms});
+    ready.start(shared, {});
+    ASSERT_TRUE(eventually([&] { return ready.has_started(); }));
+    EXPECT_TRUE(asked_again());
+    EXPECT_EQ(count(), 0U) << "it answers";
+    down = true;
+    EXPECT_TRUE(eventually([&] { return count() == 1; }));
+    EXPECT_TRUE(asked_again());
+    down = false;
+    EXPECT_TRUE(eventually([&] { return count() == 2; }));
+    EXPECT_TRUE(asked_again());
+    EXPECT_TRUE(ready.stop(std::chrono::steady_clock::now() + 60s));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "store:main does not answer; requests for it get 503: it does not answer",
+                       "store:main answers again"}));
 }
 
 TEST(Server, PagesOfOthersCannotActOnAnOpenServer) {

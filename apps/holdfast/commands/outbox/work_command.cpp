@@ -375,9 +375,10 @@ void add_work_command(command group) {
             ? std::make_unique<worker>(source, std::move(receiver.handler), std::move(options))
             : std::make_unique<worker>(source, std::move(options));
     if (receiver.batch) events->handle_other_types(std::move(receiver.batch), events_per_call);
-    const auto monitored = observed.start(
-        io, metrics,
-        {.name = "database", .ask = [asked = source] { return !asked.admin().health(); }});
+    const auto monitored =
+        observed.start(io, metrics, {.name = "database", .ask = [asked = source] {
+                                       return detail::serve::problem_of_outbox(asked);
+                                     }});
     // A run that ends by itself is not an instance to watch.
     const auto reported = until_empty.is_set()
                               ? nullptr

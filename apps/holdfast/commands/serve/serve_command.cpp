@@ -167,7 +167,7 @@ class server_run {
  public:
   server_run(console& io, const serve_options& options) : io_(io), options_(options) {
     const auto log = queue_warnings(messages_);
-    metrics_ = make_prometheus_registry();
+    metrics_ = make_prometheus_registry(detail::serve::series_limits);
     detail::serve::server_setup setup{.config = options.read(io, points_base(log)),
                                       .use_inherited = true,
                                       .log = log,

@@ -89,7 +89,8 @@ exit_code clean_on_schedule(console& io, const store_location& location, cleanup
   const auto cleaned = location.open_store(db);
   cleanup cleaner(db, cleaned, std::move(options));
   const auto monitored = observed.start(
-      io, metrics, {.name = "database", .ask = [cleaned] { return cleaned->health().available; }});
+      io, metrics,
+      {.name = "database", .ask = [cleaned] { return detail::serve::problem_of_store(*cleaned); }});
   const auto reported =
       report_process(cleaner, db, location.url.text(),
                      {.prefix = location.prefix.text(), .create_schema = location.create.is_set()});

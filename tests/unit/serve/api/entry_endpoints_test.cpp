@@ -409,6 +409,51 @@ TEST_F(FaultyEntries, AStoreThatHangsLeavesWorkersToOthers) {
   gate.open();
 }
 
+TEST_F(FaultyEntries, ManyWritesOfOneKeyLeaveTheStoreToOthers) {
+  test::gate gate;
+  const test::open_in_the_end opened(gate);
+  entries->before = [&](operation kind, std::span<const entry> written) {
+    if (kind == operation::put && written.front().key == "FR") gate.wait();
+  };
+  (void)api.server();
+  const auto put = [&](const std::string& key) {
+    return api.send("PUT", "/v1/stores/main/country/" + key, "admin", "x", an_hour, "text/plain");
+  };
+  std::vector<std::jthread> clients;
+  std::atomic<int> stored = 0;
+  std::atomic<int> refused = 0;
+  for (int i = 0; i < 20; ++i)
+    clients.emplace_back([&] {
+      const auto answer = put("FR");
+      if (answer.status == 204) ++stored;
+      else if (is_problem(answer, 503, "\"transient\":true")) ++refused;
+    });
+  EXPECT_TRUE(test::eventually([&] { return gate.waiting() == 1; }));
+  // They wait for so long that a database would be called slow.
+  const auto end = std::chrono::steady_clock::now() + 1200ms;
+  for (int i = 0; std::chrono::steady_clock::now() < end; ++i) {
+    const auto answer = put("DE" + std::to_string(i));
+    ASSERT_EQ(answer.status, 204) << answer.body;
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_EQ(stored, 0);
+  // A later write of the key does not wait, and says why.
+  EXPECT_TRUE(is_problem(put("FR"), 503, "writes of this key"));
+  gate.open();
+  clients.clear();
+  EXPECT_EQ(stored + refused, 20);
+}
+
+TEST(MissingDatabase, IsNotAMissingEntry) {
+  const test::temporary_directory directory("api_entries");
+  test::api_resources api;
+  api.add_store("main", "sqlite:" + (directory.path() / "missing.db").string() + "?mode=rw");
+  EXPECT_TRUE(
+      is_problem(api.send("GET", "/v1/stores/main/country/FR", "app"), 503, "\"transient\":true"));
+  EXPECT_TRUE(is_problem(api.send("GET", "/v1/stores/main/country/FR", "admin"), 503,
+                         "there is no database file"));
+}
+
 TEST(CallLimit, RefusesOnlyBehindSlowCalls) {
   using detail::serve::call_limit;
   call_limit limit(2, 1s);

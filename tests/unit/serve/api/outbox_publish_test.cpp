@@ -213,7 +213,19 @@ TEST(OutboxPublish, RefusesWhatIsTooLarge) {
   batch.back() = ']';
   EXPECT_EQ(api.send("POST", "/events", "app", batch).status, 413);
   const auto payload = R"({"type":"t","payload":")" + std::string(300 << 10, 'x') + "\"}";
-  EXPECT_EQ(api.send("POST", "/events", "app", payload).status, 413);
+  const auto large = api.send("POST", "/events", "app", payload);
+  EXPECT_EQ(large.status, 413);
+  EXPECT_NE(large.body.find("at most 262144 bytes"), std::string::npos) << large.body;
+  for (const auto& content : {"[" + payload + "]", "[" + payload + R"(,{"type":"t"}])"}) {
+    const auto batch_of_large = api.send("POST", "/events", "app", content);
+    EXPECT_EQ(batch_of_large.status, 413);
+    EXPECT_NE(batch_of_large.body.find("\"path\":\"[0]\""), std::string::npos);
+    EXPECT_EQ(batch_of_large.body.find("inline_limit"), std::string::npos) << batch_of_large.body;
+  }
+  const auto ticket =
+      api.send("PUT", "/tickets/t1", "app", R"({"after":"1h","event":)" + payload + "}");
+  EXPECT_EQ(ticket.status, 413);
+  EXPECT_NE(ticket.body.find("at most 262144 bytes"), std::string::npos) << ticket.body;
   const auto body = R"({"type":"t","payload":")" + std::string(5 << 20, 'x') + "\"}";
   EXPECT_EQ(api.send("POST", "/events", "app", body).status, 413);
   EXPECT_EQ(api.orders().admin().stats().events, 0U);

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 #include <vector>
@@ -281,6 +282,58 @@ TEST_F(HangingStore, OneQuestionAtATime) {
   gate.open();
   first.join();
   EXPECT_EQ(status, 200);
+}
+
+/// A store whose questions hang.
+class hanging_store final : public store, public name_listing {
+ public:
+  explicit hanging_store(test::gate& held) : held_(held) {}
+  void put(std::span<const entry>) override {}
+  using store::put;
+  std::optional<entry> find(place, std::string_view) override { return std::nullopt; }
+  entry_page find_all(place, std::size_t, std::string_view) override { return {}; }
+  bool erase(place, std::string_view, timestamp) override { return false; }
+  std::size_t expire(timestamp, std::size_t) override { return 0; }
+  std::uint64_t count(place) override { return 0; }
+  store_health health() noexcept override {
+    held_.wait();
+    return {.available = true};
+  }
+  std::vector<std::string> names(std::string_view, std::size_t, std::string_view) override {
+    held_.wait();
+    return {};
+  }
+
+ private:
+  test::gate& held_;
+};
+
+TEST(HangingStores, DoNotAddUp) {
+  test::gate gate;
+  test::api_resources api;
+  const test::open_in_the_end opened(gate);
+  const auto db = open("memory:", {.clock = api.clock});
+  for (const auto* name : {"a", "b", "c", "d"})
+    api.add_store(name, db, std::make_shared<hanging_store>(gate), {.realms = {{"acme", "A_"}}});
+  api.add_store("healthy", db, db.store());
+  (void)api.server();
+  for (const std::string path : {"/v1/stores", "/v1/tenants", "/v1/search?q=x"}) {
+    const int before = gate.waiting();
+    std::jthread client;
+    client_response answer;
+    std::atomic<bool> answered = false;
+    client = std::jthread([&] {
+      answer = api.send("GET", path, "viewer");
+      answered = true;
+    });
+    // All four are asked before one of them has answered.
+    EXPECT_TRUE(test::eventually([&] { return gate.waiting() == before + 4; })) << path;
+    EXPECT_TRUE(test::eventually([&] { return answered.load(); })) << path;
+    client.join();
+    EXPECT_EQ(answer.status, 200) << path << answer.body;
+    EXPECT_EQ(gate.waiting(), before + 4) << "they still hang";
+  }
+  gate.open();
 }
 
 TEST_F(HangingStore, AStoreThatFailsIsNamed) {
