@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-LONG = 60  # seconds: never reached when all is well
+LONG = 20  # seconds: never reached when all is well
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -81,6 +81,9 @@ class Browser:
 
     def open(self, url):
         self._call("POST", self.session + "/url", {"url": url})
+
+    def set_cookie(self, **cookie):
+        self._call("POST", self.session + "/cookie", {"cookie": cookie})
 
     def run(self, script, *arguments):
         return self._call("POST", self.session + "/execute/sync", {"script": script, "args": list(arguments)})

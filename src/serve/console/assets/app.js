@@ -207,7 +207,7 @@ function draw_header(label) {
           if (text) location.hash = `#/search?${new URLSearchParams({ q: text })}`;
         }
       },
-      h('label', { class: 'hidden', for: 'search' }, 'Search an id, a key, a URL or a name'),
+      h('label', { class: 'hidden', for: 'search' }, 'Search'),
       h('input', {
         id: 'search',
         name: 'q',
@@ -320,6 +320,7 @@ function draw_sign_in() {
           'label',
           null,
           h('span', null, 'Token'),
+          h('input', { autocomplete: 'username', hidden: true }),
           h('input', {
             name: 'token',
             type: 'password',
@@ -352,8 +353,8 @@ async function sign_in(credentials) {
 
 async function sign_out() {
   await remove(url`/v1/session`).catch(() => {});
-  announce_sign_out();
   end_session('You have signed out.');
+  announce_sign_out();
 }
 
 function end_session(reason) {
@@ -364,7 +365,7 @@ function end_session(reason) {
   stop_live();
   live.status = null;
   draw();
-  setTimeout(() => document.querySelector('.sign-in input')?.focus(), 0);
+  setTimeout(() => document.querySelector('[type=password]')?.focus(), 0);
 }
 
 const session_ended = () =>

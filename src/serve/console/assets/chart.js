@@ -111,7 +111,7 @@ export function chart({ title, at, series, stacked = false, format, most, label 
             null,
             h('span', { class: `swatch s${i}`, 'aria-hidden': 'true' }),
             `${name} `,
-            h('span', { class: 'value' }, format(last_known(values)))
+            !label && h('span', { class: 'value' }, format(last_known(values)))
           )
         )
       )
@@ -152,7 +152,7 @@ function plot({ title, at, series, tops, stacked, format, end, show_time }) {
   const readout = h('p', { class: 'readout', role: 'status', 'data-keep': '' });
   const show = (host, index) => {
     const target = host.querySelector('.crosshair');
-    const text = host.parentElement.querySelector('.readout');
+    const text = host.closest('figure').querySelector('.readout');
     target.hidden = index === null;
     if (index === null) {
       text.textContent = '';

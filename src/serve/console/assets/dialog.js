@@ -36,7 +36,7 @@ export function ask(action) {
         event.preventDefault();
         errors.replaceChildren();
         if (typed && typed.value !== action.confirm) {
-          errors.replaceChildren('The text is another one. Nothing was done.');
+          errors.replaceChildren('Another text. Nothing was done.');
           typed.focus();
           return;
         }

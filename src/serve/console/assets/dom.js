@@ -176,9 +176,8 @@ export function percent(part) {
 
 /// A mean of whole numbers.
 export function whole(value) {
-  return Number.isInteger(value) || !(value < 10)
-    ? number(value && Math.round(value))
-    : value.toFixed(1);
+  if (value > 0 && value < 10 && !Number.isInteger(value)) return value.toFixed(1);
+  return number(value && Math.round(value));
 }
 
 export function bytes(value) {
