@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-LONG = 20  # seconds: never reached when all is well
+LONG = 60  # seconds: never reached when all is well
 FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"

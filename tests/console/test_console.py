@@ -283,7 +283,7 @@ class Console(unittest.TestCase):
         for name, page in PAGES.items():
             with self.subTest(page=name):
                 self.go(page)
-                self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), 320)
+                self.assertEqual(self.browser.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth"), 0)
                 self.assertEqual(self.violations(), [])
                 self.browser.screenshot(SCREENSHOTS / f"{name}-narrow.png")
         self.browser.run("document.querySelector('.menu').click()")

@@ -277,7 +277,7 @@ const most_field = (total) => ({
   type: 'number',
   value: String(total),
   required: true,
-  help: 'More events than this stay parked.'
+  help: 'The others stay parked.'
 });
 
 function group_buttons(view, name, select, total, is_bound) {
@@ -306,10 +306,7 @@ function group_buttons(view, name, select, total, is_bound) {
         confirm: name,
         says: [
           describe(select),
-          p(
-            h('strong', null, words),
-            ': they are deleted and never delivered. Nothing can bring them back.'
-          )
+          p(h('strong', null, words), ': they are deleted and never delivered. This is final.')
         ],
         fields: [most_field(total)],
         run: ({ most }, progress) =>
@@ -391,7 +388,7 @@ async function replay_one(name, select, progress) {
     });
     const found = page.items.find(({ id }) => id === event.id);
     if (!found && !page.next)
-      return [true, p(badge('good', 'Delivered: '), place, '. Close this to replay the rest.')];
+      return [true, p(badge('good', 'Delivered: '), place, '. Close this for the rest.')];
     if (found?.state === 'parked')
       return [
         false,
@@ -446,7 +443,7 @@ function events_page(view, name, is_parked) {
         table(view, 'Matching events', event_columns(name, is_parked), page.items, {
           key: 'id',
           none: page.next
-            ? `None of the ${number(page.examined)} events that were looked at matches. The next page looks further.`
+            ? `None of the ${number(page.examined)} events matches. The next page looks further.`
             : 'No event matches.'
         }),
         next_page(view, page)
@@ -574,7 +571,7 @@ function one_event_buttons(view, name, event) {
     act(
       'Discard this event',
       'Discard',
-      ' is deleted and never delivered. Nothing can bring it back.',
+      ' is deleted and never delivered. This is final.',
       url`/v1/outboxes/${name}/discard`,
       { danger: true, confirm: name },
       { class: 'danger' }

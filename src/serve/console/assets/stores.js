@@ -175,7 +175,7 @@ function names_panel(view, store, names) {
   if (names.failure) return panel('Names', complaint(names.failure.message));
   return panel(
     'Names',
-    names.atLeast && muted('Only a part of the rows was counted: numbers are lower bounds.'),
+    names.atLeast && muted('Not all rows were counted.'),
     table(view, 'Names', name_columns(store, view.query.tenant), names.items, {
       key: 'name',
       none: 'The store is empty.'
