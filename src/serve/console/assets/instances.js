@@ -1,6 +1,6 @@
 // Processes that report to the databases of the server.
 
-import { badge, number, p } from './dom.js';
+import { badge, count, number, p } from './dom.js';
 import { current_status } from './live.js';
 import { instance_columns } from './overview.js';
 import { filters, table } from './table.js';
@@ -16,13 +16,13 @@ export function instances(view) {
         p(
           silent
             ? badge('bad', `${number(silent)} of ${number(all.length)} instances are silent.`)
-            : badge('good', `${number(all.length)} instances report.`)
+            : badge('good', `${count(all.length, 'instance')} reported.`)
         ),
         filters(view, ['q', 'Name or kind']),
         table(view, 'Instances', instance_columns, rows, {
           key: 'id',
           order: '-State',
-          none: 'No process reports: docs/serve-live.md says how.'
+          none: 'No process reports.'
         })
       ];
     }

@@ -54,7 +54,7 @@ function list_page(view) {
           ...each,
           ...status?.outboxes.find(({ name }) => name === each.name)
         })),
-        { key: 'name', none: 'No outboxes are configured, or this token may read none.' }
+        { key: 'name', none: 'No outboxes, or none that this token may read.' }
       )
   };
 }

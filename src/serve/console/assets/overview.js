@@ -190,8 +190,9 @@ export function calls_chart(history) {
     const unserved = find('point.unservedRatio', labels.point) ?? [];
     values.forEach((value, i) => {
       if (value === null) return;
-      [1 - stale[i] - unserved[i], stale[i], unserved[i]].forEach((part, k) => {
-        sums[k][i] = (sums[k][i] ?? 0) + Math.max(0, value * (part ?? 0));
+      const [stored, failed] = [stale[i] ?? 0, unserved[i] ?? 0];
+      [1 - stored - failed, stored, failed].forEach((part, k) => {
+        sums[k][i] = (sums[k][i] ?? 0) + Math.max(0, value * part);
       });
     });
   }

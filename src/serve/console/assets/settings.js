@@ -69,7 +69,7 @@ export function settings(view) {
               { key: 'key' }
             )
           )
-        : muted('The roles operator and admin see more.')
+        : muted('Operators see more.')
     ]
   };
 }

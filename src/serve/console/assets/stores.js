@@ -65,7 +65,7 @@ function list_page(view) {
           text('Database', 'url', 80)
         ],
         items,
-        { key: 'name', none: 'No stores are configured.' }
+        { key: 'name', none: 'No stores.' }
       )
   };
 }
