@@ -417,6 +417,9 @@ class Console(unittest.TestCase):
         self.browser.run("document.querySelector('.as-table summary').click()")
         self.assertGreater(self.browser.run("return document.querySelectorAll('.as-table tbody tr').length"), 1)
         self.assertEqual(self.violations(), [])
+        # A page with a mistake is found, so that silence means something.
+        self.browser.run("document.querySelector('main').append(document.createElement('button'))")
+        self.assertIn("button-name", "".join(self.violations()))
 
 
 if __name__ == "__main__":
