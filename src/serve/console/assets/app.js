@@ -246,7 +246,7 @@ function draw_banner() {
   const text = live.lost && [
     'No connection to the server since ',
     clock_time(live.lost),
-    '. The numbers are from then. This page tries again by itself.'
+    '. The numbers are from then; this page tries again.'
   ];
   return h('div', { class: 'banner', role: 'status', hidden: !text }, text && badge('bad', text));
 }

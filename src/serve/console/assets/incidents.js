@@ -41,7 +41,7 @@ function list_page(view) {
           amount('Entries', 'entries')
         ],
         page.items,
-        { key: 'id', none: 'No incidents: nothing was wrong for 30 seconds.' }
+        { key: 'id', none: 'No incidents.' }
       ),
       next_page(view, page)
     ]

@@ -117,7 +117,7 @@ function point_page(view) {
         loaded.history && panel('Calls', calls_chart(loaded.history)),
         loaded.point
           ? own_panels(view, name, loaded)
-          : muted('Other programs have this point. What they keep is on the page of their store.')
+          : muted('Other programs have this point; their stores have its entries.')
       ];
     }
   };

@@ -80,7 +80,7 @@ function tokens_panel(view, tokens) {
     action_button(view, 'admin', 'Add a token…', {
       title: 'Add a token',
       verb: 'Add',
-      says: p('Its secret is shown once, after this dialog. The server keeps only a hash.'),
+      says: p('Its secret is shown once.'),
       fields: [
         { name: 'name', label: 'Name', required: true, help: 'In lists and in the audit log.' },
         {
