@@ -12,7 +12,7 @@ const height = 160;
 function ceiling(largest) {
   if (!(largest > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(largest));
-  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= largest * 1.001) * power;
+  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10, 15].find((step) => step * power >= largest * 1.001) * power;
 }
 
 /// The parts of a line between missing values: [[x, y], ...] for each.
