@@ -68,3 +68,23 @@ function(_holdfast_string_literals text source result)
   endwhile()
   set(${result} "${literals}" PARENT_SCOPE)
 endfunction()
+
+# holdfast_embed_assets(<target> <folder>)
+#
+# Embeds the files of a folder, the console, into a target, as the table that serve/console/assets.hpp declares. The build writes the table
+# when a file changes; a new file is seen when CMake runs, which it does by itself. gzip is a part of every Debian system.
+
+find_program(HOLDFAST_GZIP gzip REQUIRED)
+mark_as_advanced(HOLDFAST_GZIP)
+
+function(holdfast_embed_assets target folder)
+  file(GLOB assets CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/console_assets.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_assets.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -D "ASSETS=${assets}" -D OUTPUT=${output} -D GZIP=${HOLDFAST_GZIP} -P ${script}
+    DEPENDS ${assets} ${script} VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+  # A change of a file compiles this source alone.
+  set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()

@@ -1,6 +1,7 @@
 #include "serve/parts.hpp"
 
 #include "serve/auth/identity_part.hpp"
+#include "serve/console/console_part.hpp"
 #include "serve/job_part.hpp"
 #include "serve/live/live_part.hpp"
 #include "serve/outbox_part.hpp"
@@ -17,6 +18,7 @@ std::vector<std::unique_ptr<server_part>> make_parts(const config::server_config
   parts.push_back(make_job_part());
   parts.push_back(make_outbox_part());
   parts.push_back(make_live_part());
+  parts.push_back(make_console_part());
   return parts;
 }
 

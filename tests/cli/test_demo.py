@@ -1,13 +1,18 @@
 """holdfast demo: plain when piped, coloured on a terminal, quick, and true: the commands it shows do what it says."""
 
+import json
 import os
 import re
 import shlex
+import signal
+import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 
-from holdfast_process import CommandTest, on_a_terminal, run
+from holdfast_process import HOLDFAST, CommandTest, on_a_terminal, run
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
 
@@ -52,6 +57,38 @@ class Demo(CommandTest):
             done = run("demo", env={"TMPDIR": directory})
             self.assertEqual(done.returncode, 0)
             self.assertEqual(os.listdir(directory), [])
+
+    def test_the_console_runs_until_a_signal_ends_it(self):
+        """The link signs in once; there are points, an outbox, a sequence and an instance with numbers; nothing is left behind."""
+        with tempfile.TemporaryDirectory() as directory:
+            words = [HOLDFAST, "demo", "--console"]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": directory}) as demo:
+                try:
+                    link = next(line.strip() for line in demo.stdout if "#sign-in=" in line)
+                    origin, secret = link.split("/#sign-in=")
+                    cookie = self.post(origin + "/v1/session", {"link": secret}, Origin=origin)["Set-Cookie"].split(";")[0]
+                    status = {}
+                    end = time.monotonic() + 60
+                    while not self.is_busy(status):
+                        self.assertLess(time.monotonic(), end, status)
+                        with urllib.request.urlopen(urllib.request.Request(origin + "/v1/status", headers={"Cookie": cookie})) as answer:
+                            status = json.load(answer)
+                        time.sleep(0.05)
+                    with self.assertRaises(urllib.error.HTTPError):
+                        self.post(origin + "/v1/session", {"link": secret}, Origin=origin)
+                finally:
+                    demo.send_signal(signal.SIGINT)
+                    self.assertEqual(demo.wait(60), 0)
+            self.assertEqual(os.listdir(directory), [])
+
+    def post(self, url, content, **fields):
+        request = urllib.request.Request(url, json.dumps(content).encode(), {"Content-Type": "application/json", **fields})
+        with urllib.request.urlopen(request) as answer:
+            return dict(answer.getheaders())
+
+    def is_busy(self, status):
+        rates = [point["rate"] for point in status.get("points", [])]
+        return len(rates) == 2 and all(rates) and status["outboxes"][0]["parked"] > 0 and status["sequences"] and status["instances"]
 
     def test_coloured_on_a_terminal(self):
         coloured, code = on_a_terminal("demo", env=self.ENV)

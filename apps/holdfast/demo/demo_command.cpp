@@ -3,6 +3,7 @@
 #include <holdfast/version.hpp>
 
 #include "commands/groups.hpp"
+#include "demo/console_demo.hpp"
 #include "demo/stage.hpp"
 
 #include <vector>
@@ -26,11 +27,15 @@ void add_demo_command(command root) {
   command cmd = root.add("demo", "Take a guided tour: what Holdfast does, and what to try next");
   cmd.about(
       "Needs no server and removes its files. Uses colours on a terminal, unless NO_COLOR is set.");
-  cmd.examples("holdfast demo\nholdfast demo --color | less -R");
+  cmd.examples("holdfast demo\nholdfast demo --color | less -R\nholdfast demo --console");
   const option colour = cmd.flag("--color", "Use colours even if the output is not a terminal");
   const option plain = cmd.flag("--no-color", "Use plain text even on a terminal");
 
+  const option browser =
+      cmd.flag("--console", "Run a busy example until Ctrl-C, and print the link of its console");
+
   cmd.run([=](console& io) {
+    if (browser.is_set()) return run_console_demo(io);
     stage show(io.out, !plain.is_set() && (colour.is_set() || wants_colour(io.out)));
     show.heading("Holdfast " HOLDFAST_VERSION_STRING);
     show.paragraph(
@@ -53,6 +58,7 @@ void add_demo_command(command root) {
         "--payload '{}'");
     show.typed(
         "holdfast seq next --store sqlite:ids.db --create-schema --name account.id --count 3");
+    show.typed("holdfast demo --console");
     show.typed("holdfast bench store --store memory:");
     show.typed("source <(holdfast completion bash)");
     show.typed("holdfast --help");

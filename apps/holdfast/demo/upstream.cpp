@@ -130,19 +130,23 @@ void upstream::restart(std::string rate) {
   start();
 }
 
-std::string http_get(std::uint16_t port, const std::string& path) {
+std::string http_exchange(std::uint16_t port, const std::string& request) {
   const tcp_socket server(new_socket());
   const sockaddr_in address = loopback(port);
   if (server.get() < 0 ||
       ::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw std::runtime_error(std::generic_category().message(errno));
-  send_all(server.get(),
-           "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  send_all(server.get(), request);
   const std::string reply = receive(server.get(), [](const std::string&) { return false; });
   const auto body = reply.find("\r\n\r\n");
-  if (!reply.starts_with("HTTP/1.1 200 ") || body == std::string::npos)
+  if (!reply.starts_with("HTTP/1.1 2") || body == std::string::npos)
     throw std::runtime_error("no answer");
   return reply.substr(body + 4);
+}
+
+std::string http_get(std::uint16_t port, const std::string& path) {
+  return http_exchange(port,
+                       "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 }
 
 }  // namespace holdfast::cli

@@ -34,8 +34,12 @@ class upstream {
   pid_t child_ = -1;
 };
 
+/// Sends a request to a server on loopback, and returns the body of its answer. Throws
+/// std::runtime_error if there is no answer, or its status is not one of success.
+[[nodiscard]] std::string http_exchange(std::uint16_t port, const std::string& request);
+
 /// Returns the body of the answer of a server on loopback. Throws std::runtime_error if there is no
-/// answer, or its status is not 200.
+/// answer, or its status is not one of success.
 [[nodiscard]] std::string http_get(std::uint16_t port, const std::string& path);
 
 }  // namespace holdfast::cli

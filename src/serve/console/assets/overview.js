@@ -1,0 +1,305 @@
+// What is wrong, since when, until when; then everything in one line each, the worst first.
+
+import { get, url } from './api.js';
+import { chart, load_history, sparkline } from './chart.js';
+import {
+  ago,
+  at_least,
+  badge,
+  count,
+  data,
+  duration,
+  go,
+  h,
+  number,
+  p,
+  panel,
+  percent,
+  rate,
+  seconds
+} from './dom.js';
+import { amount, column, name_of, table, text } from './table.js';
+
+const most_rows = 10;
+const most_numbers = 15_000;
+const steps = [10, 30, 60, 120, 300, 600, 1800];
+const series = [
+  'point.rate',
+  'point.staleRatio',
+  'point.unservedRatio',
+  'outbox.pending',
+  'sequence.rate'
+];
+
+export function overview(view) {
+  const { tenant } = view.session;
+  if (!view.sees_all())
+    return {
+      title: 'Overview',
+      render: () => [
+        p(
+          'This token does not see the numbers of all. See ',
+          tenant && [go(['tenants', tenant], 'its tenant'), ' and '],
+          go(['outbox'], 'its outboxes'),
+          '.'
+        )
+      ]
+    };
+  return {
+    title: 'Overview',
+    every: 15,
+    load: async (signal) => {
+      const status = await get(url`/v1/status`, signal);
+      const total = 3 * status.points.length + status.outboxes.length + status.sequences.length;
+      const step = steps.find((each) => (total * 3600) / each <= most_numbers) ?? 3600;
+      return { status, history: await load_history(series, signal, `${step}s`) };
+    },
+    render: (loaded, status = loaded.status) => {
+      const find = series_by_subject(loaded.history);
+      return [
+        verdict(status),
+        status.points.length > 0 &&
+          panel('Calls a second, in the last hour', calls_chart(loaded.history)),
+        list(
+          view,
+          'Points',
+          'points',
+          point_columns(find),
+          status.points,
+          badness,
+          'No points. [failover.points] of the configuration has them.'
+        ),
+        h(
+          'div',
+          { class: 'columns' },
+          list(
+            view,
+            'Outboxes',
+            'outbox',
+            outbox_columns(find),
+            status.outboxes,
+            (each) => (seconds(each.overdue) ?? 1e9) + each.parked / 1e9
+          ),
+          list(view, 'Stores', 'stores', store_columns, status.stores, ({ available }) =>
+            available ? 0 : 1
+          ),
+          list(
+            view,
+            'Sequences',
+            'sequences',
+            sequence_columns(find),
+            status.sequences,
+            (each) => each.rate
+          ),
+          list(
+            view,
+            'Instances',
+            'instances',
+            instance_columns,
+            status.instances,
+            instance_badness,
+            'No other process reports to these databases.'
+          )
+        )
+      ];
+    }
+  };
+}
+
+/// The worst rows, and a link to all of them.
+function list(view, title, page, columns, rows, badness_of, none = 'Nothing is configured.') {
+  const worst = [...rows].sort((a, b) => badness_of(b) - badness_of(a)).slice(0, most_rows);
+  return panel(
+    title,
+    table(view, title, columns, worst, { key: rows[0]?.id ? 'id' : 'name', none }),
+    rows.length > most_rows && go([page], `All ${number(rows.length)}`)
+  );
+}
+
+function verdict(status) {
+  const incidents = status.incidents.map((id) =>
+    p(
+      go(['incidents', id], ['Incident ', data(id)]),
+      status.healthy ? ' closes after 5 quiet minutes.' : ' is open.'
+    )
+  );
+  const { points, stores, outboxes, sequences } = status;
+  if (status.healthy)
+    return h(
+      'section',
+      { class: 'verdict good', 'aria-label': 'Verdict' },
+      p(
+        badge('good', 'All is well: '),
+        [
+          count(points.length, 'point'),
+          count(stores.length, 'store'),
+          count(outboxes.length, 'outbox', 'outboxes'),
+          count(sequences.length, 'sequence')
+        ].join(', '),
+        '. Nothing is late, stale or unavailable.'
+      ),
+      incidents
+    );
+  return h(
+    'section',
+    { class: 'verdict bad', 'aria-label': 'Verdict' },
+    h(
+      'ul',
+      null,
+      status.says
+        .slice(0, most_rows)
+        .map((sentence) =>
+          h('li', null, badge('bad', data(sentence, 400)), until(sentence, points))
+        )
+    ),
+    status.says.length > most_rows && p(`${status.says.length - most_rows} more.`),
+    incidents
+  );
+}
+
+/// How long a point that answers from the store can go on.
+function until(sentence, points) {
+  const { expires } =
+    points.find((each) => each.expires && sentence.startsWith(`${each.name} `)) ?? {};
+  return (
+    expires && [
+      '. Its first answers expire ',
+      ago(expires.first),
+      ', half of them ',
+      ago(expires.half),
+      '.'
+    ]
+  );
+}
+
+/// `find(series, subject)`: the values, or nothing.
+function series_by_subject(history) {
+  const values = new Map(
+    history.series.map((each) => [`${each.name}:${Object.values(each.labels)[0]}`, each.values])
+  );
+  return (name, subject) => values.get(`${name}:${subject}`);
+}
+
+/// Calls a second, by how they were answered, summed over the points of the history.
+export function calls_chart(history) {
+  const find = series_by_subject(history);
+  const sums = [0, 1, 2].map(() => history.at.map(() => null));
+  for (const { name, labels, values } of history.series) {
+    if (name !== 'point.rate') continue;
+    const stale = find('point.staleRatio', labels.point) ?? [];
+    const unserved = find('point.unservedRatio', labels.point) ?? [];
+    values.forEach((value, i) => {
+      if (value === null) return;
+      const [stored, failed] = [stale[i] ?? 0, unserved[i] ?? 0];
+      [1 - stored - failed, stored, failed].forEach((part, k) => {
+        sums[k][i] = (sums[k][i] ?? 0) + Math.max(0, value * part);
+      });
+    });
+  }
+  return chart({
+    title: 'Calls a second',
+    at: history.at,
+    stacked: true,
+    format: rate,
+    series: ['live', 'from the store', 'without an answer'].map((name, k) => ({
+      name,
+      values: sums[k]
+    }))
+  });
+}
+
+/// A number by which the worst point comes first.
+export function badness(point) {
+  return (
+    point.unservedRatio * 1000 +
+    point.staleRatio * 100 +
+    (point.breaker === 'closed' ? 0 : 50) +
+    (1 - (point.coverage ?? 1))
+  );
+}
+
+export function point_state(point) {
+  if (point.unservedRatio > 0) return badge('bad', 'leaves calls without an answer');
+  if (point.breaker === 'open') return badge('warn', 'breaker open');
+  if (point.staleRatio > 0.01) return badge('warn', 'answers from the store');
+  return point.rate === 0 ? badge('plain', 'no calls') : badge('good', 'live');
+}
+
+const no_series = () => null;
+
+export const point_columns = (find = no_series) => [
+  name_of('Point', 'points'),
+  column('State', point_state, badness),
+  amount('Calls', 'rate', (value, { name }) => [sparkline(find('point.rate', name)), rate(value)]),
+  amount('From the store', 'staleRatio', percent),
+  amount('Without an answer', 'unservedRatio', percent),
+  amount('Covered', 'coverage', percent),
+  column(
+    'First answers expire',
+    ({ expires }) => ago(expires?.first),
+    ({ expires }) => expires?.first
+  )
+];
+
+export function outbox_state(each) {
+  if (each.problem || each.available === false) return badge('bad', 'does not answer');
+  if (each.paused) return badge('warn', 'paused');
+  if (seconds(each.overdue) > 60) return badge('bad', `late by ${duration(each.overdue)}`);
+  return each.parked > 0 ? badge('warn', 'has parked events') : badge('good', 'delivers');
+}
+
+export const outbox_columns = (find = no_series) => [
+  name_of('Outbox', 'outbox'),
+  column('State', outbox_state),
+  amount('Pending', 'pending', (value, { name, atLeast }) => [
+    sparkline(find('outbox.pending', name)),
+    at_least(value, atLeast)
+  ]),
+  amount('Parked', 'parked', (value, { atLeast }) => at_least(value, atLeast)),
+  amount('Delivered', 'ackedRate', rate)
+];
+
+const store_columns = [
+  name_of('Store', 'stores'),
+  column('State', (each) =>
+    each.available
+      ? badge('good', 'answers')
+      : [
+          badge('bad', 'does not answer '),
+          each.asOf && [' as of ', ago(each.asOf)],
+          data(each.problem ?? '', 100)
+        ]
+  ),
+  amount('Not saved yet', 'unsaved')
+];
+
+export const sequence_columns = (find = no_series) => [
+  name_of('Sequence', 'sequences'),
+  {
+    ...column(
+      'Last',
+      ({ last }) => number(last),
+      ({ last }) => BigInt(last)
+    ),
+    numeric: true
+  },
+  amount('Ids', 'rate', (value, { name }) => [sparkline(find('sequence.rate', name)), rate(value)])
+];
+
+const instance_badness = (each) => (each.silent ? 2 : each.healthy ? 0 : 1);
+
+export const instance_columns = [
+  text('Instance', 'id', 80),
+  text('Kind', 'kind'),
+  column(
+    'State',
+    (each) =>
+      each.silent
+        ? badge('bad', `silent for ${duration(each.seen)}`)
+        : each.healthy
+          ? badge('good', 'healthy')
+          : badge('warn', 'has a problem'),
+    instance_badness
+  ),
+  column('Problem', ({ problem }) => problem && data(problem, 200))
+];
