@@ -37,6 +37,7 @@ class program {
     add_outbox_commands(root);
     add_schema_commands(root);
     add_serve_commands(root);
+    add_gateway_command(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);
