@@ -40,6 +40,7 @@ class program {
     add_doctor_command(root);
     add_serve_commands(root);
     add_backup_commands(root);
+    add_gateway_command(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);

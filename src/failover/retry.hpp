@@ -10,7 +10,7 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 /// Decides whether and when a failed call is retried. A token bucket limits the extra load during
 /// an outage: every call adds `budget` tokens, every retry takes one. Full jitter spreads the
 /// retries. Thread-safety: every function may be called from any thread.
-class retry_plan {
+class HOLDFAST_API retry_plan {
  public:
   retry_plan(const retry_options& options, std::uint64_t seed);
 

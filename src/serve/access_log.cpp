@@ -32,11 +32,14 @@ int open_log(const std::string& file) {
 
 std::string line_of_request(const answered_request& request, timestamp now) {
   json_writer out;
-  out.begin_object().member("at", now).member("request", request.reference);
+  out.begin_object().member("at", now);
+  if (!request.reference.empty()) out.member("request", request.reference);
   out.member("method", request.method).member("path", request.path);
   out.member("status", request.status).member("micros", std::int64_t{request.duration.count()});
   out.member("received", request.content_bytes).member("sent", request.answer_bytes);
   if (!request.caller.empty()) out.member("caller", request.caller);
+  if (!request.outcome.empty())
+    out.member("route", request.endpoint).member("outcome", request.outcome);
   return out.member("address", request.address).end_object().take() + '\n';
 }
 

@@ -37,9 +37,14 @@ bool stream_queue::cut() noexcept {
 }
 
 stream_queue::content stream_queue::take_content() {
-  const std::scoped_lock lock(mutex_);
-  woken_ = false;
-  return {.text = std::exchange(text_, {}), .status = status_};
+  content taken;
+  {
+    const std::scoped_lock lock(mutex_);
+    woken_ = false;
+    taken = {.text = std::exchange(text_, {}), .status = status_};
+  }
+  if (options.on_progress && !taken.text.empty()) options.on_progress();
+  return taken;
 }
 
 bool stream_queue::has_content() const {

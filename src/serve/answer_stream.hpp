@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// An answer whose content follows in pieces, from any thread. It is sent in chunked coding.
+/// An answer whose content follows in pieces, from any thread. It is sent in chunked coding, unless
+/// its length is known.
 ///
 ///   writer        appends pieces to the queue of the stream, and wakes the loop of the connection
 ///   loop thread   takes the whole queue as one chunk when everything before it was sent
@@ -15,8 +16,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +35,15 @@ struct answer_stream_options {
   std::chrono::milliseconds heartbeat_interval{15'000};
   /// The last piece if the server stops before the stream is closed.
   std::string last_piece{};
+  /// The server that stops waits for the end of the stream, instead of ending it.
+  bool completes = false;
+  /// Bytes of all pieces together. The writer must cut the stream if it has fewer.
+  std::optional<std::uint64_t> content_length{};
+  /// A client of HTTP/1.0 gets the content until the connection is closed, instead of 505.
+  bool until_close = false;
+  /// Called on the loop thread when the connection took the pieces that waited, and when the stream
+  /// is closed. Must not wait, throw, or use the stream. A writer that pauses sets it.
+  std::function<void()> on_progress{};
 };
 
 /// What the writer and the connection of a stream share.
@@ -68,7 +80,9 @@ class stream_queue {
   /// The server stops: appends the last piece of the options, unless the stream has ended.
   void end_by_server();
   /// The client is gone, or has everything.
-  void mark_closed() noexcept { closed_ = true; }
+  void mark_closed() noexcept {
+    if (!closed_.exchange(true) && options.on_progress) options.on_progress();
+  }
   [[nodiscard]] bool was_too_slow() const noexcept { return too_slow_; }
 
  private:

@@ -26,6 +26,8 @@ struct client_request {
   /// Host and Content-Length are added.
   http::field_block fields{};
   std::string_view body{};
+  /// For upstream::stream: Host, instead of that of the server.
+  std::string_view host{};
 };
 
 /// How far a request came.

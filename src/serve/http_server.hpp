@@ -25,16 +25,27 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::net {
+class event_loop;
 class tls_server_context;
 }  // namespace HOLDFAST_NAMESPACE::detail::net
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
+
+/// What a handler keeps for each loop, for example connections of its own.
+class loop_context {
+ public:
+  loop_context() = default;
+  loop_context(const loop_context&) = delete;
+  loop_context& operator=(const loop_context&) = delete;
+  virtual ~loop_context() = default;
+};
 
 /// A complete request. Valid until the handler returns.
 struct server_request {
@@ -47,6 +58,12 @@ struct server_request {
   std::string& body;
   /// Address of the client without its port, or `unix`.
   std::string_view peer{};
+  /// The target was sent in absolute form: `http://host/path`.
+  bool absolute_target = false;
+  /// The connection has TLS.
+  bool secure = false;
+  /// Of the loop that calls the handler; null without server_options::make_context.
+  loop_context* context = nullptr;
 };
 
 struct server_response {
@@ -56,6 +73,12 @@ struct server_response {
   std::string body{};
   /// Close the connection after this answer.
   bool close = false;
+  /// `fields` has a Date, so the server adds none.
+  bool has_date = false;
+  /// Content-Length of an answer to HEAD, if it is not the size of `body`.
+  std::optional<std::uint64_t> head_length{};
+  /// An answer to HEAD has no Content-Length.
+  bool unknown_length = false;
 };
 
 /// An answer in `application/problem+json`.
@@ -129,6 +152,9 @@ struct server_options {
   /// Largest content of a request, called on a loop thread with its method and its target as it was
   /// sent. Empty: limits.body for all.
   std::function<std::uint64_t(std::string_view method, std::string_view target)> max_body{};
+  /// Called on each loop thread when it starts. The result is destroyed on that thread when the
+  /// loop has ended, after its connections were closed. Empty: no contexts.
+  std::function<std::unique_ptr<loop_context>(std::shared_ptr<net::event_loop>)> make_context{};
   /// Called with the message of an exception that the handler threw, on a loop thread.
   std::function<void(std::string_view)> on_failure{};
 };

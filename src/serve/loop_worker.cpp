@@ -85,9 +85,12 @@ void loop_worker::listen(const net::listening_socket& socket, bool tls) {
 }
 
 void loop_worker::run() {
+  if (shared_->options.make_context)
+    context_ = shared_->options.make_context({shared_from_this(), &loop_});
   loop_.run();
   acceptors_.clear();
   close_all();
+  context_.reset();
   loop_.destroy_retired();  // closes the sockets now, although a handler may keep this worker
 }
 

@@ -94,6 +94,7 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
 
   // For connections.
   void remove(server_connection& connection);
+  [[nodiscard]] loop_context* context() const noexcept { return context_.get(); }
   /// A buffer for one read.
   [[nodiscard]] std::span<char> scratch() noexcept { return *scratch_; }
   /// `Date: ...` with its line end, at most a second old.
@@ -115,6 +116,7 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   std::vector<connection_slot> slots_{};
   std::vector<std::uint32_t> free_slots_{};
   std::unique_ptr<std::array<char, scratch_size>> scratch_;
+  std::unique_ptr<loop_context> context_{};
   bool stopping_ = false;
   std::atomic<net::steady::rep> called_{0};  // since when a reaction is due; 0: none is
   std::string date_line_{};

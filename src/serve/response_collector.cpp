@@ -48,6 +48,12 @@ bool response_collector::read_heads() {
 void response_collector::keep_head() {
   const auto& head = reader_.head();
   response_.status = head.status;
+  if (has_receiver_) {
+    in_content_ = true;
+    if (receiver_ != nullptr) receiver_->on_head(head);
+    input_.erase(0, reader_.head_size());
+    return;
+  }
   for (std::size_t i = 0; i < head.fields.size(); ++i)
     response_.fields.add(head.fields[i].name, head.fields[i].value);
   input_.erase(0, reader_.head_size());
@@ -57,7 +63,8 @@ void response_collector::keep_head() {
 bool response_collector::read_content() {
   for (;;) {
     const auto piece = reader_.body().read(input_);
-    response_.body.append(piece.content);
+    if (!has_receiver_) response_.body.append(piece.content);
+    else if (receiver_ != nullptr && !piece.content.empty()) receiver_->on_content(piece.content);
     input_.erase(0, piece.consumed);
     if (piece.status == http::read_status::failed) {
       fail_defect();

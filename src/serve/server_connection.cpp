@@ -309,7 +309,10 @@ void server_connection::dispatch() {
                                    .host = head.host,
                                    .fields = head.fields,
                                    .body = content_,
-                                   .peer = peer_},
+                                   .peer = peer_,
+                                   .absolute_target = head.form == http::target_form::absolute,
+                                   .secure = stream_->has_tls(),
+                                   .context = worker_.context()},
                     responder(worker_.shared_from_this(), id_, number));
     } catch (const std::exception& failure) {
       // The responder has answered 500.
@@ -357,7 +360,8 @@ void server_connection::begin_stream(std::uint64_t number, server_response head,
     return;
   }
   auto& request = pending_[static_cast<std::size_t>(number - first)];
-  if (request.old_version) {  // has no chunked coding
+  const bool raw = queue->options.content_length || queue->options.until_close;
+  if (request.old_version && !raw) {  // has no chunked coding
     queue->mark_closed();
     answer(number, problem_response(505, "this answer is a stream; use HTTP/1.1"));
     return;
@@ -400,17 +404,24 @@ void server_connection::append_answer(pending_request& request, const server_res
   }
   const bool last = request.close;
   http::append_status_line(output_, response.status);
-  output_.append(worker_.date_line()).append(response.fields.text());
+  append_fields(response);
   if (last) output_ += "Connection: close\r\n";
   else if (request.old_version) output_ += "Connection: keep-alive\r\n";
   const bool no_content = response.status == 204 || response.status == 304;
+  const bool no_length = no_content || (request.head_only && response.unknown_length);
+  const auto length = request.head_only ? response.head_length : std::nullopt;
   http::append_end_of_head(
-      output_, {.kind = no_content ? http::content_framing::none : http::content_framing::length,
-                .bytes = response.body.size()});
+      output_, {.kind = no_length ? http::content_framing::none : http::content_framing::length,
+                .bytes = length.value_or(response.body.size())});
   if (!no_content && !request.head_only) output_ += response.body;
   extend_output_deadline(before);
   idle_since_ = worker_.loop().now();
   if (last && state_ == state::reading) state_ = state::closing;
+}
+
+void server_connection::append_fields(const server_response& response) {
+  if (!response.has_date) output_.append(worker_.date_line());
+  output_.append(response.fields.text());
 }
 
 void server_connection::extend_output_deadline(std::size_t before) {
@@ -427,20 +438,39 @@ void server_connection::append_stream_head(pending_request& request) {
     if (state_ == state::reading) state_ = state::closing;
   }
   if (request.close && state_ == state::reading) state_ = state::closing;
+  const auto& options = request.stream->options;
+  request.raw_content = options.content_length.has_value() || request.old_version;
+  if (request.raw_content && !options.content_length) {
+    pending_.back().close = true;
+    request.close = true;
+    state_ = state::closing;
+  }
   http::append_status_line(output_, response.status);
-  output_.append(worker_.date_line()).append(response.fields.text());
+  append_fields(response);
   if (request.close) output_ += "Connection: close\r\n";
-  http::append_end_of_head(output_, {.kind = http::content_framing::chunked});
-  if (!request.head_only) http::append_chunk(output_, response.body);
+  else if (request.old_version) output_ += "Connection: keep-alive\r\n";
+  if (!request.raw_content)
+    http::append_end_of_head(output_, {.kind = http::content_framing::chunked});
+  else
+    http::append_end_of_head(output_,
+                             {.kind = options.content_length ? http::content_framing::length
+                                                             : http::content_framing::none,
+                              .bytes = options.content_length.value_or(0)});
+  if (!request.head_only) append_piece(request, response.body);
   extend_output_deadline(before);
   request.head_sent = true;
   ++worker_.shared().streams;
 }
 
+void server_connection::append_piece(const pending_request& request, std::string_view piece) {
+  if (request.raw_content) output_.append(piece);
+  else http::append_chunk(output_, piece);
+}
+
 bool server_connection::append_stream(pending_request& request) {
   if (!request.head_sent) append_stream_head(request);
   auto& queue = *request.stream;
-  if (worker_.is_stopping()) queue.end_by_server();
+  if (worker_.is_stopping() && !queue.options.completes) queue.end_by_server();
   heartbeat_due_ = worker_.loop().now() + queue.options.heartbeat_interval;
   const auto before = output_.size();
   const auto content = queue.take_content();
@@ -450,12 +480,12 @@ bool server_connection::append_stream(pending_request& request) {
     close();
     return false;
   }
-  if (!request.head_only) http::append_chunk(output_, content.text);
+  if (!request.head_only) append_piece(request, content.text);
   if (content.status == stream_queue::status::open && !request.head_only) {
     extend_output_deadline(before);
     return false;
   }
-  if (!request.head_only) http::append_last_chunk(output_);
+  if (!request.head_only && !request.raw_content) http::append_last_chunk(output_);
   extend_output_deadline(before);
   queue.mark_closed();
   --worker_.shared().streams;

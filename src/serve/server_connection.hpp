@@ -70,6 +70,7 @@ class server_connection final : public net::event_handler {
     bool counted = false;                         // in server_counts::waiting
     std::function<void()> gone{};                 // see watch_client
     bool head_sent = false;                       // of a stream
+    bool raw_content = false;                     // of a stream: without chunks
     std::unique_ptr<server_response> response{};  // of a stream, or if it must wait for an earlier
     std::shared_ptr<stream_queue> stream{};       // the content that follows the response
   };
@@ -92,6 +93,8 @@ class server_connection final : public net::event_handler {
   /// Returns whether the stream has ended. May close the connection.
   [[nodiscard]] bool append_stream(pending_request& request);
   void append_stream_head(pending_request& request);
+  void append_fields(const server_response& response);
+  void append_piece(const pending_request& request, std::string_view piece);
   /// Counts the bytes of an answer that begin at `before`.
   void extend_output_deadline(std::size_t before);
   /// The first request is answered by a stream that has begun.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <deque>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -22,19 +23,34 @@ namespace {
 class upstream_exchange final : public net::event_handler {
  public:
   upstream_exchange(upstream_state& state, std::uint64_t number, std::string text,
-                    std::string_view method, steady::time_point deadline, upstream::callback done);
+                    std::string_view method, const http::limits& limits,
+                    steady::time_point deadline, upstream::callback done);
 
   /// Uses an idle connection, or opens one.
   void start();
   void on_events(std::uint32_t events) override;
   /// Ends the exchange without its callback.
   void abandon() noexcept;
+  /// Before `start`.
+  void set_receiver(response_receiver& receiver) noexcept { collector_.set_receiver(&receiver); }
+  void pause() noexcept {
+    paused_ = true;
+    registration_.remove();
+  }
+  void resume();
+  void set_deadline(steady::time_point deadline) {
+    deadline_ = deadline;
+    timer_.cancel();
+    timer_.set(deadline_);
+  }
 
  private:
   void connect();
   void use(std::unique_ptr<net::socket_stream> stream);
   void send();
   void receive();
+  [[nodiscard]] bool may_repeat() const noexcept;
+  void repeat();
   void finish();
   void fail(exchange_status result, std::string reason) {
     collector_.fail(result, std::move(reason));
@@ -52,6 +68,8 @@ class upstream_exchange final : public net::event_handler {
   bool on_idle_connection_ = false;
   bool started_ = false;
   bool finished_ = false;
+  bool paused_ = false;
+  bool received_ = false;
   std::shared_ptr<net::connector> connector_{};
   std::unique_ptr<net::socket_stream> stream_{};
   net::registration registration_{};
@@ -108,6 +126,10 @@ struct upstream_state : std::enable_shared_from_this<upstream_state> {
       exchange->start();
     }
   }
+  [[nodiscard]] upstream_exchange* find(std::uint64_t number) const noexcept {
+    const auto entry = active.find(number);
+    return entry == active.end() ? nullptr : entry->second.get();
+  }
   void cancel(std::uint64_t number) noexcept {
     const auto entry = active.find(number);
     if (entry == active.end()) return;
@@ -119,15 +141,15 @@ struct upstream_state : std::enable_shared_from_this<upstream_state> {
 namespace {
 
 upstream_exchange::upstream_exchange(upstream_state& state, std::uint64_t number, std::string text,
-                                     std::string_view method, steady::time_point deadline,
-                                     upstream::callback done)
+                                     std::string_view method, const http::limits& limits,
+                                     steady::time_point deadline, upstream::callback done)
     : state_(state),
       number_(number),
       method_(method),
       text_(std::move(text)),
       deadline_(deadline),
       done_(std::move(done)),
-      collector_(state.options.limits, method_),
+      collector_(limits, method_),
       timer_(state.loop) {
   timer_.set_callback([this] { fail(exchange_status::late, "the deadline has passed"); });
   timer_.set(deadline_);
@@ -196,18 +218,56 @@ void upstream_exchange::send() {
 
 void upstream_exchange::receive() {
   std::array<char, 16'384> buffer{};
-  const auto result = stream_->read(buffer);
-  if (result.status == io_status::closed) {
-    collector_.end(stream_->close_reason(), result.in_order);
-    finish();
-  } else if (result.status == io_status::done && collector_.add({buffer.data(), result.bytes})) {
-    finish();
+  // TLS may have more bytes that make no event.
+  do {
+    const auto result = stream_->read(buffer);
+    if (result.status == io_status::closed && may_repeat()) {
+      repeat();
+      return;
+    }
+    if (result.status == io_status::closed) {
+      collector_.end(stream_->close_reason(), result.in_order);
+      finish();
+      return;
+    }
+    if (result.status != io_status::done) return;
+    received_ = true;
+    const bool over = collector_.add({buffer.data(), result.bytes});
+    if (finished_) return;  // the receiver has cancelled the call
+    if (over) {
+      finish();
+      return;
+    }
+  } while (stream_->has_tls() && !paused_);
+}
+
+/// The server may close a connection because it was idle, while a request is on its way (RFC 9112,
+/// section 9.3.1). Such a request did not fail.
+bool upstream_exchange::may_repeat() const noexcept {
+  return on_idle_connection_ && !received_ && (method_ == "GET" || method_ == "HEAD");
+}
+
+void upstream_exchange::repeat() {
+  on_idle_connection_ = false;
+  registration_.remove();
+  stream_.reset();
+  sent_ = 0;
+  connect();
+}
+
+void upstream_exchange::resume() {
+  if (!std::exchange(paused_, false) || finished_ || !stream_) return;
+  try {
+    registration_.add(state_.loop, stream_->descriptor(), EPOLLIN, *this);
+  } catch (const error& problem) {
+    fail(exchange_status::cut, problem.message());
   }
 }
 
 void upstream_exchange::on_events(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) send();
-  if (!finished_ && stream_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
+  if (!finished_ && !paused_ && stream_ && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
+    receive();
 }
 
 void upstream_exchange::abandon() noexcept {
@@ -216,6 +276,7 @@ void upstream_exchange::abandon() noexcept {
   registration_.remove();
   stream_.reset();
   done_ = nullptr;
+  collector_.set_receiver(nullptr);
   if (connector_) state_.loop.retire(std::exchange(connector_, nullptr));
   const auto self = state_.active.extract(number_);
   if (!self.empty()) state_.loop.retire(std::move(self.mapped()));
@@ -234,7 +295,7 @@ void upstream_exchange::finish() {
   auto done = std::exchange(done_, nullptr);
   auto response = collector_.take_response();
   abandon();
-  done(std::move(response));
+  if (done) done(std::move(response));
 }
 
 }  // namespace
@@ -252,6 +313,22 @@ void upstream_call::cancel() noexcept {
   state_.reset();
 }
 
+void upstream_call::pause() noexcept {
+  const auto state = state_.lock();
+  if (auto* const exchange = state ? state->find(number_) : nullptr) exchange->pause();
+}
+
+void upstream_call::resume() {
+  const auto state = state_.lock();
+  if (auto* const exchange = state ? state->find(number_) : nullptr) exchange->resume();
+}
+
+void upstream_call::set_deadline(steady::time_point deadline) {
+  const auto state = state_.lock();
+  if (auto* const exchange = state ? state->find(number_) : nullptr)
+    exchange->set_deadline(deadline);
+}
+
 upstream::upstream(net::event_loop& loop, upstream_options options)
     : state_(std::make_shared<upstream_state>(loop, std::move(options))) {}
 
@@ -265,26 +342,61 @@ upstream::~upstream() {
 
 std::size_t upstream::connections() const noexcept { return state_->in_use + state_->idle.size(); }
 
-upstream_call upstream::send(const client_request& request, steady::time_point deadline,
-                             callback done) {
+namespace {
+
+/// The head with the content, as it is sent.
+std::string text_of(const client_request& request, const std::string& host) {
   std::string text;
   const bool has_content = !request.body.empty() || request.method == "POST" ||
                            request.method == "PUT" || request.method == "PATCH";
   http::append_request_head(
-      text, request.method, request.target, state_->options.host, request.fields,
+      text, request.method, request.target, host, request.fields,
       {.kind = has_content ? http::content_framing::length : http::content_framing::none,
        .bytes = request.body.size()});
   text += request.body;
-  const auto number = state_->next_number++;
-  auto exchange = std::make_shared<upstream_exchange>(*state_, number, std::move(text),
-                                                      request.method, deadline, std::move(done));
-  state_->active.emplace(number, std::move(exchange));
-  state_->waiting.push_back(number);
-  // Later, so that the callback cannot run before the caller has its call.
-  state_->loop.post([weak = std::weak_ptr(state_)] {
-    if (const auto state = weak.lock()) state->start_waiting();
+  return text;
+}
+
+/// Queues an exchange. It starts later, so that nothing is called before the caller has its call.
+upstream_call add_exchange(const std::shared_ptr<upstream_state>& state,
+                           std::shared_ptr<upstream_exchange> exchange, std::uint64_t number) {
+  state->active.emplace(number, std::move(exchange));
+  state->waiting.push_back(number);
+  state->loop.post([weak = std::weak_ptr(state)] {
+    if (const auto owner = weak.lock()) owner->start_waiting();
   });
-  return {state_, number};
+  return {state, number};
+}
+
+}  // namespace
+
+upstream_call upstream::send(const client_request& request, steady::time_point deadline,
+                             callback done) {
+  auto text = text_of(request, state_->options.host);
+  const auto number = state_->next_number++;
+  return add_exchange(
+      state_,
+      std::make_shared<upstream_exchange>(*state_, number, std::move(text), request.method,
+                                          state_->options.limits, deadline, std::move(done)),
+      number);
+}
+
+upstream_call upstream::stream(const client_request& request, steady::time_point deadline,
+                               response_receiver& receiver) {
+  auto text =
+      text_of(request, request.host.empty() ? state_->options.host : std::string(request.host));
+  const auto number = state_->next_number++;
+  auto limits = state_->options.limits;
+  limits.body = std::numeric_limits<std::uint64_t>::max();
+  auto exchange = std::make_shared<upstream_exchange>(
+      *state_, number, std::move(text), request.method, limits, deadline,
+      [&receiver](client_response end) { receiver.on_end(std::move(end)); });
+  exchange->set_receiver(receiver);
+  return add_exchange(state_, std::move(exchange), number);
+}
+
+void upstream::set_addresses(std::vector<net::socket_address> addresses) {
+  state_->options.server.addresses = std::move(addresses);
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

@@ -11,6 +11,7 @@
 #include "http/limits.hpp"
 #include "net/connector.hpp"
 #include "serve/http_client.hpp"
+#include "serve/response_collector.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -48,6 +50,11 @@ class upstream_call {
   ~upstream_call() { cancel(); }
 
   void cancel() noexcept;
+  /// Reads no further, so that the server has to wait.
+  void pause() noexcept;
+  void resume();
+  /// Replaces the deadline.
+  void set_deadline(net::steady::time_point deadline);
 
  private:
   std::weak_ptr<upstream_state> state_{};
@@ -70,6 +77,12 @@ class upstream {
   /// written.
   [[nodiscard]] upstream_call send(const client_request& request, net::steady::time_point deadline,
                                    callback done);
+  /// As `send`, with a response of any size in parts. The receiver must outlive the call. It may
+  /// cancel, pause or destroy the call. Bytes of the content are not limited.
+  [[nodiscard]] upstream_call stream(const client_request& request,
+                                     net::steady::time_point deadline, response_receiver& receiver);
+  /// For the connections that are opened from now on.
+  void set_addresses(std::vector<net::socket_address> addresses);
   /// Open connections, idle ones included.
   [[nodiscard]] std::size_t connections() const noexcept;
 

@@ -17,6 +17,7 @@ void add_schema_commands(command root);
 void add_doctor_command(command root);
 void add_serve_commands(command root);
 void add_backup_commands(command root);
+void add_gateway_command(command root);
 void add_bench_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);

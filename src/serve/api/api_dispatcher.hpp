@@ -44,6 +44,8 @@ struct answered_request {
   /// Name of the token; empty if the caller was not identified.
   std::string_view caller{};
   std::string_view address{};
+  /// Of a request to the gateway, whose route is `endpoint`: `live`, `stale`. Else empty.
+  std::string_view outcome{};
 };
 
 struct dispatcher_options {

@@ -2,7 +2,9 @@
 
 #include "failover/config/key_table.hpp"
 
+#include <algorithm>
 #include <array>
+#include <optional>
 
 namespace HOLDFAST_NAMESPACE::detail::serve::config {
 
@@ -58,6 +60,64 @@ constexpr std::array table{
     known_key{"serve.grace", duration, "30s",
               "after SIGTERM: time until the process ends, whatever still runs"},
 
+    known_key{"gateway.listen", names, "127.0.0.1:7361",
+              "addresses of the gateway: host:port, [host]:port, unix:/path"},
+    known_key{"gateway.allow-plain", flag, "false",
+              "true: listen without TLS on addresses that are not loopback"},
+    known_key{"gateway.tls.certificate", text, "", "file with the certificate and its chain"},
+    known_key{"gateway.tls.key", text, "", "file with its private key"},
+    known_key{"gateway.upstream-ca", text, "",
+              "file with the certificates to trust for https upstreams; default: those of the "
+              "system"},
+    known_key{"gateway.secret", secret, "",
+              "key of the hash that stands for credentials; the same for all gateways of a store"},
+    known_key{"gateway.trusted-proxies", names, "",
+              "addresses of clients whose X-Forwarded-For and Forwarded are passed on; unix: the "
+              "Unix socket"},
+    known_key{"gateway.access-log", text, "-",
+              "file to which a line of JSON is added for each request; -: standard output; empty: "
+              "none"},
+    number("gateway.limits.connections", "4096", 1, 1'000'000, "open connections of clients"),
+    number("gateway.limits.connections-per-address", "512", 1, 1'000'000,
+           "open connections of one address that is not loopback"),
+    number("gateway.limits.body", "8388608", 0, 1'073'741'824, "bytes of the content of a request"),
+    number("gateway.limits.workers", "16", 1, 1024, "threads for what may wait for the store"),
+    number("gateway.limits.queue", "1024", 1, 1'000'000, "requests that may wait for a worker"),
+    known_key{"gateway.routes.*.path", text, "/",
+              "beginning of the path, in whole segments; the longest one wins"},
+    known_key{"gateway.routes.*.host", text, "", "only requests for this host"},
+    known_key{"gateway.routes.*.upstream", names, "",
+              "the servers: http://host:port or https://host:port"},
+    known_key{"gateway.routes.*.vary", names, "",
+              "fields of requests that are part of the key; authorization and cookie are hashed"},
+    known_key{"gateway.routes.*.query-ignore", names, "",
+              "parameters that are neither forwarded nor part of the key; utm_* stands for many"},
+    known_key{"gateway.routes.*.failures", names, "",
+              "statuses that are failures, beside 500, 502, 503 and 504"},
+    known_key{"gateway.routes.*.serve-despite", names, "",
+              "directives that do not forbid stale answers: must-revalidate, proxy-revalidate, "
+              "no-cache, s-maxage"},
+    known_key{"gateway.routes.*.superseded", choice, "invalidate",
+              "keep: a newer answer that may not be kept leaves the older one in force",
+              "invalidate, keep"},
+    known_key{"gateway.routes.*.request-no-cache", choice, "advisory",
+              "obey: a request with no-cache gets no stale answer", "advisory, obey"},
+    known_key{"gateway.routes.*.host-header", choice, "upstream",
+              "client: forward the Host of the client, which is then part of the key",
+              "upstream, client"},
+    number("gateway.routes.*.hold", "65536", 0, 1'048'576,
+           "bytes of a response that are held until it is complete, so that a cut can be replaced"),
+    number("gateway.routes.*.max-payload", "1048576", 1, 15'728'640,
+           "bytes of the largest content that is kept"),
+    known_key{"gateway.routes.*.max-expiry", long_duration, "7d",
+              "longest time for which an answer is kept, whatever its stale-if-error says"},
+    known_key{"gateway.routes.*.other-deadline", duration, "60s",
+              "time limit of methods other than GET and HEAD"},
+    known_key{"gateway.routes.*.tell", choice, "all", "which clients get Cache-Status",
+              "all, loopback, none"},
+    known_key{"gateway.routes.*.legacy-warning", flag, "false",
+              "true: stale answers have the obsolete field Warning"},
+
     known_key{"stores.*.url", url, "", "the database: sqlite:, postgresql://, mysql://, ..."},
     known_key{"stores.*.user", text, "", "instead of the one in the url"},
     known_key{"stores.*.password", secret, "", "instead of the one in the url"},
@@ -112,6 +172,17 @@ std::span<const known_key> known_keys() noexcept { return table; }
 
 const known_key* find_key(const key_path& path) noexcept {
   return failover::config::find_in(known_keys(), path);
+}
+
+std::optional<std::size_t> name_position(const known_key& key) noexcept {
+  const auto star = key.name.find('*');
+  if (star == std::string_view::npos) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::count(key.name.substr(0, star), '.'));
+}
+
+std::string_view named_section(const known_key& key) noexcept {
+  const auto star = key.name.find('*');
+  return star == std::string_view::npos ? std::string_view{} : key.name.substr(0, star - 1);
 }
 
 bool is_section(const key_path& path) noexcept {

@@ -41,6 +41,7 @@ class config_reader {
     for (const auto& [name, line] : values_.names_below("stores")) read_store(name, line);
     for (const auto& [name, line] : values_.names_below("outboxes")) read_outbox(name, line);
     read_sequences();
+    result.gateway = read_gateway(values_, problems_);
   }
 
   server_config result{};
@@ -195,6 +196,9 @@ void read_points(const std::string& file, std::string_view text, engine_options 
   try {
     config.points = failover::config::make_plan(file, text, std::move(base), lookup, store_url);
     wipe(config.points->url);
+    const auto& queue = config.points->engine.storage.write_behind;
+    config.queue_never_waits =
+        !config.points->layers.write_behind && queue && queue->full == when_full::drop_oldest;
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_argument) throw;
     problems.push_back({.line = 0, .text = failure.message()});
@@ -213,12 +217,12 @@ void add_effective(const config_values& values, server_config& config) {
   };
   for (const auto& key : known_keys()) {
     if (key.name.starts_with("sequences.") && !config.sequences) continue;
+    if (key.name.starts_with("gateway.") && !config.gateway) continue;
     if (key.name.find('*') == std::string_view::npos) {
       add(key, {});
       continue;
     }
-    const auto section = key.name.substr(0, key.name.find('.'));
-    for (const auto& [name, line] : values.names_below(section)) add(key, name);
+    for (const auto& [name, line] : values.names_below(named_section(key))) add(key, name);
   }
   shown.insert(shown.end(), std::make_move_iterator(config.effective.begin()),
                std::make_move_iterator(config.effective.end()));
@@ -267,6 +271,13 @@ void check_config(const server_config& config) {
         "there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences], or "
         "give "
         "--store, --outbox or --sequence");
+  if (config.gateway) {
+    if (config.stores.empty())
+      refuse("the gateway keeps answers in the first store; configure [stores.NAME]");
+    if (config.points && config.points->tenants)
+      refuse("a gateway has no tenants; remove failover.store.multitenant");
+    check_gateway_addresses(*config.gateway);
+  }
   for (const auto& address : config.listen) {
     const bool remote = !is_local_address(address);
     if (remote && config.open)

@@ -9,6 +9,7 @@
 #include "failover/config/file.hpp"
 #include "failover/config/plan.hpp"
 #include "net/tls.hpp"
+#include "serve/config/gateway_config.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -104,6 +105,9 @@ struct server_config {
   std::vector<store_config> stores{};
   std::vector<outbox_config> outboxes{};
   std::optional<sequence_config> sequences{};
+  std::optional<gateway_config> gateway{};
+  /// The write-behind queue of the engine never lets its caller wait.
+  bool queue_never_waits = true;
   /// Points, from [failover]. Without a database, which is the first store.
   std::optional<failover::config::plan> points{};
   std::vector<effective_value> effective{};

@@ -95,8 +95,9 @@ void config_values::add(const file_value& value, std::vector<problem>& problems)
     else refuse("there is no such key; the nearest is " + nearest_key(value.path));
     return;
   }
-  const bool is_named = key->name.find('*') != std::string_view::npos;
-  if (is_named && !is_service_name(value.path[1])) {
+  const auto position = name_position(*key);
+  const auto name = position ? value.path[*position] : std::string{};
+  if (position && !is_service_name(name)) {
     refuse("a name has at most 50 letters, digits, '-' and '_'");
     return;
   }
@@ -111,15 +112,16 @@ void config_values::add(const file_value& value, std::vector<problem>& problems)
     return;
   }
   converted->line = value.line;
-  settings_.insert_or_assign(setting_id(key->name, is_named ? value.path[1] : std::string{}),
-                             *std::move(converted));
+  settings_.insert_or_assign(setting_id(key->name, name), *std::move(converted));
 }
 
 void config_values::remember_name(const key_path& path, std::size_t line) {
-  if (path.size() < 2 || (path[0] != "stores" && path[0] != "outboxes")) return;
-  auto& names = names_[path[0]];
-  if (std::ranges::find(names, path[1], &std::pair<std::string, std::size_t>::first) == names.end())
-    names.emplace_back(path[1], line);
+  const bool is_route = path.size() > 2 && path[0] == "gateway" && path[1] == "routes";
+  if (!is_route && (path.size() < 2 || (path[0] != "stores" && path[0] != "outboxes"))) return;
+  auto& names = names_[is_route ? "gateway.routes" : path[0]];
+  const auto& name = path[is_route ? 2 : 1];
+  if (std::ranges::find(names, name, &std::pair<std::string, std::size_t>::first) == names.end())
+    names.emplace_back(name, line);
 }
 
 std::optional<config_values::setting> config_values::convert(const known_key& key,
@@ -150,10 +152,13 @@ std::optional<config_values::setting> config_values::convert(const known_key& ke
       if (!number || *number < key.minimum || *number > key.maximum) return std::nullopt;
       return setting{.value = *number, .shown = std::to_string(*number)};
     }
-    case value_kind::duration: {
-      expected = "a duration of at most 24h, such as 500ms, 30s, 5m";
+    case value_kind::duration:
+    case value_kind::long_duration: {
+      const bool is_long = key.kind == value_kind::long_duration;
+      expected = is_long ? "a duration of at most 366d, such as 12h, 7d"
+                         : "a duration of at most 24h, such as 500ms, 30s, 5m";
       const auto time = text != nullptr ? failover::config::parse_duration(*text) : std::nullopt;
-      if (!time || *time > std::chrono::hours(24)) return std::nullopt;
+      if (!time || *time > std::chrono::hours(is_long ? 366 * 24 : 24)) return std::nullopt;
       return setting{.value = std::chrono::ceil<milliseconds>(*time), .shown = *text};
     }
     case value_kind::choice: {
@@ -184,8 +189,9 @@ void config_values::read(std::string& option, std::string_view key, std::string_
   if (const auto* stored = find(key, name)) option = std::get<std::string>(stored->value);
 }
 
-void config_values::read(std::vector<std::string>& option, std::string_view key) const {
-  if (const auto* stored = find(key, {}))
+void config_values::read(std::vector<std::string>& option, std::string_view key,
+                         std::string_view name) const {
+  if (const auto* stored = find(key, name))
     option = std::get<std::vector<std::string>>(stored->value);
 }
 

@@ -34,7 +34,8 @@ class config_values {
 
   /// Sets an option if the file has the key.
   void read(std::string& option, std::string_view key, std::string_view name = {}) const;
-  void read(std::vector<std::string>& option, std::string_view key) const;
+  void read(std::vector<std::string>& option, std::string_view key,
+            std::string_view name = {}) const;
   void read(bool& option, std::string_view key, std::string_view name = {}) const;
   void read(std::size_t& option, std::string_view key, std::string_view name = {}) const;
   void read(std::chrono::milliseconds& option, std::string_view key,
@@ -44,7 +45,8 @@ class config_values {
                                                   std::string_view name = {}) const;
   /// The line of a key; 0 if the file does not have it.
   [[nodiscard]] std::size_t line(std::string_view key, std::string_view name = {}) const;
-  /// The names below `stores` or `outboxes`, in the order of the file, with their lines.
+  /// The names below `stores`, `outboxes` or `gateway.routes`, in the order of the file, with their
+  /// lines.
   [[nodiscard]] const std::vector<std::pair<std::string, std::size_t>>& names_below(
       std::string_view section) const;
 

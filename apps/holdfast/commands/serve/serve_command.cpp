@@ -9,6 +9,7 @@
 #include "commands/serve/process_user.hpp"
 #include "commands/serve/serve_signals.hpp"
 #include "net/tls.hpp"
+#include "serve/gateway/gateway_part.hpp"
 #include "serve/parts.hpp"
 #include "serve/server.hpp"
 #include "serve/service_manager.hpp"
@@ -143,7 +144,9 @@ struct serve_options {
 };
 
 void refuse_root(const server_config& config, const option& user) {
-  const bool remote = !std::ranges::all_of(config.listen, detail::serve::config::is_local_address);
+  const auto is_local = detail::serve::config::is_local_address;
+  const bool remote = !std::ranges::all_of(config.listen, is_local) ||
+                      (config.gateway && !std::ranges::all_of(config.gateway->listen, is_local));
   if (is_root() && remote && !user.is_set())
     throw error(errc::invalid_argument,
                 "root must not serve other machines; add --user NAME, or start as another user");
@@ -156,6 +159,13 @@ exit_code report_check(console& io, const server_config& config) {
   for (const auto& service : config.stores) (void)holdfast::open(service.database.url);
   for (const auto& service : config.outboxes) (void)holdfast::open(service.database.url);
   if (config.sequences) (void)holdfast::open(config.sequences->database.url);
+  if (config.gateway) {
+    if (!config.gateway->tls.certificate.empty())
+      (void)detail::net::tls_server_context(config.gateway->tls);
+    for (const auto& route : config.gateway->routes) {
+      for (const auto& url : route.upstreams) (void)detail::serve::gateway::parse_upstream(url);
+    }
+  }
   io.out << "the configuration is valid: " << std::to_string(config.stores.size()) << " stores, "
          << std::to_string(config.outboxes.size()) << " outboxes, "
          << (config.sequences ? "sequences" : "no sequences") << "\n";
@@ -183,6 +193,12 @@ class server_run {
     drain_ = setup.config.drain;
     grace_ = setup.config.grace;
     setup.parts = detail::serve::make_parts(setup.config, hooks());
+    gateway_scheme_ =
+        setup.config.gateway && !setup.config.gateway->tls.certificate.empty() ? "https" : "http";
+    if (auto part = detail::serve::gateway::make_gateway_part(
+            setup.config,
+            [this](const std::vector<std::string>& addresses) { gateway_addresses_ = addresses; }))
+      setup.parts.push_back(std::move(part));
     server_ = std::make_unique<detail::serve::server>(std::move(setup));
   }
 
@@ -190,6 +206,10 @@ class server_run {
     for (const auto& address : server_->addresses()) {
       const bool is_path = address.starts_with('/');
       say("listening on " + (is_path ? "unix:" + address : scheme_ + "://" + address));
+    }
+    for (const auto& address : gateway_addresses_) {
+      const bool is_path = address.starts_with('/');
+      say("gateway on " + (is_path ? "unix:" + address : gateway_scheme_ + "://" + address));
     }
     bool announced = false;
     for (;;) {
@@ -307,6 +327,8 @@ class server_run {
   message_queue<std::string> messages_{};
   std::shared_ptr<prometheus_registry> metrics_{};
   std::string scheme_{};
+  std::string gateway_scheme_{};
+  std::vector<std::string> gateway_addresses_{};
   milliseconds drain_{};
   milliseconds grace_{};
   std::unique_ptr<detail::serve::server> server_{};

@@ -1,0 +1,269 @@
+"""holdfast gateway in front of a real upstream process: killed, frozen, slow; kill -9 of the gateway; SIGTERM; [gateway] of serve.toml."""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+from holdfast_process import HOLDFAST, CommandTest
+from test_serve import LONG, wait_for
+
+UPSTREAM = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.path.startswith("/slow"):
+            time.sleep(60)
+        body = ("answer to " + self.path).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words):
+        pass
+
+ThreadingHTTPServer.request_queue_size = 128
+server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+class Upstream:
+    """A process that answers each path with its name."""
+
+    def __init__(self, port=0):
+        self.process = subprocess.Popen([sys.executable, "-c", UPSTREAM, str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.port = int(self.process.stdout.readline())
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Gateway:
+    """A running `holdfast gateway`, or with a configuration a `holdfast serve`."""
+
+    def __init__(self, directory, *words, config=None):
+        self.errors = Path(directory) / "stderr"
+        if config is not None:
+            file = Path(directory) / "serve.toml"
+            file.write_text(config)
+            words = ["serve", "--config", file, "--open", "--listen", "127.0.0.1:0", "--drain", "0s", *words]
+        else:
+            words = ["gateway", "--listen", "127.0.0.1:0", "--store", f"sqlite:{directory}/answers.db", *words]
+        with open(self.errors, "wb") as err, open(Path(directory) / "stdout", "ab") as out:
+            self.process = subprocess.Popen([HOLDFAST, *map(str, words)], stdout=out, stderr=err, cwd=directory, env={**os.environ, "STATE_DIRECTORY": str(directory)})
+        try:
+            wait_for(lambda: self.address() or self.process.poll() is not None, "listening")
+            assert self.process.poll() is None, self.errors.read_text()
+        except AssertionError:
+            self.kill()
+            raise
+        self.port = int(self.address().rsplit(":", 1)[1])
+
+    def address(self):
+        match = re.search(r"gateway on (http://\S+)\n", self.errors.read_text())
+        return match and match[1]
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONG)
+
+    def get(self, path, **fields):
+        with contextlib.closing(self.connect()) as connection:
+            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in fields.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(), answer.headers.get("Cache-Status", "")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(LONG)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class GatewayTest(CommandTest):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.upstream = Upstream()
+        self.addCleanup(self.upstream.kill)
+
+    def gateway(self, *words, **more):
+        result = Gateway(self.directory, *words, **more)
+        self.addCleanup(result.kill)
+        return result
+
+    def test_upstream_killed_frozen_slow(self):
+        gateway = self.gateway("--upstream", self.upstream.url, "--deadline", "500ms")
+        wait_for(lambda: gateway.get("/a")[2] == "holdfast;fwd=miss;stored", "a live answer")
+        self.assertEqual(gateway.get("/slow")[0], 504)
+        self.upstream.process.send_signal(signal.SIGSTOP)
+        for _ in range(3):
+            status, body, told = gateway.get("/a")
+            self.assertEqual((status, body), (200, "answer to /a"))
+            self.assertRegex(told, r"^holdfast;fwd=stale;fwd-status=504;ttl=-?\d+;detail=late$")
+        self.upstream.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: gateway.get("/a")[2] == "holdfast;fwd=miss;stored", "a live answer after SIGCONT")
+        self.upstream.process.kill()
+        self.upstream.process.wait()
+        status, body, told = gateway.get("/a")
+        self.assertEqual((status, body), (200, "answer to /a"))
+        self.assertRegex(told, r"detail=(unreachable|cut)$")
+        self.assertEqual(gateway.get("/b")[0], 502)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_answers_survive_a_restart(self):
+        gateway = self.gateway("--upstream", self.upstream.url)
+        self.assertEqual(gateway.get("/a")[0], 200)
+        self.assertEqual(gateway.stop(), 0)
+        gateway = self.gateway("--upstream", self.upstream.url)
+        self.upstream.process.kill()
+        self.upstream.process.wait()
+        self.assertEqual(gateway.get("/a")[:2], (200, "answer to /a"))
+
+    def test_stored_means_stored_after_kill_9(self):
+        config = f"""
+[stores.main]
+url = "sqlite:{self.directory}/answers.db"
+create-schema = true
+payload-column = "bytes"
+[failover.store]
+async = false
+[gateway]
+listen = "127.0.0.1:0"
+[gateway.routes.r]
+upstream = "{self.upstream.url}"
+"""
+        gateway = self.gateway(config=config)
+        told, lock = [], threading.Lock()
+
+        def client(number):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                for i in range(10_000):
+                    status, body, cache_status = gateway.get(f"/{number}/{i}")
+                    if status == 200 and cache_status.endswith(";stored"):
+                        with lock:
+                            told.append((f"/{number}/{i}", body))
+
+        clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for one in clients:
+            one.start()
+        wait_for(lambda: len(told) >= 100, "100 stored answers")
+        gateway.kill()
+        for one in clients:
+            one.join()
+        self.upstream.process.kill()
+        self.upstream.process.wait()
+        gateway = self.gateway(config=config)
+        for path, body in told:
+            self.assertEqual(gateway.get(path)[:2], (200, body))
+
+    def test_sigterm_under_load_answers_what_was_accepted(self):
+        gateway = self.gateway("--upstream", self.upstream.url)
+        answered, failures = [], []
+
+        def client(number):
+            with contextlib.closing(gateway.connect()) as connection:
+                for i in range(10_000):
+                    try:
+                        connection.request("GET", f"/{number}/{i}")
+                        answer = connection.getresponse()
+                        answered.append(answer.read())
+                    except (ConnectionRefusedError, http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as problem:
+                        # Allowed only for a connection that the gateway had ended.
+                        if not isinstance(problem, ConnectionRefusedError) and connection.sock is not None:
+                            failures.append(repr(problem))
+                        return
+                    if answer.status != 200:
+                        failures.append(answer.status)
+                    if answer.headers.get("Connection") == "close":
+                        return
+
+        clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
+        for one in clients:
+            one.start()
+        wait_for(lambda: len(answered) >= 100, "100 answers")
+        self.assertEqual(gateway.stop(), 0)
+        for one in clients:
+            one.join()
+        self.assertEqual(failures, [])
+
+    def test_access_log(self):
+        log = Path(self.directory) / "access.log"
+        gateway = self.gateway("--upstream", self.upstream.url, "--access-log", log)
+        gateway.get("/a?token=secret")
+        self.upstream.process.kill()
+        self.upstream.process.wait()
+        gateway.get("/a?token=secret")
+        self.assertEqual(gateway.stop(), 0)
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        self.assertEqual([(line["outcome"], line["status"], line["route"], line["path"]) for line in lines],
+                         [("live", 200, "gateway", "/a?token=***"), ("stale", 200, "gateway", "/a?token=***")])
+
+    def test_bad_input(self):
+        for words, expected in [
+            ((), "--upstream"),
+            (("--upstream", "ftp://a"), "an upstream is http://host:port"),
+            (("--upstream", "http://a/path"), "without a path"),
+            (("--upstream", "http://a", "--expiry", "soon"), "expiry"),
+            (("--upstream", "http://a", "--listen", "0.0.0.0:0"), "can be reached from other machines"),
+        ]:
+            done = subprocess.run([HOLDFAST, "gateway", "--store", "memory:", *words], capture_output=True, text=True, timeout=LONG, cwd=self.directory)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(expected, done.stderr)
+
+    def test_routes_of_serve_toml(self):
+        second = Upstream()
+        self.addCleanup(second.kill)
+        gateway = self.gateway(config=f"""
+[stores.main]
+url = "memory:"
+[gateway]
+listen = "127.0.0.1:0"
+[gateway.routes.all]
+upstream = "{self.upstream.url}"
+[gateway.routes.api]
+path = "/api"
+upstream = ["{second.url}"]
+[failover.points.api]
+expiry = "1h"
+""")
+        self.upstream.process.kill()
+        self.upstream.process.wait()
+        self.assertEqual(gateway.get("/api/x")[:2], (200, "answer to /api/x"))
+        self.assertEqual(gateway.get("/other")[0], 502)
+        self.assertEqual(gateway.get("/v1/status")[0], 502)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_mistakes_of_serve_toml(self):
+        file = Path(self.directory) / "serve.toml"
+        file.write_text('[stores.main]\nurl = "memory:"\n[gateway.routes.a]\npath = "x"\nvary = ["cookie", "a b"]\nfailures = ["200"]\n[gateway.routes.b]\nupstream = "http://a"\npaht = "/"\n')
+        done = subprocess.run([HOLDFAST, "serve", "--config", str(file), "--check"], capture_output=True, text=True, timeout=LONG)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for expected in ["path: begins with a slash", "upstream: a route needs a server", "'a b' is not the name of a field", "'200' is not a status", "gateway.secret", "the nearest is gateway.routes.b.path"]:
+            self.assertIn(expected, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

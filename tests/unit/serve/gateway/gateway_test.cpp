@@ -1,0 +1,644 @@
+// The gateway between a client and an upstream: the rules of docs/gateway.md that need both, and
+// the table of what a client is told.
+
+#include "support/certificate.hpp"
+#include "support/eventually.hpp"
+#include "support/gate.hpp"
+#include "support/raw_client.hpp"
+#include "support/recording_server.hpp"
+#include "unit/serve/gateway/gateway_fixture.hpp"
+
+#include <thread>
+
+namespace {
+
+using namespace holdfast;
+using namespace holdfast::detail;
+using namespace holdfast::detail::serve;
+using namespace std::chrono_literals;
+using test::block_of;
+using test::eventually;
+using test::raw_client;
+using test::recording_server;
+
+struct Gateway : test::gateway_fixture {};
+
+TEST_F(Gateway, Rule1TheUpstreamIsAskedFirst) {
+  start();
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = get("/a?b=c");
+    EXPECT_EQ(summary(answer), "200 live");
+    EXPECT_EQ(status_of(answer), "holdfast;fwd=miss;stored");
+    EXPECT_EQ(answer.fields.find("Via"), "1.1 holdfast");
+  }
+  EXPECT_EQ(upstream.requests(), 3);
+  EXPECT_EQ(upstream.last_target(), "/a?b=c");
+}
+
+TEST_F(Gateway, AKeptAnswerStandsInForAFailure) {
+  start();
+  upstream.answer(200, block_of({{"ETag", "\"v1\""}, {"Date", "Sun, 15 Nov 2026 12:00:00 GMT"}}),
+                  "first");
+  EXPECT_EQ(summary(get("/a")), "200 first");
+  upstream.answer(503, block_of({{"Retry-After", "9"}}), "broken");
+  clock->advance(412s);
+  const auto stale = get("/a");
+  EXPECT_EQ(summary(stale), "200 first");
+  EXPECT_EQ(status_of(stale), "holdfast;fwd=stale;fwd-status=503;ttl=-412");
+  EXPECT_EQ(stale.fields.find("Age"), "412");
+  EXPECT_EQ(stale.fields.find("Date"), "Sun, 15 Nov 2026 12:00:00 GMT");
+  const auto told = std::string(stale.fields.find("Holdfast-Answer").value_or(""));
+  EXPECT_EQ(told.find("stored;as-of=@"), 0U) << told;
+  EXPECT_NE(told.find(";cause=failed;ref=\""), std::string::npos) << told;
+  // Nothing is kept for another target: the response of the upstream, unchanged.
+  const auto unserved = get("/b");
+  EXPECT_EQ(summary(unserved), "503 broken");
+  EXPECT_EQ(unserved.fields.find("Retry-After"), "9");
+  EXPECT_EQ(status_of(unserved), "holdfast;fwd=miss;fwd-status=503;detail=not-found");
+}
+
+TEST_F(Gateway, NoConnectionAndNothingKept) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.stop();
+  const auto stale = get("/a");
+  EXPECT_EQ(summary(stale), "200 live");
+  EXPECT_EQ(status_of(stale), "holdfast;fwd=stale;fwd-status=502;ttl=0;detail=unreachable");
+  const auto unserved = get("/b");
+  EXPECT_EQ(unserved.status, 502);
+  EXPECT_EQ(unserved.fields.find("Content-Type"), "application/problem+json");
+  EXPECT_EQ(status_of(unserved), "holdfast;fwd=miss;detail=not-found");
+  EXPECT_EQ(send("POST", "/a", {}, "x").status, 502);
+  upstream.restart();
+  EXPECT_TRUE(eventually([&] { return status_of(get("/a")) == "holdfast;fwd=miss;stored"; }));
+}
+
+TEST_F(Gateway, AnAnswerExpires) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(500, {}, "broken");
+  clock->advance(24h + 1s);
+  const auto answer = get("/a");
+  EXPECT_EQ(summary(answer), "500 broken");
+  EXPECT_EQ(status_of(answer), "holdfast;fwd=miss;fwd-status=500;detail=expired");
+}
+
+TEST_F(Gateway, ALateAnswerIsReplaced) {
+  configure = [](point_options& point) { point.deadline = 300ms; };
+  start();
+  EXPECT_TRUE(eventually([&] { return get("/a").status == 200; }));
+  std::vector<responder> silent;
+  upstream.answer_with(
+      [&](const server_request&, responder reply) { silent.push_back(std::move(reply)); });
+  const auto stale = get("/a");
+  EXPECT_EQ(summary(stale), "200 live");
+  EXPECT_EQ(status_of(stale), "holdfast;fwd=stale;fwd-status=504;ttl=0;detail=late");
+  const auto unserved = get("/b");
+  EXPECT_EQ(unserved.status, 504);
+  upstream.stop();
+}
+
+TEST_F(Gateway, Rule2OtherMethodsPassAndInvalidate) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  EXPECT_EQ(get("/a", block_of({{"Accept-Encoding", "gzip"}})).status, 200);
+  EXPECT_EQ(get("/b").status, 200);
+  upstream.answer_with([](const server_request& request, responder reply) {
+    if (request.method == "POST") reply.answer({.status = 201, .body = "got " + request.body});
+    else reply.answer({.status = 503, .body = "broken"});
+  });
+  clock->advance(1s);
+  const auto created = send("POST", "/a", {}, "data");
+  EXPECT_EQ(summary(created), "201 got data");
+  EXPECT_EQ(status_of(created), "holdfast;fwd=method");
+  const auto answer = get("/a");
+  EXPECT_EQ(summary(answer), "503 broken");
+  EXPECT_EQ(status_of(answer), "holdfast;fwd=miss;fwd-status=503;detail=replaced");
+  EXPECT_EQ(get("/a", block_of({{"Accept-Encoding", "gzip"}})).status, 503);
+  EXPECT_EQ(summary(get("/b")), "200 live");
+}
+
+TEST_F(Gateway, Rule2LocationsAreInvalidated) {
+  start();
+  const auto host = gateway->addresses().front();
+  for (const auto& [location, target] :
+       std::vector<std::pair<std::string, std::string>>{{"/b", "/b"},
+                                                        {"http://" + host + "/c?d=e", "/c?d=e"},
+                                                        {"f", "/orders/f"},
+                                                        {"../g", "/g"}}) {
+    upstream.answer(200, {}, "live");
+    EXPECT_EQ(get(target).status, 200);
+    clock->advance(1s);
+    upstream.answer(201, block_of({{"Location", location}}), "");
+    EXPECT_EQ(send("POST", "/orders/", {}, "x").status, 201);
+    upstream.answer(503, {}, "broken");
+    EXPECT_EQ(get(target).status, 503) << location;
+  }
+  upstream.answer(200, {}, "live");
+  EXPECT_EQ(get("/h").status, 200);
+  clock->advance(1s);
+  upstream.answer(201, block_of({{"Location", "http://other.example/h"}}), "");
+  EXPECT_EQ(send("POST", "/orders/", {}, "x").status, 201);
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(get("/h").status, 200);
+}
+
+TEST_F(Gateway, Rule2AnUnsafeMethodThatFailedInvalidatesNothing) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(500, {}, "broken");
+  EXPECT_EQ(send("DELETE", "/a").status, 500);
+  EXPECT_EQ(summary(get("/a")), "200 live");
+}
+
+TEST_F(Gateway, Rule2RefusedRequests) {
+  start();
+  raw_client absolute(gateway->addresses().front());
+  absolute.send("GET http://a/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(absolute.read_to_end().starts_with("HTTP/1.1 400 "));
+  EXPECT_EQ(send("TRACE", "/").status, 501);
+  EXPECT_EQ(get("/", block_of({{"Upgrade", "websocket"}})).status, 501);
+  EXPECT_EQ(get("/", block_of({{"Upgrade", "h2c"}})).status, 200);
+  EXPECT_EQ(upstream.requests(), 1);
+}
+
+TEST_F(Gateway, Rule6NeverBackInTime) {
+  start();
+  upstream.answer(200, {}, "first");
+  EXPECT_EQ(summary(get("/a")), "200 first");
+  clock->advance(1s);
+  upstream.answer(200, block_of({{"Cache-Control", "no-store"}}), "second");
+  const auto second = get("/a");
+  EXPECT_EQ(summary(second), "200 second");
+  EXPECT_EQ(status_of(second), "holdfast;fwd=bypass;detail=no-store");
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a")), "503 broken");
+}
+
+TEST_F(Gateway, Rule6SupersededKeep) {
+  routes.front().keep_superseded = true;
+  start();
+  upstream.answer(200, {}, "first");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(200, block_of({{"Cache-Control", "no-store"}}), "second");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a")), "200 first");
+}
+
+TEST_F(Gateway, Rule4NotFoundIsAnAnswer) {
+  start();
+  upstream.answer(200, {}, "first");
+  EXPECT_EQ(get("/a").status, 200);
+  clock->advance(1s);
+  upstream.answer(410, {}, "gone");
+  EXPECT_EQ(get("/a").status, 410);
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a")), "410 gone");
+}
+
+TEST_F(Gateway, Rule5AnswersOfOneCallerStayWithThem) {
+  start();
+  const auto as = [](std::string_view name) {
+    return block_of({{"Authorization", "Bearer " + std::string(name)}});
+  };
+  upstream.answer(200, {}, "alice's");
+  EXPECT_EQ(status_of(get("/a", as("alice"))), "holdfast;fwd=bypass;detail=authorization");
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a", as("bob"))), "503 broken");
+  EXPECT_EQ(summary(get("/a", as("alice"))), "503 broken");
+}
+
+TEST_F(Gateway, Rule5ARouteMayVaryByTheCaller) {
+  routes.front().vary = {"authorization"};
+  start();
+  const auto as = [](std::string_view name) {
+    return block_of({{"Authorization", "Bearer " + std::string(name)}});
+  };
+  upstream.answer(200, block_of({{"Cache-Control", "private"}}), "alice's");
+  EXPECT_EQ(status_of(get("/a", as("alice"))), "holdfast;fwd=miss;stored");
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a", as("bob"))), "503 broken");
+  EXPECT_EQ(summary(get("/a", as("alice"))), "200 alice's");
+  // An unsafe method invalidates the answers of all callers.
+  clock->advance(1s);
+  upstream.answer(204, {}, "");
+  EXPECT_EQ(send("PUT", "/a", as("bob"), "x").status, 204);
+  upstream.answer(503, {}, "broken");
+  const auto answer = get("/a", as("alice"));
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(status_of(answer), "holdfast;fwd=miss;fwd-status=503;detail=invalidated");
+}
+
+TEST_F(Gateway, Rule7ForbiddenStaleAnswers) {
+  start();
+  upstream.answer(200, block_of({{"Cache-Control", "max-age=2, must-revalidate"}}), "first");
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+  upstream.answer(503, {}, "broken");
+  clock->advance(1s);
+  EXPECT_EQ(summary(get("/a")), "200 first");  // still fresh
+  clock->advance(5s);
+  const auto answer = get("/a");
+  EXPECT_EQ(summary(answer), "503 broken");
+  EXPECT_EQ(status_of(answer),
+            "holdfast;fwd=miss;fwd-status=503;detail=\"forbidden-by=must-revalidate\"");
+}
+
+TEST_F(Gateway, Rule8OnlyIfCachedAsksNobody) {
+  start();
+  const auto only_cached = block_of({{"Cache-Control", "only-if-cached"}});
+  EXPECT_EQ(get("/a", only_cached).status, 504);
+  EXPECT_EQ(upstream.requests(), 0);
+  EXPECT_EQ(get("/a").status, 200);
+  const auto answer = get("/a", only_cached);
+  EXPECT_EQ(summary(answer), "200 live");
+  EXPECT_EQ(status_of(answer), "holdfast;hit;ttl=0");
+  EXPECT_EQ(upstream.requests(), 1);
+}
+
+TEST_F(Gateway, Rule10ConditionsAreAnsweredHere) {
+  start();
+  upstream.answer(200, block_of({{"ETag", "\"v1\""}}), "first");
+  const auto condition = block_of({{"If-None-Match", "\"v1\""}});
+  EXPECT_EQ(summary(get("/a", condition)), "304 ");
+  EXPECT_EQ(upstream.last_fields().find("If-None-Match"), std::string::npos);
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a", condition)), "304 ");
+  EXPECT_EQ(summary(get("/a")), "200 first");
+}
+
+TEST_F(Gateway, Rule11RangesPass) {
+  start();
+  upstream.answer(200, {}, "0123456789");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(206, block_of({{"Content-Range", "bytes 0-1/10"}}), "01");
+  const auto range = block_of({{"Range", "bytes=0-1"}});
+  const auto partial = get("/a", range);
+  EXPECT_EQ(summary(partial), "206 01");
+  EXPECT_EQ(status_of(partial), "holdfast;fwd=bypass;detail=partial");
+  EXPECT_NE(upstream.last_fields().find("Range: bytes=0-1"), std::string::npos);
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a", block_of({{"Range", "bytes=3-5"}}))), "206 345");
+}
+
+TEST_F(Gateway, Rule12Head) {
+  start();
+  upstream.answer_with(
+      [](const server_request&, responder reply) { reply.answer({.body = "0123456789"}); });
+  const auto live = send("HEAD", "/a");
+  EXPECT_EQ(live.status, 200);
+  EXPECT_EQ(live.fields.find("Content-Length"), "10");
+  EXPECT_EQ(status_of(live), "holdfast;fwd=bypass;detail=head");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.stop();
+  const auto stale = send("HEAD", "/a");
+  EXPECT_EQ(stale.status, 200);
+  EXPECT_EQ(stale.fields.find("Content-Length"), "10");
+}
+
+TEST_F(Gateway, Rule13LargeResponsesAreStreamedAndKept) {
+  start();
+  const std::string large(300'000, 'x');
+  upstream.answer(200, {}, large);
+  const auto answer = get("/a");
+  EXPECT_EQ(answer.body, large);
+  EXPECT_EQ(answer.fields.find("Content-Length"), "300000");
+  EXPECT_EQ(status_of(answer), "holdfast;fwd=bypass;detail=streamed");
+  upstream.stop();
+  EXPECT_TRUE(eventually([&] { return get("/a").body == large; }));
+}
+
+TEST_F(Gateway, Rule13AClientThatReadsSlowlySlowsTheUpstreamDown) {
+  start();
+  const std::string large(8'000'000, 'x');
+  upstream.answer(200, {}, large);
+  raw_client client(gateway->addresses().front());
+  client.send("GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const auto text = client.read_to_end();
+  EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, large.size());
+  const auto answer = get("/a");
+  EXPECT_EQ(answer.body.size(), large.size());
+  EXPECT_EQ(status_of(answer), "holdfast;fwd=bypass;detail=too-large");
+}
+
+TEST_F(Gateway, Rule13AClientOfHttp10GetsALargeResponse) {
+  start();
+  const std::string large(300'000, 'x');
+  upstream.answer(200, {}, large);
+  raw_client client(gateway->addresses().front());
+  client.send("GET /a HTTP/1.0\r\n\r\n");
+  const auto text = client.read_to_end();
+  EXPECT_EQ(text.size() - text.find("\r\n\r\n") - 4, large.size());
+}
+
+TEST_F(Gateway, Rule14OneRequestForManyClients) {
+  configure = [](point_options& point) { point.single_flight = true; };
+  start();
+  test::gate gate;
+  std::vector<responder> waiting;
+  std::mutex mutex;
+  upstream.answer_with([&](const server_request&, responder reply) {
+    const std::scoped_lock lock(mutex);
+    waiting.push_back(std::move(reply));
+  });
+  std::vector<client_response> answers(8);
+  {
+    std::vector<std::jthread> clients;
+    for (auto& answer : answers) clients.emplace_back([&] { answer = get("/a"); });
+    EXPECT_TRUE(eventually([&] { return gateway->counts().waiting == 8; }));
+    const std::scoped_lock lock(mutex);
+    ASSERT_EQ(waiting.size(), 1U);
+    waiting.front().answer({.body = "shared"});
+  }
+  int collapsed = 0;
+  for (const auto& answer : answers) {
+    EXPECT_EQ(summary(answer), "200 shared");
+    if (status_of(answer) == "holdfast;fwd=miss;collapsed") ++collapsed;
+  }
+  EXPECT_EQ(collapsed, 7);
+  EXPECT_EQ(upstream.requests(), 1);
+}
+
+TEST_F(Gateway, Rule14AnswersThatMayNotBeKeptAreNotShared) {
+  configure = [](point_options& point) { point.single_flight = true; };
+  start();
+  std::vector<responder> waiting;
+  std::mutex mutex;
+  upstream.answer_with([&](const server_request&, responder reply) {
+    const std::scoped_lock lock(mutex);
+    waiting.push_back(std::move(reply));
+  });
+  std::vector<client_response> answers(3);
+  {
+    std::vector<std::jthread> clients;
+    for (auto& answer : answers) clients.emplace_back([&] { answer = get("/a"); });
+    EXPECT_TRUE(eventually([&] { return gateway->counts().waiting == 3; }));
+    upstream.answer(200, {}, "own");
+    const std::scoped_lock lock(mutex);
+    ASSERT_EQ(waiting.size(), 1U);
+    waiting.front().answer({.fields = block_of({{"Set-Cookie", "a=b"}}), .body = "own"});
+  }
+  for (const auto& answer : answers) EXPECT_EQ(summary(answer), "200 own");
+  EXPECT_EQ(upstream.requests(), 3);
+}
+
+TEST_F(Gateway, Rule17AnotherServerIsAskedFirst) {
+  test::scripted_upstream second{
+      [](const server_request&, responder reply) { reply.answer({.body = "second"}); }};
+  routes.front().upstreams.push_back(second.url());
+  start();
+  upstream.stop();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(summary(get("/a")), "200 second");
+  // Nothing was sent to the first one, so this is safe for any method.
+  EXPECT_EQ(summary(send("POST", "/a", {}, "x")), "200 second");
+}
+
+TEST_F(Gateway, Rule17RetriesOnlyWhatMayBeRepeated) {
+  configure = [](point_options& point) {
+    point.retry = retry_options{.attempts = 2, .backoff = 1ms, .budget = 1};
+  };
+  start();
+  std::atomic<int> failures = 1;
+  upstream.answer_with([&](const server_request&, responder reply) {
+    if (failures-- > 0) reply.answer({.status = 503, .body = "broken"});
+    else reply.answer({.body = "good"});
+  });
+  EXPECT_EQ(summary(get("/a")), "200 good");
+  EXPECT_EQ(upstream.requests(), 2);
+  failures = 1;
+  EXPECT_EQ(summary(send("POST", "/a", {}, "x")), "503 broken");
+  EXPECT_EQ(upstream.requests(), 3);
+}
+
+TEST_F(Gateway, AnOpenBreakerAsksNobody) {
+  configure = [](point_options& point) {
+    point.breaker = breaker_options{};
+    point.breaker->minimum = 2;
+  };
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(503, {}, "broken");
+  EXPECT_TRUE(eventually([&] {
+    const auto answer = get("/a");
+    return status_of(answer) == "holdfast;hit;ttl=0;detail=breaker-open";
+  }));
+  const auto asked = upstream.requests();
+  EXPECT_EQ(summary(get("/a")), "200 live");
+  const auto unserved = get("/b");
+  EXPECT_EQ(unserved.status, 503);
+  EXPECT_EQ(unserved.fields.find("Retry-After"), "1");
+  EXPECT_EQ(upstream.requests(), asked);
+}
+
+TEST_F(Gateway, SoftExpiry) {
+  configure = [](point_options& point) { point.soft_expiry = 10s; };
+  start();
+  EXPECT_EQ(summary(get("/a")), "200 live");
+  upstream.answer(200, block_of({{"Cache-Control", "max-age=60"}}), "newer");
+  const auto young = get("/a");
+  EXPECT_EQ(summary(young), "200 live");
+  EXPECT_EQ(status_of(young), "holdfast;hit;ttl=0");
+  EXPECT_EQ(upstream.requests(), 1);
+  clock->advance(11s);
+  const auto older = get("/a");
+  EXPECT_EQ(summary(older), "200 live");
+  EXPECT_EQ(status_of(older), "holdfast;hit;ttl=-11;detail=refreshing");
+  EXPECT_TRUE(eventually([&] { return get("/a").body == "newer"; }));
+  EXPECT_EQ(upstream.requests(), 2);
+}
+
+TEST_F(Gateway, TlsOnBothSides) {
+  const test::certificate certificate("root");
+  const net::tls_server_options files{.certificate = certificate.file(), .key = certificate.key()};
+  const net::tls_server_context context(files);
+  std::string large(300'000, 'x');
+  http_server secure({.listen = {"127.0.0.1:0"}, .tls = &context},
+                     [&](const server_request& request, responder reply) {
+                       reply.answer({.body = request.target.path() == "/large" ? large : "live"});
+                     });
+  routes.front().upstreams = {"https://" + secure.addresses().front()};
+  tls = std::make_shared<const net::tls_server_context>(files);
+  upstream_tls.ca = certificate.file();
+  start();
+  EXPECT_EQ(summary(get("/a")), "200 live");
+  EXPECT_EQ(get("/large").body, large);
+}
+
+TEST_F(Gateway, ACertificateThatIsNotTrustedIsAFailure) {
+  const test::certificate certificate("root");
+  const net::tls_server_context context(
+      {.certificate = certificate.file(), .key = certificate.key()});
+  http_server secure({.listen = {"127.0.0.1:0"}, .tls = &context},
+                     [](const server_request&, responder reply) { reply.answer({}); });
+  routes.front().upstreams = {"https://" + secure.addresses().front()};
+  start();
+  EXPECT_EQ(get("/a").status, 502);
+}
+
+TEST_F(Gateway, HostIsThatOfTheUpstreamOrOfTheClient) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  EXPECT_NE(upstream.last_fields().find("Host: " + upstream.address() + "\n"), std::string::npos);
+  TearDown();
+  routes.front().forward_host = true;
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  EXPECT_NE(upstream.last_fields().find("Host: " + gateway->addresses().front() + "\n"),
+            std::string::npos);
+}
+
+TEST_F(Gateway, NothingIsHeldWithoutAHold) {
+  routes.front().hold = 0;
+  start();
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass;detail=streamed");
+  upstream.stop();
+  EXPECT_EQ(summary(get("/a")), "200 live");
+}
+
+TEST_F(Gateway, ADisabledPointOnlyPasses) {
+  configure = [](point_options& point) { point.enabled = false; };
+  start();
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass");
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a")), "503 broken");
+}
+
+TEST_F(Gateway, AGetWithContentIsNotKept) {
+  start();
+  EXPECT_EQ(status_of(send("GET", "/a", {}, "content")), "holdfast;fwd=bypass");
+  upstream.stop();
+  EXPECT_EQ(get("/a").status, 502);
+}
+
+TEST_F(Gateway, OptionsOfAPointThatHaveNoEffectAreRefused) {
+  configure = [](point_options& point) { point.soft_timeout = 1s; };
+  EXPECT_THROW(start(), error);
+  configure = [](point_options& point) { point.max_payload = 1000; };
+  EXPECT_THROW(start(), error);
+}
+
+/// An upstream that sends these bytes after each request, and closes.
+struct CutGateway : Gateway {
+  std::string response{};
+  std::unique_ptr<recording_server> raw =
+      std::make_unique<recording_server>([this](recording_server::client& client) {
+        std::array<char, 4096> buffer{};
+        (void)::recv(client.socket(), buffer.data(), buffer.size(), 0);
+        (void)client.send(response);
+        ::shutdown(client.socket(), SHUT_WR);
+      });
+
+  void start_raw() {
+    routes.front().upstreams = {"http://127.0.0.1:" + std::to_string(raw->port())};
+    start();
+  }
+};
+
+TEST_F(CutGateway, Rule13AResponseCutAtEachByteIsReplaced) {
+  start_raw();
+  const std::string whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nfirst";
+  const std::string chunked =
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n";
+  response = whole;
+  ASSERT_EQ(summary(get("/a")), "200 first");
+  for (const auto& text : {whole, chunked}) {
+    for (std::size_t size = 0; size < text.size(); ++size) {
+      response = text.substr(0, size);
+      const auto answer = get("/a");
+      ASSERT_EQ(summary(answer), "200 first") << size;
+      ASSERT_EQ(status_of(answer), "holdfast;fwd=stale;fwd-status=502;ttl=0;detail=cut") << size;
+    }
+    response = text;
+    ASSERT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+  }
+}
+
+TEST_F(CutGateway, Rule13ACutAfterTheHoldCutsTheClient) {
+  start_raw();
+  response = "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + std::string(100'000, 'x');
+  EXPECT_NE(get("/a").result, exchange_status::complete);
+  response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n" +
+             std::string(100'000, 'x') + "\r\n";
+  EXPECT_NE(get("/a").result, exchange_status::complete);
+  EXPECT_EQ(get("/a", block_of({{"Cache-Control", "only-if-cached"}})).status, 504);
+}
+
+TEST_F(CutGateway, IllFormedResponsesAreFailures) {
+  start_raw();
+  response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst";
+  ASSERT_EQ(get("/a").status, 200);
+  for (const char* const text :
+       {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nfirst!",
+        "HTTP/2 200 OK\r\n\r\n", "hello", "HTTP/1.1 101 Switching\r\n\r\n"}) {
+    response = text;
+    const auto answer = get("/a");
+    EXPECT_EQ(summary(answer), "200 first") << text;
+    EXPECT_EQ(status_of(answer),
+              "holdfast;fwd=stale;fwd-status=502;ttl=0;detail=" +
+                  std::string(text == std::string("hello") ? "cut" : "malformed"))
+        << text;
+  }
+}
+
+TEST_F(CutGateway, ALargeFailureIsPassedOn) {
+  start_raw();
+  response = "HTTP/1.1 503 Busy\r\nContent-Length: 200000\r\n\r\n" + std::string(200'000, 'x');
+  const auto answer = get("/a");
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.body.size(), 200'000U);
+}
+
+TEST_F(CutGateway, EventsAreNotHeld) {
+  test::gate gate;
+  raw = std::make_unique<recording_server>([&](recording_server::client& client) {
+    std::array<char, 4096> buffer{};
+    (void)::recv(client.socket(), buffer.data(), buffer.size(), 0);
+    (void)client.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: first\n\n");
+    gate.wait();
+  });
+  start_raw();
+  raw_client client(gateway->addresses().front());
+  client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(client.read_until("data: first").find("data: first"), std::string::npos);
+  // The upstream is not kept busy for a client that is gone.
+  client.reset();
+  EXPECT_TRUE(eventually([&] { return gateway->counts().streams == 0; }));
+  gate.open();
+}
+
+TEST_F(Gateway, RequestsUnderWayAreAnsweredAtTheEnd) {
+  start();
+  std::vector<responder> waiting;
+  std::mutex mutex;
+  upstream.answer_with([&](const server_request&, responder reply) {
+    const std::scoped_lock lock(mutex);
+    waiting.push_back(std::move(reply));
+  });
+  client_response answer;
+  std::jthread client([&] { answer = get("/a"); });
+  EXPECT_TRUE(eventually([&] { return upstream.requests() == 1; }));
+  gateway->begin_drain();
+  std::jthread stopping(
+      [&] { EXPECT_TRUE(gateway->stop(std::chrono::steady_clock::now() + 60s).empty()); });
+  {
+    const std::scoped_lock lock(mutex);
+    waiting.front().answer({.body = "last"});
+  }
+  stopping.join();
+  client.join();
+  EXPECT_EQ(summary(answer), "200 last");
+}
+
+TEST_F(Gateway, TheEndDoesNotWaitForAnUpstreamThatHangs) {
+  start();
+  std::vector<responder> waiting;
+  upstream.answer_with(
+      [&](const server_request&, responder reply) { waiting.push_back(std::move(reply)); });
+  std::jthread client([&] { (void)get("/a"); });
+  EXPECT_TRUE(eventually([&] { return upstream.requests() == 1; }));
+  EXPECT_FALSE(gateway->stop(std::chrono::steady_clock::now() + 100ms).empty());
+  upstream.stop();
+}
+
+}  // namespace
