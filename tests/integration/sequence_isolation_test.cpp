@@ -71,8 +71,7 @@ TYPED_TEST_SUITE(SequenceLocked, locking_databases);
 
 /// Prints how the rates compare. The limit here is low, because other tests run at the same time:
 /// before, 20 ids took 9 s. The rate to keep is that beside a transaction which locks something
-/// else: on PostgreSQL any open transaction slows updates of one row, since old versions of it must
-/// stay.
+/// else: on PostgreSQL any open transaction slows updates of one row.
 TYPED_TEST(SequenceLocked, ALockedCounterDoesNotStopTheOthers) {
   auto locked = this->db.sequence("a");
   auto other = this->db.sequence("b");
