@@ -272,7 +272,8 @@ worker_report run_worker(console& io, worker& events, work_messages& messages,
     while (!finished) {
       if ((stop.wait(20) || reader_gone) && thread.request_stop()) on_stop();
       print_messages(io, messages, shown);
-      shown.update(events.count().done);
+      // A worker runs for months: lines without end would fill its log.
+      if (io.err.is_terminal()) shown.update(events.count().done);
     }
     shown.clear();
   }
