@@ -304,8 +304,7 @@ TEST_F(LiveState, InstancesComeFromTheirReports) {
   engine application{make_memory_store()};
   const auto point = application.protect("remote", [](int) { return std::string("{}"); });
   auto reporting = std::make_unique<reporter>(
-      application, db,
-      reporter_options{.every = 1h, .instance = "web-2", .create_schema = true});
+      application, db, reporter_options{.every = 1h, .instance = "web-2", .create_schema = true});
   live_state state(shared_, history_, incidents_, options());
   state.start();
   ASSERT_TRUE(eventually([&] {
