@@ -66,6 +66,7 @@ class shared_gateway {
       : database_(open(database_url)) {
     engine_options options;
     options.storage.write_behind = std::nullopt;
+    options.storage.read_deadline = 60s;  // a slow machine must not leave a client without answer
     options.configure = [](std::string_view, point_options& point) {
       point.expiry = std::chrono::hours(24);
       point.deadline = 60s;

@@ -110,7 +110,7 @@ class LiveState : public testing::Test {
   ~LiveState() override { main_->hang(false); }
 
   [[nodiscard]] static live_options options() {
-    return {.interval = 10ms, .question_interval = 10ms, .answer_limit = 50ms};
+    return {.interval = 10ms, .question_interval = 10ms, .answer_limit = 1min};
   }
   static json_object parse(const live_state& state) { return json_object::parse(*state.status()); }
 
@@ -251,22 +251,27 @@ TEST_F(LiveState, RatesAndSentencesOfAPoint) {
 }
 
 TEST_F(LiveState, DatabaseThatHangsStopsOnlyItself) {
-  live_state state(shared_, history_, incidents_, options());
+  auto hurried = options();
+  hurried.answer_limit = 50ms;
+  live_state state(shared_, history_, incidents_, std::move(hurried));
   state.start();
+  // A loaded machine can be too slow for this limit, too, but not each time.
+  const auto only_other_answers = [&] {
+    auto stores = parse(state).objects("stores");
+    return stores->at(0).boolean("available") == false &&
+           stores->at(1).boolean("available") == true;
+  };
   ASSERT_TRUE(eventually([&] { return main_->asked() > 2 && other_->asked() > 2; }));
   main_->hang(true);
-  ASSERT_TRUE(eventually(
-      [&] { return state.status()->find("the database does not answer") != std::string::npos; }));
+  ASSERT_TRUE(eventually(only_other_answers));
   const auto asked_main = main_->asked();
   const auto asked_other = other_->asked();
   ASSERT_TRUE(eventually([&] { return other_->asked() > asked_other + 5; }));
   EXPECT_LE(main_->asked(), asked_main + 1) << "one question at a time";
-  auto status = parse(state);
-  auto stores = status.objects("stores");
-  EXPECT_EQ(stores->at(0).boolean("available"), false);
+  EXPECT_TRUE(eventually(only_other_answers));
+  auto stores = parse(state).objects("stores");
   EXPECT_TRUE(stores->at(0).has("asOf")) << "the last answer is shown with its time";
   EXPECT_TRUE(stores->at(0).has("unsaved"));
-  EXPECT_EQ(stores->at(1).boolean("available"), true);
   main_->hang(false);
   EXPECT_TRUE(
       eventually([&] { return state.status()->find("does not answer") == std::string::npos; }));
@@ -299,8 +304,7 @@ TEST_F(LiveState, InstancesComeFromTheirReports) {
   engine application{make_memory_store()};
   const auto point = application.protect("remote", [](int) { return std::string("{}"); });
   auto reporting = std::make_unique<reporter>(
-      application, db,
-      reporter_options{.every = 100ms, .instance = "web-2", .create_schema = true});
+      application, db, reporter_options{.every = 1h, .instance = "web-2", .create_schema = true});
   live_state state(shared_, history_, incidents_, options());
   state.start();
   ASSERT_TRUE(eventually([&] {

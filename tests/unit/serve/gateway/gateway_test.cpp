@@ -21,7 +21,19 @@ using test::eventually;
 using test::raw_client;
 using test::recording_server;
 
-struct Gateway : test::gateway_fixture {};
+struct Gateway : test::gateway_fixture {
+  /// Waits until so many requests wait in the gateway, and each shares a request to the upstream or
+  /// leads one. The gateway counts a request before it looks at it; its only loop answers TRACE
+  /// after that.
+  void await_requests(std::size_t count) {
+    EXPECT_TRUE(eventually([&] { return gateway->counts().waiting == count; }));
+    EXPECT_EQ(send("TRACE", "/").status, 501);
+  }
+  static std::size_t count_of(const std::vector<responder>& list, std::mutex& mutex) {
+    const std::scoped_lock lock(mutex);
+    return list.size();
+  }
+};
 
 TEST_F(Gateway, Rule1TheUpstreamIsAskedFirst) {
   start();
@@ -334,7 +346,6 @@ TEST_F(Gateway, Rule13AClientOfHttp10GetsALargeResponse) {
 TEST_F(Gateway, Rule14OneRequestForManyClients) {
   configure = [](point_options& point) { point.single_flight = true; };
   start();
-  test::gate gate;
   std::vector<responder> waiting;
   std::mutex mutex;
   upstream.answer_with([&](const server_request&, responder reply) {
@@ -345,7 +356,8 @@ TEST_F(Gateway, Rule14OneRequestForManyClients) {
   {
     std::vector<std::jthread> clients;
     for (auto& answer : answers) clients.emplace_back([&] { answer = get("/a"); });
-    EXPECT_TRUE(eventually([&] { return gateway->counts().waiting == 8; }));
+    await_requests(8);
+    EXPECT_TRUE(eventually([&] { return count_of(waiting, mutex) > 0; }));
     const std::scoped_lock lock(mutex);
     ASSERT_EQ(waiting.size(), 1U);
     waiting.front().answer({.body = "shared"});
@@ -372,7 +384,8 @@ TEST_F(Gateway, Rule14AnswersThatMayNotBeKeptAreNotShared) {
   {
     std::vector<std::jthread> clients;
     for (auto& answer : answers) clients.emplace_back([&] { answer = get("/a"); });
-    EXPECT_TRUE(eventually([&] { return gateway->counts().waiting == 3; }));
+    await_requests(3);
+    EXPECT_TRUE(eventually([&] { return count_of(waiting, mutex) > 0; }));
     upstream.answer(200, {}, "own");
     const std::scoped_lock lock(mutex);
     ASSERT_EQ(waiting.size(), 1U);
@@ -496,7 +509,8 @@ TEST_F(Gateway, NothingIsHeldWithoutAHold) {
   start();
   EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass;detail=streamed");
   upstream.stop();
-  EXPECT_EQ(summary(get("/a")), "200 live");
+  // The client has the end of a stream before it is kept.
+  EXPECT_TRUE(eventually([&] { return summary(get("/a")) == "200 live"; }));
 }
 
 TEST_F(Gateway, ADisabledPointOnlyPasses) {
@@ -621,7 +635,7 @@ TEST_F(Gateway, RequestsUnderWayAreAnsweredAtTheEnd) {
   });
   client_response answer;
   std::jthread client([&] { answer = get("/a"); });
-  EXPECT_TRUE(eventually([&] { return upstream.requests() == 1; }));
+  EXPECT_TRUE(eventually([&] { return count_of(waiting, mutex) == 1; }));
   gateway->begin_drain();
   std::jthread stopping(
       [&] { EXPECT_TRUE(gateway->stop(std::chrono::steady_clock::now() + 60s).empty()); });
