@@ -227,8 +227,9 @@ TEST_F(H2Connection, TheDoctorReportsThatACrashWouldLoseWrites) {
   ASSERT_EQ(risky.findings.size(), 1U);
   EXPECT_EQ(risky.findings.front().sql, std::vector<std::string>{"SET WRITE_DELAY 0"});
   const auto missing = probe(open(url), {.prefix = "NOT_THERE_"});
-  ASSERT_EQ(missing.findings.size(), 1U);
+  ASSERT_EQ(missing.findings.size(), 2U);
   EXPECT_EQ(missing.findings.front().code, "statement");
+  EXPECT_EQ(missing.findings.back().code, "lease_table");
 }
 
 TEST_F(H2Connection, ExplainsAConnectionThatTheServerClosesAtLogin) {
