@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from datetime import datetime, timezone
 
 from holdfast_process import CommandTest, run
 
@@ -79,7 +80,9 @@ class Outbox(TransferTest):
         ids = [self.publish("--type", "t", "--key", "k", "--header", f"n={i}", payload=f'{{"n":{i}}}') for i in range(5)]
         waiting = self.publish("--type", "later", "--delay", "1h")
         self.outbox("schedule", "hold-7", "--lanes", "2", "--after", "1h", "--type", "hold.expired", "--payload", "{}")
-        self.fine("outbox", "recur", "add", "nightly", "0 3 * * *", "--outbox", self.url, "--lanes", "2", "--zone", "Europe/Paris", "--type", "report", "--payload", "{}")
+        # Half a year from now: it must not become due meanwhile.
+        month = (datetime.now(timezone.utc).month + 5) % 12 + 1
+        self.fine("outbox", "recur", "add", "nightly", f"0 3 15 {month} *", "--outbox", self.url, "--lanes", "2", "--zone", "Europe/Paris", "--type", "report", "--payload", "{}")
         text = self.outbox("export", "--lanes", "2")
         self.assertEqual([line["kind"] for line in self.lines(text)], ["event"] * 7 + ["ticket", "recurring"])
         self.assertEqual(self.lines(text)[0]["id"], parked, "parked events come first")

@@ -125,6 +125,10 @@ class GatewayTest(CommandTest):
             self.assertRegex(told, r"^holdfast;fwd=stale;fwd-status=504;ttl=-?\d+;detail=late$")
         self.upstream.process.send_signal(signal.SIGCONT)
         wait_for(lambda: gateway.get("/a")[2] == "holdfast;fwd=miss;stored", "a live answer after SIGCONT")
+        self.assertEqual(gateway.stop(), 0)
+        # A slow machine must not make the failure a late one.
+        gateway = self.gateway("--upstream", self.upstream.url, "--deadline", "60s")
+        self.assertEqual(gateway.get("/a")[2], "holdfast;fwd=miss;stored")
         self.upstream.process.kill()
         self.upstream.process.wait()
         status, body, told = gateway.get("/a")
@@ -181,7 +185,7 @@ upstream = "{self.upstream.url}"
 
     def test_sigterm_under_load_answers_what_was_accepted(self):
         gateway = self.gateway("--upstream", self.upstream.url)
-        answered, failures = [], []
+        answered, failures = [0] * 4, []
 
         def client(number):
             with contextlib.closing(gateway.connect()) as connection:
@@ -189,7 +193,8 @@ upstream = "{self.upstream.url}"
                     try:
                         connection.request("GET", f"/{number}/{i}")
                         answer = connection.getresponse()
-                        answered.append(answer.read())
+                        answer.read()
+                        answered[number] += 1
                     except (ConnectionRefusedError, http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError) as problem:
                         # Allowed only for a connection that the gateway had ended.
                         if not isinstance(problem, ConnectionRefusedError) and connection.sock is not None:
@@ -203,7 +208,8 @@ upstream = "{self.upstream.url}"
         clients = [threading.Thread(target=client, args=(number,)) for number in range(4)]
         for one in clients:
             one.start()
-        wait_for(lambda: len(answered) >= 100, "100 answers")
+        # All clients have a connection: one that the gateway has not accepted yet could be reset.
+        wait_for(lambda: min(answered) >= 25, "25 answers for each client")
         self.assertEqual(gateway.stop(), 0)
         for one in clients:
             one.join()
