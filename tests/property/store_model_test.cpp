@@ -194,6 +194,13 @@ TEST(StoreModel, MemoryKeepsWhatIsNotFresh) {
   EXPECT_EQ(first_broken(whole_stack, seed, 1), "");
 }
 
+/// A seed in which the queue dropped a put, but not the erase of its version. Memory then said that
+/// there is no entry, although the store has an older one.
+TEST(StoreModel, AnEraseWithoutItsPutHidesNothing) {
+  constexpr std::uint64_t seed = 1'834'877'134;
+  EXPECT_EQ(first_broken(write_behind_only<>, seed, 1), "");
+}
+
 TEST(StoreModel, FindsOutTenantsThatMeet) {
   const auto broken = found_out([](const model_world& world, const write_behind_options& options) {
     const auto behind = make_write_behind(sealed(world.faulty), options);

@@ -161,9 +161,10 @@ struct write_behind_numbers {
 /// - `erase` reads first, on the caller's thread. It returns whether the version was visible, and
 ///   queues the erase only then.
 /// - `find_all`, `count` and `expire` flush first.
-/// - `find_in_memory` returns the queued entry of a key, or that its erase is queued, unless this
-///   process has written or read a newer version. It is current: a newer version of another process
-///   is not seen until the operation is written.
+/// - `find_in_memory` returns the queued entry of a key, or that there is none if its put and its
+///   erase are both queued, unless this process has written or read a newer version. It is current:
+///   a newer version of another process is not seen until the operation is written. If only an
+///   erase is queued, memory does not know the answer: the store below may have another version.
 ///
 /// An operation fails alone, for an unknown reason, if the error is not transient, not in doubt,
 /// and neither a known refusal of an entry (such as errc::too_large) nor a known failure of the

@@ -19,9 +19,8 @@ std::optional<timestamp> version_within(const std::optional<entry>& stored, time
 bool queue_reader::apply(const pending_operations::change& change, std::optional<entry>& visible,
                          timestamp horizon) const {
   if (change.action == operation::kind::erase) {
-    const bool erases = !visible || visible->as_of == change.value.as_of;
-    if (erases) visible.reset();
-    return erases;
+    if (visible && visible->as_of == change.value.as_of) visible.reset();
+    return false;
   }
   const bool replaces = !visible || state_.rules->replaces(change.value, *visible, horizon);
   if (replaces) visible = change.value;
@@ -82,7 +81,10 @@ remembered_entry queue_reader::find_in_memory(place location, std::string_view k
     bool queue_decides = false;
     timestamp newest = timestamp::min();
     for (const auto& change : pending.changes) {
-      queue_decides = apply(change, result.entry, horizon) || queue_decides;
+      // Only a put decides: it replaces what the store below has, and an erase may follow it. An
+      // erase alone does not: the store below may have another version, which it does not touch.
+      if (!apply(change, result.entry, horizon)) continue;
+      queue_decides = true;
       newest = std::max(newest, change.value.as_of);
     }
     lock.lock();

@@ -24,7 +24,8 @@ class queue_reader {
       place location, std::string_view key,
       std::optional<timestamp> required_version = std::nullopt) const;
   /// Returns what the queue and the memory of the store below know. If only the queue knows the
-  /// key, its operations decide the answer unless this process has written or read a newer version.
+  /// key, its puts, and the erases that follow them, decide the answer unless this process has
+  /// written or read a newer version.
   [[nodiscard]] remembered_entry find_in_memory(place location, std::string_view key) const;
 
   /// As find, for many keys, with one read of the store below.
@@ -32,7 +33,7 @@ class queue_reader {
       place location, std::span<const std::string> keys) const;
 
  private:
-  /// Returns whether the result is now that of the change.
+  /// Returns whether the change is a put whose entry is visible now.
   bool apply(const pending_operations::change& change, std::optional<entry>& visible,
              timestamp horizon) const;
 

@@ -111,6 +111,53 @@ TEST_F(FindInMemory, TheQueueDoesNotDecideWhenSomethingNewerWasReadOrWritten) {
   EXPECT_EQ(memory_of(*store, "k"), "unknown") << "a newer one was written";
 }
 
+TEST_F(FindInMemory, AnEraseWithoutItsPutDoesNotHideTheStoredVersion) {
+  const auto store = queue({.max_entries = 2, .full = when_full::drop_oldest});
+  model_->put(make("k", "stored", 2s));
+  const auto lost = make("k", "lost", 1s);
+  store->put(lost);
+  EXPECT_TRUE(store->erase("n", "k", lost.as_of));
+  EXPECT_EQ(memory_of(*store, "k"), "current: (none)") << "the queued put replaces what is stored";
+  store->put(make("other", "v"));
+  ASSERT_EQ(store->numbers().dropped, 1U) << "the put of the lost version; its erase waits";
+  EXPECT_EQ(memory_of(*store, "k"), "unknown") << "before a find";
+  EXPECT_EQ(store->find("n", "k")->payload, "stored");
+  EXPECT_EQ(memory_of(*store, "k"), "unknown") << "after a find";
+}
+
+TEST_F(FindInMemory, AQueuedEraseDoesNotHideWhatAnotherProcessWrote) {
+  const auto store = queue();
+  const auto ours = make("k", "ours", 2s);
+  model_->put(ours);
+  EXPECT_TRUE(store->erase("n", "k", ours.as_of));
+  EXPECT_EQ(memory_of(*store, "k"), "unknown");
+  EXPECT_EQ(store->find("n", "k"), std::nullopt);
+  model_->put(make("k", "theirs", 1s));
+  EXPECT_EQ(memory_of(*store, "k"), "unknown");
+  EXPECT_EQ(store->find("n", "k")->payload, "theirs");
+}
+
+/// Two rounds of put and erase, of which the second put was given up: the store below has a version
+/// between the two, which this process has read.
+TEST_F(FindInMemory, AnEraseWithoutItsPutDoesNotVouchForOlderOperations) {
+  const auto store = queue({.max_entries = 4, .batch_entries = 2, .full = when_full::drop_oldest});
+  const auto first = make("k", "first", 3s);
+  const auto second = make("k", "second", 1s);
+  store->put(first);
+  EXPECT_TRUE(store->erase("n", "k", first.as_of));
+  fail_all();
+  EXPECT_TRUE(executor_->run_one());
+  ASSERT_EQ(store->numbers().batches, 1U) << "both are in flight";
+  database_->before = {};
+  model_->put(make("k", "theirs", 2s));
+  store->put(second);
+  EXPECT_TRUE(store->erase("n", "k", second.as_of));
+  store->put(make("other", "v"));
+  ASSERT_EQ(store->numbers().dropped, 1U) << "the second put";
+  EXPECT_EQ(store->find("n", "k")->payload, "theirs");
+  EXPECT_EQ(memory_of(*store, "k"), "unknown");
+}
+
 TEST_F(FindInMemory, ManyKeysInTheQueueAreFoundThoughTheyShareARecord) {
   const auto store = queue({.remembered = 1});
   for (int i = 0; i < 100; ++i) store->put(make("w" + std::to_string(i), "v", 1s));
@@ -169,7 +216,24 @@ TEST_F(FindInMemory, AQueueAboveTheFrontDecidesOverIt) {
   EXPECT_TRUE(store->erase("n", "k", version));
   EXPECT_EQ(memory_of(*store, "k"), "current: (none)");
   clock_->advance(1min);
-  EXPECT_EQ(memory_of(*store, "k"), "current: (none)") << "the front does not bring it back";
+  EXPECT_EQ(memory_of(*store, "k"), "unknown") << "the front does not bring it back";
+  EXPECT_EQ(store->find("n", "k"), std::nullopt);
+}
+
+TEST_F(FindInMemory, AnEraseWithoutItsPutDoesNotHideTheFrontDuringAnOutage) {
+  const auto behind = queue({.max_entries = 2, .full = when_full::drop_oldest});
+  const auto store = front(behind, {.freshness = 10s});
+  model_->put(make("k", "stored", 2s));
+  const auto lost = make("k", "lost", 1s);
+  store->put(lost);
+  EXPECT_TRUE(store->erase("n", "k", lost.as_of));
+  store->put(make("other", "v"));
+  ASSERT_EQ(behind->numbers().dropped, 1U) << "the put of the lost version; its erase waits";
+  EXPECT_EQ(store->find("n", "k")->payload, "stored");
+  clock_->advance(1min);
+  fail_all();
+  EXPECT_EQ(memory_of(*store, "k"), "outdated: stored");
+  EXPECT_EQ(store->find("n", "k")->payload, "stored") << "the database is down";
 }
 
 TEST_F(FindInMemory, AReadThatIsUnderWayDoesNotBringBackWhatMemoryHasReplaced) {
