@@ -201,6 +201,15 @@ TEST(StoreModel, AnEraseWithoutItsPutHidesNothing) {
   EXPECT_EQ(first_broken(write_behind_only<>, seed, 1), "");
 }
 
+/// Two seeds in which a put expired while it was written again and again. An older put, queued
+/// after it, was then written, although the newer version had been acknowledged first.
+TEST(StoreModel, AnExpiredPutThatFailsIsNotFollowedByAnOlderOne) {
+  constexpr std::uint64_t in_a_find = 1'866'756'321;
+  constexpr std::uint64_t after_a_flush = 312'492'697;
+  EXPECT_EQ(first_broken(write_behind_only<>, in_a_find, 1), "");
+  EXPECT_EQ(first_broken(whole_stack, after_a_flush, 1), "");
+}
+
 TEST(StoreModel, FindsOutTenantsThatMeet) {
   const auto broken = found_out([](const model_world& world, const write_behind_options& options) {
     const auto behind = make_write_behind(sealed(world.faulty), options);

@@ -209,12 +209,15 @@ bool pending_operations::has_work_in_batch(time now) const noexcept {
 }
 
 /// Lets a put take the place of an unfinished put of the same key that the last batch has left.
-/// Returns false if the unfinished one is newer, so that the put is not needed.
+/// Returns false if the unfinished one is newer, so that the put is not needed. That is also so if
+/// the newer one has expired: had it been written in time, the store would refuse the put.
 bool pending_operations::supersede_unfinished(operation& op, timestamp horizon) noexcept {
   const auto last = op.action == kind::put ? batch_.last_unfinished_of(op) : std::nullopt;
-  if (!last || batch_[*last].action != kind::put) return true;
+  if (!last || batch_[*last].action == kind::erase) return true;
+  const bool replaces = rules_.replaces(op.value, batch_.value(*last), horizon);
+  if (replaces && batch_[*last].action == kind::expired_put) return true;
   ++numbers_.coalesced;
-  if (!rules_.replaces(op.value, batch_.value(*last), horizon)) return false;
+  if (!replaces) return false;
   op.replaces_erase = op.replaces_erase || batch_[*last].replaces_erase;
   batch_[*last].action = kind::none;
   batch_.finish(*last);

@@ -59,6 +59,27 @@ TEST_F(WriteBehindStuck, AStoreThatCannotBeReadIsWaitedFor) {
   EXPECT_EQ(stored("k"), "(none)");
 }
 
+TEST_F(WriteBehindStuck, AnOlderPutDoesNotFollowAnExpiredOneThatIsTriedAgain) {
+  auto brief = make("k", 0ms, "new");
+  brief.expire_on = clock_->now() + 1s;
+  const auto older = make("k", 1ms, "older");
+  model_->put(make("k", 1min, "old"));
+  put(brief);
+  clock_->advance(2s);
+  before_ = [](operation op, auto) {
+    if (op == operation::erase) throw error(errc::unavailable, "an unknown fault");
+  };
+  executor_->advance(5s);
+  ASSERT_EQ(numbers().pending, 1U) << "what it would have replaced could not be erased";
+  put(older);
+  executor_->advance(5s);
+  before_ = {};
+  executor_->advance(5s);
+  EXPECT_EQ(numbers().pending, 0U);
+  EXPECT_EQ(stored("k"), "(none)") << "the store would have refused it if the newer one was there";
+  EXPECT_EQ(numbers().coalesced, 1U);
+}
+
 TEST_F(WriteBehindStuck, AnEraseIsCarriedOutThoughThePutAfterItIsRefused) {
   const auto erased = make("k", 1s, "old");
   put(erased);
