@@ -1,8 +1,11 @@
 """Runs the holdfast command and looks at it from outside. HOLDFAST names the executable."""
 
+import contextlib
 import json
 import os
 import pty
+import random
+import socket
 import subprocess
 import unittest
 
@@ -34,6 +37,15 @@ def on_a_terminal(*words, env):
         written += piece
     os.close(terminal)
     return written.replace(b"\r\n", b"\n"), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def free_port():
+    """A port below those that the system gives to clients, which could take it before a server does, or between two servers."""
+    for port in random.sample(range(10_000, 22_768), 1_000):
+        with contextlib.suppress(OSError), contextlib.closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 class CommandTest(unittest.TestCase):

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ import unittest
 import uuid
 from pathlib import Path
 
-from holdfast_process import HOLDFAST
+from holdfast_process import HOLDFAST, free_port
 
 SECONDS = float(os.environ.get("HOLDFAST_LOAD_SECONDS", "3"))
 LONG = 120  # seconds: never reached when all is well
@@ -63,12 +62,6 @@ function response(status, headers, body)
   if body:find('"ids"', 1, true) or body:find('"added"', 1, true) then log:write(body, "\\n") end
 end
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
@@ -143,7 +136,9 @@ class Client(threading.Thread):
 
     def work(self):
         for i in range(sys.maxsize):
-            if time.monotonic() > self.end:
+            # A slow machine may need longer for one of each.
+            now = time.monotonic()
+            if now > self.end + LONG or (now > self.end and self.puts and self.ids and self.events):
                 return
             kind = i % 3
             if kind == 0:
@@ -241,7 +236,8 @@ class ServeLoad(unittest.TestCase):
             kills += 1
             samples.append(steady.resident())
         for client in clients:
-            client.join(LONG)
+            client.join(2 * LONG)
+            self.assertFalse(client.is_alive())
             self.assertIsNone(client.problem)
         reports = [load.communicate(timeout=LONG)[0].decode() for load in loads]
 

@@ -2,12 +2,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
+from holdfast_process import free_port
 from test_gateway import Gateway
 from test_serve import LONG, wait_for
 
@@ -28,12 +28,6 @@ def install():
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "package.json").write_text("{}")
         subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--omit=dev", f"http-cache-tests@{VERSION}"], cwd=FOLDER, check=True, timeout=180)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class HttpCacheTests(unittest.TestCase):

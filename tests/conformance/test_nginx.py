@@ -12,8 +12,8 @@ import time
 import unittest
 from pathlib import Path
 
+from holdfast_process import free_port
 from test_gateway import Gateway
-from test_http_cache import free_port
 from test_serve import LONG, wait_for
 
 NGINX = """

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import random
 import shutil
 import socket
 import subprocess
@@ -30,9 +31,12 @@ def wait_for(condition, what, limit=LONG):
 
 
 def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that the system gives to clients, which could take it before a server does, or between two servers."""
+    for port in random.sample(range(10_000, 22_768), 1_000):
+        with contextlib.suppress(OSError), contextlib.closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 class Browser:
@@ -46,7 +50,7 @@ class Browser:
             wait_for(self._is_up, "chromedriver")
             chrome = {"binary": "/usr/bin/chromium", "args": [*FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]}
             logs = {"browser": "ALL", "performance": "ALL"}
-            wanted = {"browserName": "chrome", "goog:chromeOptions": chrome, "goog:loggingPrefs": logs}
+            wanted = {"browserName": "chrome", "goog:chromeOptions": chrome, "goog:loggingPrefs": logs, "timeouts": {"script": 2_000 * LONG, "pageLoad": 2_000 * LONG}}
             self.session = "/session/" + self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
             self.resize(width, height)
         except BaseException:
@@ -63,7 +67,7 @@ class Browser:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", content, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=2 * LONG) as answer:
+            with urllib.request.urlopen(request, timeout=3 * LONG) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as failure:
             raise AssertionError(failure.read().decode()[:1000]) from None

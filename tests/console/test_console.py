@@ -414,7 +414,7 @@ class Console(unittest.TestCase):
             self.browser._call("POST", self.browser.session + "/window", {"handle": handle})
             # The state comes from the tab that reads.
             wait_for(lambda: "production" in self.browser.run("return document.title"), "the state")
-        self.assertEqual(streams(), 1)
+        wait_for(lambda: streams() == 1, "one stream")
 
     def test_a_chart_is_read_by_keyboard_and_as_a_table(self):
         self.sign_in(page="#/points/rates")

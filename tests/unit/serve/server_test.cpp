@@ -229,7 +229,7 @@ TEST(Readiness, SaysOnceThatADatabaseFailsAndThatItAnswersAgain) {
     return eventually([&] { return asked > begin + 3; });
   };
   {
-    readiness ready({.interval = 5ms});
+    readiness ready({.interval = 5ms, .patience = 60s});
     ready.start(shared, {});
     ASSERT_TRUE(eventually([&] { return ready.has_started(); }));
     EXPECT_TRUE(asked_again());

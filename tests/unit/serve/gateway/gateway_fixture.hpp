@@ -3,6 +3,7 @@
 /// \file
 /// A gateway on a store in memory, in front of an upstream that a test controls.
 
+#include <holdfast/error.hpp>
 #include <holdfast/failover/engine.hpp>
 #include <holdfast/store/memory.hpp>
 
@@ -11,6 +12,7 @@
 #include "serve/gateway/gateway_server.hpp"
 #include "serve/http_client.hpp"
 #include "serve/http_server.hpp"
+#include "support/free_port.hpp"
 #include "support/virtual_clock.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +36,17 @@ class scripted_upstream {
  public:
   using script = std::function<void(const serve::server_request&, serve::responder)>;
 
-  explicit scripted_upstream(script first) : script_(std::move(first)) { start("127.0.0.1:0"); }
+  /// The port is one that the system gives to no client. While the upstream is stopped, a client
+  /// could otherwise take the port, or connect to itself.
+  explicit scripted_upstream(script first) : script_(std::move(first)) {
+    for (int attempt = 0; !server_; ++attempt) {
+      try {
+        start("127.0.0.1:" + std::to_string(free_port()));
+      } catch (const error&) {
+        if (attempt == 10) throw;  // another program is never as fast so often
+      }
+    }
+  }
 
   void answer_with(script next) {
     const std::scoped_lock lock(mutex_);
