@@ -146,7 +146,7 @@ std::vector<receipt> publish_events(const outbox_service& service, publish_reque
     const auto problem = with_client_advice(original, service);
     const bool is_of_event =
         problem.code() == errc::invalid_argument || problem.code() == errc::too_large;
-    if (!is_batch_of_one || !is_of_event || !problem.path().empty()) throw problem;
+    if (!is_batch_of_one || !is_of_event || !problem.path().empty()) throw error(problem);
     throw error(problem.code(), problem.message(), {.path = "[0]"});
   }
 }

@@ -279,7 +279,8 @@ std::string search_json(const std::string& text, const std::vector<std::string>&
   out.end_array().member("complete", is_complete);
   out.key("unanswered").begin_array();
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!answers[i] || !answers[i]->is_answered) out.text(names[i]);
+    const auto& answer = answers[i];
+    if (!answer || !answer->is_answered) out.text(names[i]);
   }
   return out.end_array().end_object().take();
 }

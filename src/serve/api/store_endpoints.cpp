@@ -112,9 +112,11 @@ server_response list_stores(services& shared, const std::shared_ptr<store_watch>
   const auto answers = shared.databases->ask(std::move(questions));
   json_writer out;
   out.begin_object().key("items").begin_array();
-  for (std::size_t i = 0; i < visible.size(); ++i)
-    write_store(out, *visible[i], answers[i] ? *answers[i] : watch->last_observation(*visible[i]),
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    const auto& answer = answers[i];
+    write_store(out, *visible[i], answer ? *answer : watch->last_observation(*visible[i]),
                 request.caller);
+  }
   out.end_array().key("next").null().end_object();
   return json_response(200, out.take());
 }

@@ -99,6 +99,7 @@ std::vector<std::optional<tenant_counts>> ask_stores(services& shared,
                                                      const std::vector<std::string>& tenants,
                                                      std::size_t rows) {
   std::vector<std::function<tenant_counts()>> questions;
+  questions.reserve(shared.stores.size());
   for (const auto& service : shared.stores)
     questions.emplace_back([&shared, watch, &service, tenants, rows] {
       return count_tenants(shared, *watch, service, tenants, rows);
@@ -114,7 +115,8 @@ void write_tenant(json_writer& out, const services& shared,
   for (std::size_t i = 0; i < shared.stores.size(); ++i) {
     const auto& service = shared.stores[i];
     if (!service.options.realms.contains(tenant)) continue;
-    write_store_count(out, service, counts[i] ? counts[i]->at(tenant) : late, with_names);
+    const auto& count = counts[i];
+    write_store_count(out, service, count ? count->at(tenant) : late, with_names);
   }
   out.end_array().end_object();
 }
