@@ -537,15 +537,24 @@ TEST_F(Gateway, OptionsOfAPointThatHaveNoEffectAreRefused) {
 
 /// An upstream that sends these bytes after each request, and closes.
 struct CutGateway : Gateway {
+  std::mutex response_mutex{};
   std::string response{};
   std::unique_ptr<recording_server> raw =
       std::make_unique<recording_server>([this](recording_server::client& client) {
         std::array<char, 4096> buffer{};
         (void)::recv(client.socket(), buffer.data(), buffer.size(), 0);
-        (void)client.send(response);
+        (void)client.send(current_response());
         ::shutdown(client.socket(), SHUT_WR);
       });
 
+  void respond_with(std::string text) {
+    const std::scoped_lock lock(response_mutex);
+    response = std::move(text);
+  }
+  std::string current_response() {
+    const std::scoped_lock lock(response_mutex);
+    return response;
+  }
   void start_raw() {
     routes.front().upstreams = {"http://127.0.0.1:" + std::to_string(raw->port())};
     start();
@@ -557,39 +566,39 @@ TEST_F(CutGateway, Rule13AResponseCutAtEachByteIsReplaced) {
   const std::string whole = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\n\r\nfirst";
   const std::string chunked =
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n0\r\n\r\n";
-  response = whole;
+  respond_with(whole);
   ASSERT_EQ(summary(get("/a")), "200 first");
   for (const auto& text : {whole, chunked}) {
     for (std::size_t size = 0; size < text.size(); ++size) {
-      response = text.substr(0, size);
+      respond_with(text.substr(0, size));
       const auto answer = get("/a");
       ASSERT_EQ(summary(answer), "200 first") << size;
       ASSERT_EQ(status_of(answer), "holdfast;fwd=stale;fwd-status=502;ttl=0;detail=cut") << size;
     }
-    response = text;
+    respond_with(text);
     ASSERT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
   }
 }
 
 TEST_F(CutGateway, Rule13ACutAfterTheHoldCutsTheClient) {
   start_raw();
-  response = "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + std::string(100'000, 'x');
+  respond_with("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + std::string(100'000, 'x'));
   EXPECT_NE(get("/a").result, exchange_status::complete);
-  response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n" +
-             std::string(100'000, 'x') + "\r\n";
+  respond_with("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n186a0\r\n" +
+               std::string(100'000, 'x') + "\r\n");
   EXPECT_NE(get("/a").result, exchange_status::complete);
   EXPECT_EQ(get("/a", block_of({{"Cache-Control", "only-if-cached"}})).status, 504);
 }
 
 TEST_F(CutGateway, IllFormedResponsesAreFailures) {
   start_raw();
-  response = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst";
+  respond_with("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst");
   ASSERT_EQ(get("/a").status, 200);
   for (const char* const text :
        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nfirst!",
         "HTTP/2 200 OK\r\n\r\n", "hello", "HTTP/1.1 101 Switching\r\n\r\n"}) {
-    response = text;
+    respond_with(text);
     const auto answer = get("/a");
     EXPECT_EQ(summary(answer), "200 first") << text;
     EXPECT_EQ(status_of(answer),
@@ -601,7 +610,7 @@ TEST_F(CutGateway, IllFormedResponsesAreFailures) {
 
 TEST_F(CutGateway, ALargeFailureIsPassedOn) {
   start_raw();
-  response = "HTTP/1.1 503 Busy\r\nContent-Length: 200000\r\n\r\n" + std::string(200'000, 'x');
+  respond_with("HTTP/1.1 503 Busy\r\nContent-Length: 200000\r\n\r\n" + std::string(200'000, 'x'));
   const auto answer = get("/a");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body.size(), 200'000U);
