@@ -51,8 +51,8 @@ std::optional<double> sequence_ends::part_remaining(const std::string& name,
                                                     std::int64_t last) const {
   const std::scoped_lock lock(mutex_);
   const auto it = cached_.find(name);
-  if (it == cached_.end() || !it->second.limit) return std::nullopt;
-  const auto limit = *it->second.limit;
+  if (it == cached_.end()) return std::nullopt;
+  const auto limit = it->second.limit.value_or(0);
   if (limit <= 0) return std::nullopt;
   const auto remaining = limit - std::clamp(last, std::int64_t{0}, limit);
   return static_cast<double>(remaining) / static_cast<double>(limit);
