@@ -5,6 +5,8 @@
 #include "sql/dialect.hpp"
 
 #include <cstddef>
+#include <initializer_list>
+#include <string_view>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::sql {
@@ -36,6 +38,12 @@ class table_trial {
   table_lack& lack_;
 };
 
+std::string concatenated(std::initializer_list<std::string_view> parts) {
+  std::string text;
+  for (const auto part : parts) text += part;
+  return text;
+}
+
 std::string user_query(dialect_id dialect) {
   if (dialect == dialect_id::postgresql) return "SELECT quote_ident(current_user)";
   if (sql::is_mysql(dialect))
@@ -60,9 +68,9 @@ table_lack examine_table(connection& connection, const table_need& need) {
       break;
     case access::possible:
       for (const auto& column : need.columns)
-        if (trial.run(
-                "SELECT COUNT(*) FROM (SELECT " + column + " FROM " + need.table + none + ") a",
-                {type::integer}) == access::missing)
+        if (trial.run(concatenated({"SELECT COUNT(*) FROM (SELECT ", column, " FROM ", need.table,
+                                    none, ") a"}),
+                      {type::integer}) == access::missing)
           lack.columns.push_back(column);
   }
   if (!lack.columns.empty()) return lack;
@@ -70,11 +78,11 @@ table_lack examine_table(connection& connection, const table_need& need) {
   for (const auto& privilege : need.privileges) {
     std::string text;
     if (privilege == "INSERT")
-      text = "INSERT INTO " + need.table + " (" + column + ") SELECT " + column + " FROM " +
-             need.table + none;
+      text = concatenated({"INSERT INTO ", need.table, " (", column, ") SELECT ", column, " FROM ",
+                           need.table, none});
     else if (privilege == "UPDATE")
-      text = "UPDATE " + need.table + " SET " + column + " = " + column + none;
-    else text = "DELETE FROM " + need.table + none;
+      text = concatenated({"UPDATE ", need.table, " SET ", column, " = ", column, none});
+    else text = concatenated({"DELETE FROM ", need.table, none});
     if (trial.run(std::move(text)) == access::refused) lack.privileges.push_back(privilege);
   }
   return lack;

@@ -134,9 +134,11 @@ void examine_redis_sequences(const database& db, const examination_options& opti
   report.facts.emplace_back("fences", sql::enumerated({fences.begin(), fences.end()}));
   const auto add_reasons = [&](const std::string& name, const sequence_fence& fence) {
     for (const auto& reason : db.block_store(store_options(fence))->unsafe_settings())
-      report.findings.push_back({.code = "unsafe_setting",
-                                 .severity = severity::failing,
-                                 .problem = reason + " (sequences with fence " + name + ")"});
+      report.findings.push_back(
+          {.code = "unsafe_setting",
+           .severity = severity::failing,
+           .problem =
+               std::string(reason).append(" (sequences with fence ").append(name).append(")")});
   };
   if (fences.contains("none")) add_reasons("none", no_fence{});
   if (fences.contains("wait")) add_reasons("wait", wait_fence{});
