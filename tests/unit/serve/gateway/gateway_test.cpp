@@ -632,6 +632,7 @@ TEST_F(CutGateway, EventsAreNotHeld) {
   client.reset();
   EXPECT_TRUE(eventually([&] { return gateway->counts().streams == 0; }));
   gate.open();
+  raw.reset();  // its thread uses the gate
 }
 
 TEST_F(Gateway, RequestsUnderWayAreAnsweredAtTheEnd) {
