@@ -75,7 +75,7 @@ missing_packages() { # <need...>
   local wanted
   wanted=$(awk -v needs=" $* " '!/^#/ && NF == 2 && index(needs, " " $1 " ") { print $2 }' "$ROOT/scripts/packages")
   # shellcheck disable=SC2086 # one word per package
-  comm -23 <(sort <<<"$wanted") \
+  comm -23 <(sort -u <<<"$wanted") \
     <(dpkg-query --show --showformat '${Package} ${db:Status-Status}\n' $wanted 2>/dev/null | awk '$2 == "installed" { print $1 }' | sort -u)
 }
 
