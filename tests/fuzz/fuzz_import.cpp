@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(again.name == entry.name && again.key == entry.key && again.payload == entry.payload);
     require(again.payload_class == entry.payload_class && again.as_of == entry.as_of &&
             again.expire_on == entry.expire_on);
-    (void)holdfast::cli::entry_line(entry, entry.as_of);
+    require(holdfast::cli::entry_row(entry, entry.as_of).size() == 5);
   } catch (const holdfast::error& refused) {
     require(!refused.message().empty());
   }
