@@ -58,7 +58,7 @@ class option {
   option number(std::uint64_t least, std::uint64_t most);
   /// Completes file names.
   option file();
-  /// An environment variable is the default. An empty variable is none.
+  /// An environment variable is the default. An empty variable counts as not set.
   option variable(std::string_view name);
 
   /// Whether the command line has it.
