@@ -1,7 +1,7 @@
 # Checks of the repository's own rules, for tests/CMakeLists.txt.
 
 # Every public header compiles alone: one generated source per header, which includes it twice and nothing else. A header that forgets an
-# include, or its guard, fails the build of whichever compiler this build has.
+# include, or its guard, fails the test consumer.headers_alone, whichever compiler this build has.
 function(holdfast_check_headers)
   if(HOLDFAST_SANITIZE)
     return() # asked once, with g++: the standard library, whose includes a header may forget, is the same for clang
@@ -26,7 +26,7 @@ function(holdfast_check_headers)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include <@header@>\n#include <@header@>\n" @ONLY)
     list(APPEND sources ${source})
   endforeach()
-  add_library(holdfast_headers_alone OBJECT ${sources})
+  add_library(holdfast_headers_alone OBJECT EXCLUDE_FROM_ALL ${sources})
   target_compile_options(holdfast_headers_alone PRIVATE -O0 -g0)
   target_link_libraries(holdfast_headers_alone PRIVATE holdfast::holdfast holdfast_settings ${adapted})
   set_target_properties(holdfast_headers_alone PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
