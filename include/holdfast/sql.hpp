@@ -49,6 +49,8 @@ namespace HOLDFAST_NAMESPACE::sql {
 
 /// The type of a parameter or of a result column. Times are UTC with microseconds.
 enum class type : std::uint8_t { integer, text, bytes, time };
+/// The name of the enumerator, for example `integer`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(type value_type) noexcept;
 
 /// The value of a parameter; monostate is NULL. Text and bytes refer to the caller's memory, which
 /// must outlive the call.
@@ -152,6 +154,8 @@ enum class transport_kind : std::uint8_t {
   encrypted,  ///< encrypted, but the identity of the server was not verified
   verified    ///< encrypted, and the certificate of the server was verified
 };
+/// The name of the enumerator, for example `unknown`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(transport_kind kind) noexcept;
 
 /// One connection to a database.
 ///

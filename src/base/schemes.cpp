@@ -2,20 +2,12 @@
 
 #include <holdfast/error.hpp>
 
-#include <algorithm>
+#include "base/trim.hpp"
+
 #include <cstdlib>
 #include <string>
 
 namespace HOLDFAST_NAMESPACE::detail {
-
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  return text.substr(0, text.find_last_not_of(' ') + 1);
-}
-
-}  // namespace
 
 void check_scheme(std::string_view url) {
   const char* const variable = std::getenv("HOLDFAST_SCHEMES");  // NOLINT(concurrency-mt-unsafe)

@@ -46,6 +46,34 @@ std::optional<std::string_view> cut(std::string_view& text, char separator) {
   return first;
 }
 
+unsigned parse_port(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc{} || end != text.data() + text.size() || number == 0 || number > 65535)
+    refuse_url("the URL's port must be a number from 1 to 65535");
+  return number;
+}
+
+url_host parse_host(std::string_view text) {
+  url_host result;
+  std::string_view port;
+  if (text.starts_with('[')) {  // an IPv6 address
+    const auto end = text.find(']');
+    if (end == std::string_view::npos) refuse_url("the URL's host begins with [ and has no ]");
+    result.name = text.substr(1, end - 1);
+    port = text.substr(end + 1);
+    if (!port.empty() && !port.starts_with(':'))
+      refuse_url("after ] the URL's host may only have a port");
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const auto colon = text.rfind(':');
+    result.name = percent_decode(text.substr(0, colon));
+    if (colon != std::string_view::npos) port = text.substr(colon + 1);
+  }
+  if (!port.empty()) result.port = parse_port(port);
+  return result;
+}
+
 void read_authority(url& result, std::string_view authority) {
   if (const auto last = authority.rfind('@'); last != std::string_view::npos) {
     std::string_view credentials = authority.substr(0, last);
@@ -57,32 +85,26 @@ void read_authority(url& result, std::string_view authority) {
       result.user = percent_decode(credentials);
     }
   }
-  std::string_view port;
-  if (authority.starts_with('[')) {  // an IPv6 address
-    const auto end = authority.find(']');
-    if (end == std::string_view::npos) refuse_url("the URL's host begins with [ and has no ]");
-    result.host = authority.substr(1, end - 1);
-    port = authority.substr(end + 1);
-    if (!port.empty() && !port.starts_with(':'))
-      refuse_url("after ] the URL's host may only have a port");
-    if (!port.empty()) port.remove_prefix(1);
-  } else {
-    const auto colon = authority.rfind(':');
-    result.host = percent_decode(authority.substr(0, colon));
-    if (colon != std::string_view::npos) port = authority.substr(colon + 1);
-  }
-  if (!port.empty()) {
-    unsigned number = 0;
-    const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
-    if (failed != std::errc{} || end != port.data() + port.size() || number == 0 || number > 65535)
-      refuse_url("the URL's port must be a number from 1 to 65535");
-    result.port = number;
-  }
+  if (authority.empty()) return;
+  while (const auto host = cut(authority, ',')) result.hosts.push_back(parse_host(*host));
+  result.hosts.push_back(parse_host(authority));
+  const auto is_empty = [](const url_host& host) { return host.name.empty(); };
+  if (result.hosts.size() > 1 && std::ranges::any_of(result.hosts, is_empty))
+    refuse_url("the URL's list of hosts has an empty name; write it as host1:port1,host2:port2");
+  result.host = result.hosts.front().name;
+  result.port = result.hosts.front().port;
 }
 
 }  // namespace
 
 url parse_url(std::string_view text) {
+  auto result = parse_url_of_hosts(text);
+  if (result.hosts.size() > 1)
+    refuse_url("the URL names several hosts, separated by commas; name one");
+  return result;
+}
+
+url parse_url_of_hosts(std::string_view text) {
   url result;
   if (text.find('\0') != std::string_view::npos) refuse_url("the URL contains a NUL character");
   const auto scheme = cut(text, ':');

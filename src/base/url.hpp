@@ -15,6 +15,11 @@
 
 namespace HOLDFAST_NAMESPACE::detail {
 
+struct url_host {
+  std::string name;  ///< an IPv6 address without its brackets
+  std::optional<unsigned> port{};
+};
+
 /// `scheme://user:password@host:port/path?name=value`, percent-decoded.
 struct url {
   std::string scheme;
@@ -22,14 +27,20 @@ struct url {
   bool has_authority = false;
   std::optional<std::string> user{};
   std::optional<std::string> password{};
-  std::string host{};
-  std::optional<unsigned> port{};
+  std::string host{};              ///< the name of the first host
+  std::optional<unsigned> port{};  ///< of the first host
+  /// Empty if the URL names no host.
+  std::vector<url_host> hosts{};
   std::string path{};  ///< without its leading slash
   std::map<std::string, std::string, std::less<>> parameters{};
 };
 
-/// Throws errc::invalid_argument; the message never contains the password.
+/// Throws errc::invalid_argument, also for a URL with several hosts. The message never contains the
+/// password.
 [[nodiscard]] HOLDFAST_API url parse_url(std::string_view text);
+
+/// As parse_url, but takes several hosts: `scheme://host1:port1,host2:port2/path`.
+[[nodiscard]] HOLDFAST_API url parse_url_of_hosts(std::string_view text);
 
 struct text_range {
   std::size_t begin;

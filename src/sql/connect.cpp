@@ -4,6 +4,7 @@
 #include "base/local_host.hpp"
 #include "base/secret.hpp"
 #include "base/url.hpp"
+#include "sql/several_hosts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #if HOLDFAST_HAS_SQLITE
 #include "sql/sqlite/connection.hpp"
@@ -113,10 +115,13 @@ connection_factory sqlite_connector(const url& address, const connect_options& o
   const auto has = [&address](std::string_view name) { return address.parameters.contains(name); };
   if (has("mode")) {
     const auto mode = parameter_of(address, "mode");
-    if (mode != "rw" && mode != "rwc")
+    if (mode != "ro" && mode != "rw" && mode != "rwc")
       refuse_url(
-          "mode must be rw (open an existing file) or rwc (create the file if it is absent)");
+          "mode must be ro (only read), rw (open an existing file) or rwc (create the file if it "
+          "is "
+          "absent)");
     result.create = mode == "rwc";
+    result.read_only = mode == "ro";
   }
   if (has("synchronous")) {
     const auto level = parameter_of(address, "synchronous");
@@ -138,8 +143,17 @@ connection_factory postgres_connector(const url& address, const connect_options&
   const auto add = [&conninfo](std::string_view keyword, std::string_view value) {
     conninfo += std::string(keyword) + "=" + postgres::quoted_value(value) + " ";
   };
-  if (!address.host.empty()) add("host", address.host);
-  if (address.port) add("port", std::to_string(*address.port));
+  std::string hosts;
+  std::string ports;
+  bool has_port = false;
+  for (const auto& host : address.hosts) {
+    const bool first = &host == &address.hosts.front();
+    hosts.append(first ? "" : ",").append(host.name);
+    ports.append(first ? "" : ",").append(host.port ? std::to_string(*host.port) : "");
+    has_port = has_port || host.port;
+  }
+  if (!address.host.empty()) add("host", hosts);
+  if (has_port) add("port", ports);
   if (!address.path.empty()) add("dbname", address.path);
   if (!options.user.empty() || address.user) add("user", user_of(address, options));
   if (const auto password = password_of(address, options); !password.empty())
@@ -148,7 +162,8 @@ connection_factory postgres_connector(const url& address, const connect_options&
   const postgres_options result{.connection_string = conninfo,
                                 .connect_timeout = options.connect_timeout,
                                 .statement_timeout = options.statement_timeout,
-                                .keepalive = options.keepalive};
+                                .keepalive = options.keepalive,
+                                .silent = std::make_shared<silent_hosts>()};
   return [result] { return connect_postgres(result); };
 }
 
@@ -174,19 +189,16 @@ connection_factory h2_connector(const url& address, const connect_options& optio
 #endif
 
 #if HOLDFAST_HAS_MYSQL
-connection_factory mysql_connector(const url& address, const connect_options& options) {
-  refuse_unknown_parameters(address, {"socket", "tls", "tls_verify", "tls_ca", "tls_cert",
-                                      "tls_key", "allow_cleartext_password"});
+/// The options for one host of the URL.
+mysql_options mysql_server(const url& address, const url_host& host,
+                           const connect_options& options) {
   mysql_options result;
-  result.host = address.host.empty() ? "127.0.0.1" : address.host;
-  result.port = address.port.value_or(3306);
+  result.host = host.name.empty() ? "127.0.0.1" : host.name;
+  result.port = host.port.value_or(3306);
   result.socket = parameter_of(address, "socket");
   result.user = user_of(address, options);
   result.password = password_of(address, options);
   result.database = address.path;
-  if (result.database.empty())
-    refuse_url("the URL names no database; write mysql://user@host/name");
-  result.connect_timeout = options.connect_timeout;
   result.statement_timeout = options.statement_timeout;
   result.keepalive = options.keepalive;
   // A connection to another machine is encrypted by default. The certificate is verified only if
@@ -200,7 +212,37 @@ connection_factory mysql_connector(const url& address, const connect_options& op
   result.tls_cert = parameter_of(address, "tls_cert");
   result.tls_key = parameter_of(address, "tls_key");
   result.allow_cleartext_password = flag_of(address, "allow_cleartext_password", false);
-  return [result] { return connect_mysql(result); };
+  result.must_accept_writes = address.hosts.size() > 1;
+  return result;
+}
+
+connection_factory mysql_connector(const url& address, const connect_options& options) {
+  refuse_unknown_parameters(address, {"socket", "connect_timeout", "tls", "tls_verify", "tls_ca",
+                                      "tls_cert", "tls_key", "allow_cleartext_password"});
+  if (address.path.empty()) refuse_url("the URL names no database; write mysql://user@host/name");
+  if (address.hosts.size() > 1 && address.parameters.contains("socket"))
+    refuse_url("the URL names several hosts and a socket; write the hosts, or the socket");
+  auto hosts = address.hosts;
+  if (hosts.empty()) hosts.emplace_back();
+  std::vector<mysql_options> servers;
+  std::vector<std::string> addresses;
+  for (const auto& host : hosts) {
+    servers.push_back(mysql_server(address, host, options));
+    addresses.push_back(servers.back().host + "|" + std::to_string(servers.back().port));
+  }
+  connect_limits limits{.all = options.connect_timeout};
+  if (const auto seconds = number_of(address, "connect_timeout", 86'400,
+                                     "connect_timeout must be a number of seconds for each host, "
+                                     "as in connect_timeout=2");
+      seconds && *seconds > 0)
+    limits.each = std::chrono::seconds(*seconds);
+  return [servers, addresses, limits, silent = std::make_shared<silent_hosts>()] {
+    return connect_to_first(addresses, limits, *silent, [&](std::size_t host, auto limit) {
+      auto server = servers[host];
+      server.connect_timeout = limit;
+      return connect_mysql(server);
+    });
+  };
 }
 #endif
 
@@ -242,7 +284,11 @@ connection_factory connector(std::string_view text,
     refuse_driver("ODBC", "ODBC");
 #endif
   }
-  const url address = parse_url(text);
+  const url address = parse_url_of_hosts(text);
+  const bool takes_a_list =
+      dialect_of_url(text) == dialect_id::postgresql || dialect_of_url(text) == dialect_id::mysql;
+  if (address.hosts.size() > 1 && !takes_a_list)
+    refuse_url("only URLs of PostgreSQL, MySQL and MariaDB name several hosts; name one");
   if (address.scheme == "sqlite") {
 #if HOLDFAST_HAS_SQLITE
     return sqlite_connector(address, options);

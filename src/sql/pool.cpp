@@ -22,6 +22,14 @@ namespace {
 /// otherwise cost a new connection for each read.
 constexpr auto read_only_patience = std::chrono::seconds(5);
 
+/// A connection that is lent for longer may lead to a server that was replaced. Most statements
+/// take less.
+constexpr auto suspicious_time = std::chrono::seconds(2);
+/// Between two questions to the server about such connections.
+constexpr auto question_interval = std::chrono::seconds(1);
+/// After the server has answered that it has the sessions: their statements are slow.
+constexpr auto question_interval_if_slow = std::chrono::seconds(5);
+
 pool_options checked(pool_options options) {
   if (options.maximum < 2)
     throw error(errc::invalid_argument,
@@ -196,7 +204,9 @@ pool_slot& pool::open(guard& lock, bool is_writer, const char* borrower) {
     auto connection = connect_();
     if (!connection) throw error(errc::internal, "the connection factory returned null");
     lock.lock();
+    slot->watched = dynamic_cast<watched_session*>(connection.get());
     slot->connection = std::move(connection);
+    if (slot->watched != nullptr) ++watched_count_;
     slot->opened = slot->since = steady::now();
     slot->reported = false;
     ++counters_.opened;
@@ -221,6 +231,7 @@ pool_slot& pool::open(guard& lock, bool is_writer, const char* borrower) {
 /// Forgets a slot and returns its connection, for the caller to close without the lock.
 std::unique_ptr<connection> pool::remove(pool_slot& slot) noexcept {
   auto connection = std::move(slot.connection);
+  if (slot.watched != nullptr) --watched_count_;
   const auto position =
       std::ranges::find(slots_, &slot, [](const auto& each) { return each.get(); });
   std::swap(*position, slots_.back());
@@ -307,6 +318,7 @@ void pool::run_keeper() noexcept {
       std::vector<overdue_connection> overdue;
       collect_idle(now, closed);
       collect_overdue(now, overdue);
+      if (must_ask_for_sessions(now)) ask_for_sessions(lock);
       if (closed.empty() && overdue.empty()) {
         keeper_->stop.wait_until(lock, next_check(now), is_stopping);
         continue;
@@ -335,10 +347,15 @@ pool::time_point pool::next_check(time_point now) const {
   };
   consider(now, options_.leak_detection);
   consider(now, options_.idle_timeout);
+  // A connection that is lent from now on becomes suspicious later.
+  if (watched_count_ > 0) consider(now, suspicious_time);
   for (const auto& slot : slots_) {
     if (slot->connection == nullptr) continue;
     if (slot->borrower != nullptr) {
       if (!slot->reported) consider(slot->since, options_.leak_detection);
+      if (slot->watched != nullptr)
+        consider(std::max<time_point>(slot->since, next_question_ - suspicious_time),
+                 suspicious_time);
     } else {
       consider(slot->since, options_.idle_timeout);
       consider(slot->opened, options_.max_lifetime);
@@ -370,6 +387,62 @@ void pool::collect_overdue(time_point now, std::vector<overdue_connection>& over
     overdue.push_back({.borrower = slot->borrower, .held = held});
     slot->reported = true;
     ++counters_.held_too_long;
+  }
+}
+
+bool pool::must_ask_for_sessions(time_point now) const {
+  if (watched_count_ == 0 || now < next_question_) return false;
+  return std::ranges::any_of(slots_, [now](const auto& slot) {
+    return slot->watched != nullptr && slot->borrower != nullptr &&
+           now - slot->since > suspicious_time;
+  });
+}
+
+/// Interrupts the calls on connections whose server is not the one that new connections lead to.
+/// Releases the lock meanwhile.
+void pool::ask_for_sessions(guard& lock) {
+  struct suspect {
+    const watched_session* connection;
+    std::string name;
+    bool replaced = false;
+  };
+  std::vector<suspect> suspects;
+  const auto now = steady::now();
+  for (const auto& slot : slots_) {
+    if (slot->watched == nullptr || slot->borrower == nullptr ||
+        now - slot->since <= suspicious_time)
+      continue;
+    suspects.push_back({.connection = slot->watched, .name = slot->watched->session_name()});
+  }
+  lock.unlock();
+  bool found_replaced = false;
+  bool answered = false;
+  try {
+    const auto connection = connect_();
+    auto* const asked = dynamic_cast<watched_session*>(connection.get());
+    for (auto& each : suspects) {
+      each.replaced = asked != nullptr && !asked->has_session(each.name).value_or(true);
+      found_replaced = found_replaced || each.replaced;
+    }
+    answered = true;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // No server answers. The calls wait until their time limit, or until the next question.
+  }
+  lock.lock();
+  const bool slow = answered && !found_replaced;
+  next_question_ = steady::now() + (slow ? question_interval_if_slow : question_interval);
+  if (!found_replaced) return;
+  // The idle connections lead to the same server.
+  last_broken_ = now;
+  for (const auto& slot : slots_) {
+    if (slot->watched == nullptr || slot->borrower == nullptr) continue;
+    const auto is_same = [&](const suspect& each) {
+      return each.replaced && each.connection == slot->watched &&
+             each.name == slot->watched->session_name();
+    };
+    if (std::ranges::none_of(suspects, is_same)) continue;
+    slot->watched->interrupt();
+    ++counters_.replaced;
   }
 }
 

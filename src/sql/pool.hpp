@@ -4,6 +4,7 @@
 #include <holdfast/version.hpp>
 
 #include "sql/public_names.hpp"
+#include "sql/watched_session.hpp"
 
 #include <sys/types.h>
 
@@ -27,6 +28,7 @@ struct pool_slot {
   using time_point = std::chrono::steady_clock::time_point;
 
   std::unique_ptr<sql::connection> connection{};  ///< null while it is being opened
+  watched_session* watched = nullptr;             ///< the connection; null if it is not one
   time_point opened{};
   time_point since{};              ///< when it was lent, or returned; exact to some milliseconds
   const char* borrower = nullptr;  ///< the operation that uses it; null if it is idle
@@ -57,7 +59,9 @@ class HOLDFAST_API pooled_connection {
 ///
 /// A connection that was idle for a while must answer a ping before it is lent. While connections
 /// are open, a thread closes those that are idle for too long or too old, and reports those that
-/// are lent for too long.
+/// are lent for too long. If a connection is lent for longer than two seconds, the thread opens
+/// another one and asks its server for the session of the first. If the server does not have it,
+/// the first leads to a server that was replaced, and its call is interrupted.
 ///
 /// `borrower` is the operation that needs the connection, for the log: a text that lives as long as
 /// the program, such as "store.find".
@@ -91,6 +95,7 @@ class HOLDFAST_API pool {
     std::uint64_t timeouts = 0;       ///< callers that waited in vain
     std::uint64_t held_too_long = 0;  ///< connections that were held longer than leak_detection
     std::uint64_t found_dead = 0;     ///< idle connections that did not answer the ping
+    std::uint64_t replaced = 0;       ///< connections in use whose server was replaced
   };
   [[nodiscard]] counters stats() const;
 
@@ -120,6 +125,8 @@ class HOLDFAST_API pool {
   [[nodiscard]] time_point next_check(time_point now) const;
   void collect_idle(time_point now, connections& closed);
   void collect_overdue(time_point now, std::vector<overdue_connection>& overdue);
+  [[nodiscard]] bool must_ask_for_sessions(time_point now) const;
+  void ask_for_sessions(guard& lock);
   void report(const overdue_connection& overdue) const noexcept;
   void report_return(const char* borrower, std::chrono::steady_clock::duration held) const noexcept;
 
@@ -137,6 +144,8 @@ class HOLDFAST_API pool {
   std::deque<std::uint64_t> waiting_writers_{};  // their tickets, the first caller in front
   time_point last_broken_{};                     // when a broken connection was last returned
   time_point last_read_only_{};                  // when a server last refused to write
+  time_point next_question_{};                   // to the server, about sessions
+  std::size_t watched_count_ = 0;                // open connections that are watched
   // Of the last attempt to open the connection for writing; empty if it succeeded.
   std::string writer_connect_failure_{};
   counters counters_{};

@@ -24,4 +24,12 @@ namespace HOLDFAST_NAMESPACE::detail::sql {
          std::ranges::find(codes, number) != codes.end();
 }
 
+/// Whether a server refused a statement because of its own state, so that a new connection may lead
+/// to one that accepts it: it is read-only, or a node that is not part of its Galera cluster.
+[[nodiscard]] inline bool is_unusable_server(const error& failure) {
+  static constexpr std::array<std::string_view, 2> left_cluster{"1047", "1180"};
+  return is_read_only_server(failure) ||
+         std::ranges::find(left_cluster, failure.backend_code()) != left_cluster.end();
+}
+
 }  // namespace HOLDFAST_NAMESPACE::detail::sql

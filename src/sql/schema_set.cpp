@@ -2,6 +2,8 @@
 
 #include <holdfast/error.hpp>
 
+#include "sql/dialect.hpp"
+
 namespace HOLDFAST_NAMESPACE::detail::sql {
 
 namespace {
@@ -36,6 +38,19 @@ std::string oracle_create_if_missing(std::string_view statement) {
   return "BEGIN EXECUTE IMMEDIATE q'[" + std::string(statement) +
          "]'; EXCEPTION WHEN OTHERS THEN IF SQLCODE NOT IN (-955, -1408, -1430) THEN RAISE; END "
          "IF; END;";
+}
+
+std::string create_table_if_missing(dialect_id dialect, const std::string& table,
+                                    const std::string& columns) {
+  switch (dialect) {
+    case dialect_id::oracle:
+      return oracle_create_if_missing("CREATE TABLE " + table + columns);
+    case dialect_id::sqlserver:
+      return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table + columns;
+    default:
+      return "CREATE TABLE IF NOT EXISTS " + table + columns +
+             (is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+  }
 }
 
 std::string count_column(dialect_id dialect, const std::string& table, const std::string& column) {

@@ -71,6 +71,12 @@ struct schema_set {
 /// column exists).
 [[nodiscard]] HOLDFAST_API std::string oracle_create_if_missing(std::string_view statement);
 
+/// The statement that creates a table unless it exists. `columns`: the list in parentheses, and
+/// what the dialect has after it.
+[[nodiscard]] HOLDFAST_API std::string create_table_if_missing(dialect_id dialect,
+                                                               const std::string& table,
+                                                               const std::string& columns);
+
 /// A query that returns how many columns of this name a table has: 0 or 1. Throws
 /// errc::invalid_argument for an unknown dialect.
 [[nodiscard]] HOLDFAST_API std::string count_column(dialect_id dialect, const std::string& table,

@@ -321,27 +321,24 @@ std::string create_version_table(dialect_id dialect, const std::string& table) {
     return " (\n  SET_NAME " + name + " NOT NULL,\n  VERSION " + number +
            " NOT NULL,\n  WRITTEN_BY " + text + " NOT NULL,\n  PRIMARY KEY (SET_NAME)\n)";
   };
+  const auto create = [&](const std::string& list) {
+    return create_table_if_missing(dialect, table, list);
+  };
   switch (dialect) {
     case dialect_id::sqlite:
-      return "CREATE TABLE IF NOT EXISTS " + table + columns("TEXT", "INTEGER", "TEXT");
+      return create(columns("TEXT", "INTEGER", "TEXT"));
     case dialect_id::postgresql:
     case dialect_id::h2:
-      return "CREATE TABLE IF NOT EXISTS " + table +
-             columns("VARCHAR(128)", "BIGINT", "VARCHAR(32)");
+      return create(columns("VARCHAR(128)", "BIGINT", "VARCHAR(32)"));
     case dialect_id::mysql:
     case dialect_id::mariadb:
       // The names of tables can differ in upper and lower case only.
-      return "CREATE TABLE IF NOT EXISTS " + table +
-             columns("VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "BIGINT",
-                     "VARCHAR(32)") +
-             " ENGINE=InnoDB";
+      return create(columns("VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", "BIGINT",
+                            "VARCHAR(32)"));
     case dialect_id::sqlserver:
-      return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table +
-             columns("NVARCHAR(128)", "BIGINT", "NVARCHAR(32)");
+      return create(columns("NVARCHAR(128)", "BIGINT", "NVARCHAR(32)"));
     case dialect_id::oracle:
-      return oracle_create_if_missing(
-          "CREATE TABLE " + table +
-          columns("VARCHAR2(128 CHAR)", "NUMBER(10)", "VARCHAR2(32 CHAR)"));
+      return create(columns("VARCHAR2(128 CHAR)", "NUMBER(10)", "VARCHAR2(32 CHAR)"));
     case dialect_id::unknown:
       break;
   }

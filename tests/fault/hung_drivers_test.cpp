@@ -27,7 +27,9 @@ namespace {
 using namespace std::chrono_literals;
 using steady = std::chrono::steady_clock;
 
-constexpr auto limit = 500ms;
+constexpr auto limit = 300ms;
+/// The drivers count in seconds: what they did would come later.
+constexpr auto latest = 950ms;
 /// For a server that does not hang, on a busy machine.
 constexpr auto long_limit = 30s;
 
@@ -56,14 +58,14 @@ void expect_calls_end_in_time(server_control& server, const connector& connect) 
     fastest = std::min(fastest, time_of([&] { (void)connection->execute(select, {}); }));
     EXPECT_TRUE(connection->broken());
   }
-  EXPECT_LT(fastest, limit + 250ms) << "a call";
+  EXPECT_LT(fastest, latest) << "a call";
   EXPECT_GE(fastest, limit - 50ms);
   fastest =
       std::min(time_of([&] { (void)connect(limit); }), time_of([&] { (void)connect(limit); }));
-  EXPECT_LT(fastest, limit + 250ms) << "connecting";
+  EXPECT_LT(fastest, latest) << "connecting";
   const auto start = steady::now();
   connections.clear();
-  EXPECT_LT(steady::now() - start, 5s) << "closing does not wait";
+  EXPECT_LT(steady::now() - start, 20s) << "closing does not wait";
   server.resume();
   EXPECT_TRUE(eventually([] { return detail::sql::odbc::call_thread::hanging() == 0; }))
       << "abandoned calls end when the server continues";

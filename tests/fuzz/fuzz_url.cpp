@@ -41,7 +41,7 @@ void require_hidden(std::string_view rest) {
     const std::string text =
         std::string(scheme) + "://user:" + std::string(secret) + "@host" + std::string(rest);
     try {
-      const auto parsed = detail::parse_url(text);
+      const auto parsed = detail::parse_url_of_hosts(text);
       require(parsed.password.has_value());
       if (parsed.password == secret)
         require(detail::without_password(text).find(secret) == std::string::npos);
@@ -58,10 +58,14 @@ void require_hidden(std::string_view rest) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   survive([&] {
-    const auto parsed = detail::parse_url(text);
-    require(!parsed.port || (*parsed.port > 0 && *parsed.port < 65536));
-    require(parsed.host.find('\0') == std::string::npos &&
-            parsed.path.find('\0') == std::string::npos);
+    const auto parsed = detail::parse_url_of_hosts(text);
+    require(parsed.path.find('\0') == std::string::npos);
+    require(parsed.hosts.empty() ? parsed.host.empty() : parsed.host == parsed.hosts.front().name);
+    for (const auto& host : parsed.hosts) {
+      require(!host.port || (*host.port > 0 && *host.port < 65536));
+      require(host.name.find('\0') == std::string::npos);
+      require(parsed.hosts.size() == 1 || !host.name.empty());
+    }
   });
   (void)detail::without_password(text);
   survive([&] { (void)detail::redis::read_settings(text, {}); });

@@ -115,11 +115,13 @@ TEST_P(MysqlHang, AKilledServerIsALostConnectionWithoutASignal) {
     std::vector<std::unique_ptr<connection>> idle;
     for (int i = 0; i < 5; ++i) idle.push_back(connect_mysql(options_));
     const auto busy = connect_mysql(options_);
+    const auto id = std::to_string(number(*busy, "SELECT CONNECTION_ID()"));
+    busy->limit(60s);
     std::jthread killer([&] {
-      std::this_thread::sleep_for(300ms);
+      EXPECT_TRUE(sleeps(server_, id));
       server_.kill9();
     });
-    const auto e = failure([&] { busy->run("INSERT INTO t SELECT SLEEP(9)"); });
+    const auto e = failure([&] { busy->run("INSERT INTO t SELECT SLEEP(60)"); });
     killer.join();
     EXPECT_EQ(e.code(), errc::unavailable) << e.what();
     EXPECT_TRUE(e.transient());
@@ -198,8 +200,12 @@ TEST_F(MysqlConnection, KilledWhileIdleIsNotInDoubt) {
   c->run("CREATE TABLE t (i BIGINT)");
   const statement insert{.text = "INSERT INTO t VALUES (1)"};
   c->execute(insert, {});
-  administer("KILL " + std::to_string(number(*c, "SELECT CONNECTION_ID()")));
-  std::this_thread::sleep_for(100ms);
+  const auto id = std::to_string(number(*c, "SELECT CONNECTION_ID()"));
+  administer("KILL " + id);
+  EXPECT_TRUE(eventually([&] {
+    return server_.run("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = " + id) ==
+           "0\n";
+  }));
   const auto e = failure([&] { c->execute(insert, {}); });
   EXPECT_EQ(e.code(), errc::unavailable);
   EXPECT_TRUE(e.transient());
@@ -214,10 +220,10 @@ TEST_F(MysqlConnection, KilledAtWorkIsInDoubtOnlyIfItWrites) {
     for (const bool transaction : {true, false}) {
       const auto c = connect();
       if (transaction) c->begin();
-      const auto killer = kill_soon(*c);
+      const auto killer = kill_in_sleep(*c);
       const auto e = failure([&] {
-        if (writes) c->execute({.text = "INSERT INTO t SELECT SLEEP(9)"}, {});
-        else number(*c, "SELECT SLEEP(9)");
+        if (writes) c->execute({.text = "INSERT INTO t SELECT SLEEP(60)"}, {});
+        else number(*c, "SELECT SLEEP(60)");
       });
       EXPECT_TRUE(e.code() == errc::unavailable || e.code() == errc::timeout) << e.what();
       EXPECT_TRUE(e.transient());

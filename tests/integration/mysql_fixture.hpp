@@ -6,6 +6,7 @@
 #include <holdfast/error.hpp>
 
 #include "sql/mysql/connection.hpp"
+#include "support/eventually.hpp"
 #include "support/mariadb_server.hpp"
 #include "support/shared_server.hpp"
 
@@ -83,6 +84,16 @@ inline std::chrono::milliseconds since(steady::time_point begin) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(steady::now() - begin);
 }
 
+/// Waits for a connection that runs SLEEP.
+inline bool sleeps(const mariadb_endpoint& server, const std::string& id) {
+  return eventually([&] {
+    return server.run(
+               "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep' "
+               "AND ID = " +
+               id) == "1\n";
+  });
+}
+
 /// Each test has its own database on the shared server.
 class MysqlConnection : public testing::Test {
  protected:
@@ -93,11 +104,13 @@ class MysqlConnection : public testing::Test {
   [[nodiscard]] mysql_options options() const { return options_for(server_.port(), database_); }
   [[nodiscard]] std::unique_ptr<connection> connect() const { return connect_mysql(options()); }
   void administer(const std::string& sql) const { server_.run(sql, database_); }
-  /// Kills the connection, or with `target` QUERY its statement, from another one after 300 ms.
-  [[nodiscard]] std::jthread kill_soon(connection& c, const std::string& target = "") const {
+  /// Kills the connection, or with `target` QUERY its statement, from another one as soon as it is
+  /// in SLEEP.
+  [[nodiscard]] std::jthread kill_in_sleep(connection& c, const std::string& target = "") const {
     const auto id = std::to_string(number(c, "SELECT CONNECTION_ID()"));
+    c.limit(60s);
     return std::jthread([this, id, target] {
-      std::this_thread::sleep_for(300ms);
+      EXPECT_TRUE(sleeps(server_, id));
       administer("KILL " + target + " " + id);
     });
   }

@@ -1,6 +1,7 @@
 #include "integration/postgres_testing.hpp"
 #include "sql/postgres/connection.hpp"
 #include "support/cutting_proxy.hpp"
+#include "support/eventually.hpp"
 #include "support/postgres_server.hpp"
 
 #include <gtest/gtest.h>
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <thread>
 
@@ -71,14 +73,20 @@ class PostgresFaults : public ::testing::Test {
     server_ = nullptr;
   }
 
-  /// With a long timeout, because the machine may be busy.
+  /// With long timeouts, because the machine may be busy.
   static std::unique_ptr<connection> connect(const std::string& url = server_->url()) {
     return connect_postgres(
-        {.connection_string = url, .connect_timeout = 20s, .statement_timeout = limit});
+        {.connection_string = url, .connect_timeout = 60s, .statement_timeout = 60s});
   }
   static std::unique_ptr<connection> connect_in_time(const std::string& url = server_->url()) {
     return connect_postgres(
         {.connection_string = url, .connect_timeout = limit, .statement_timeout = limit});
+  }
+
+  /// From now on the server does not answer, and calls of these connections end at the limit.
+  static void pause_for(std::initializer_list<connection*> callers) {
+    for (auto* each : callers) each->limit(limit);
+    server_->pause();
   }
 
   static outcome insert(connection& c, std::int64_t id, std::string_view body = "") {
@@ -94,15 +102,22 @@ class PostgresFaults : public ::testing::Test {
     server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ", 5000)");
   }
 
-  /// Whether a session of the server ends within five seconds.
+  /// Waits for the end of a session of the server.
   static bool ends(connection& watcher, std::int64_t pid) {
-    for (int i = 0; i < 100; ++i) {
-      if (number(watcher,
-                 "SELECT count(*) FROM pg_stat_activity WHERE pid = " + std::to_string(pid)) == 0)
-        return true;
-      std::this_thread::sleep_for(50ms);
-    }
-    return false;
+    return eventually([&] {
+      return number(watcher, "SELECT count(*) FROM pg_stat_activity WHERE pid = " +
+                                 std::to_string(pid)) == 0;
+    });
+  }
+
+  /// Waits for a session that sleeps in a statement.
+  static bool sleeps(connection& watcher, std::int64_t pid) {
+    return eventually([&] {
+      return number(
+                 watcher,
+                 "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = " +
+                     std::to_string(pid)) == 1;
+    });
   }
 
   static inline postgres_server* server_ = nullptr;
@@ -121,7 +136,7 @@ TEST_F(PostgresFaults, ConnectingToAFrozenServerEnds) {
 TEST_F(PostgresFaults, AStatementOnAFrozenServerEndsInDoubt) {
   const auto c = connect();
   insert(*c, 1);
-  server_->pause();
+  pause_for({c.get()});
   expect_kind(failure_at(limit, [&] { insert(*c, 2); }), errc::timeout, true, true);
   EXPECT_TRUE(c->broken());
   expect_kind(failure_of([&] { insert(*c, 3); }), errc::unavailable, true, false);
@@ -134,7 +149,7 @@ TEST_F(PostgresFaults, AStatementOnAFrozenServerEndsInDoubt) {
 TEST_F(PostgresFaults, PreparingAndBeginningChangeNothing) {
   const auto a = connect();
   const auto b = connect();
-  server_->pause();
+  pause_for({a.get(), b.get()});
   // The statement is not prepared yet.
   expect_kind(failure_at(limit, [&] { insert(*a, 1); }), errc::timeout, true, false);
   expect_kind(failure_at(limit, [&] { b->begin(); }), errc::timeout, true, false);
@@ -150,7 +165,7 @@ TEST_F(PostgresFaults, InATransactionOnlyTheCommitIsInDoubt) {
     connection->begin();
   }
   insert(*b, 11);
-  server_->pause();
+  pause_for({a.get(), b.get(), c.get()});
   expect_kind(failure_at(limit, [&] { insert(*a, 11); }), errc::timeout, true, false);
   expect_kind(failure_at(limit, [&] { b->commit(); }), errc::timeout, true, true);
   const auto start = std::chrono::steady_clock::now();
@@ -166,7 +181,7 @@ TEST_F(PostgresFaults, AStatementThatWasNotSentIsNotInDoubt) {
   const auto c = connect();
   insert(*c, 20, "before");
   const auto pid = number(*c, "SELECT pg_backend_pid()");
-  server_->pause();
+  pause_for({c.get()});
   const std::string body(std::size_t{64} << 20U, 'x');  // more than the socket buffers hold
   expect_kind(failure_at(limit, [&] { insert(*c, 20, body); }), errc::timeout, true, false);
   server_->resume();
@@ -176,11 +191,12 @@ TEST_F(PostgresFaults, AStatementThatWasNotSentIsNotInDoubt) {
 }
 
 TEST_F(PostgresFaults, ALongStatementEndsAtItsLimitAndSoonOnTheServer) {
-  const auto c = connect();
+  const auto c = connect_postgres(
+      {.connection_string = server_->url(), .connect_timeout = 60s, .statement_timeout = 5s});
   const auto other = connect();
   const auto pid = number(*c, "SELECT pg_backend_pid()");
   c->limit(200ms);
-  expect_kind(failure_at(200ms, [&] { execute(*c, {.text = "SELECT pg_sleep(30)"}); }),
+  expect_kind(failure_at(200ms, [&] { execute(*c, {.text = "SELECT pg_sleep(600)"}); }),
               errc::timeout, true, true);
   EXPECT_TRUE(c->broken());
   EXPECT_TRUE(ends(*other, pid))
@@ -189,6 +205,7 @@ TEST_F(PostgresFaults, ALongStatementEndsAtItsLimitAndSoonOnTheServer) {
 
 TEST_F(PostgresFaults, AnAnswerWithoutEndEndsAtTheLimit) {
   const auto c = connect();
+  c->limit(limit);
   expect_kind(failure_of([&] { execute(*c, {.text = "SELECT generate_series(1, 1000000000)"}); }),
               errc::timeout, true, true);
 }
@@ -209,13 +226,13 @@ TEST_F(PostgresFaults, AnIdleConnectionThatWasEndedIsNotInDoubt) {
 
 TEST_F(PostgresFaults, AStatementThatTheServerEndedIsNotInDoubt) {
   const auto c = connect();
-  c->limit(20s);
   const auto pid = number(*c, "SELECT pg_backend_pid()");
   std::jthread killer([&] {
-    std::this_thread::sleep_for(200ms);
+    const auto watcher = connect();
+    EXPECT_TRUE(sleeps(*watcher, pid));
     server_->run("SELECT pg_terminate_backend(" + std::to_string(pid) + ")");
   });
-  const auto failure = failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); });
+  const auto failure = failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(60)"}); });
   expect_kind(failure, errc::unavailable, true, false);  // the server's message is an answer
   EXPECT_EQ(failure.backend_code(), "57P01");
   EXPECT_TRUE(c->broken());
@@ -225,12 +242,13 @@ TEST_F(PostgresFaults, AStatementOfAKilledServerIsInDoubt) {
   postgres_server doomed({.durable = false});
   const auto c = connect(doomed.url());
   const auto idle = connect(doomed.url());
-  c->limit(20s);
+  const auto watcher = connect(doomed.url());
+  const auto pid = number(*c, "SELECT pg_backend_pid()");
   std::jthread killer([&] {
-    std::this_thread::sleep_for(200ms);
+    EXPECT_TRUE(sleeps(*watcher, pid));
     doomed.kill9();
   });
-  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(20)"}); }), errc::unavailable,
+  expect_kind(failure_of([&] { execute(*c, {.text = "SELECT pg_sleep(60)"}); }), errc::unavailable,
               true, true);
   killer.join();
   expect_kind(failure_of([&] { idle->run("SELECT 1"); }), errc::unavailable, true, false);
@@ -242,7 +260,6 @@ TEST_F(PostgresFaults, AStatementOfAKilledServerIsInDoubt) {
 TEST_F(PostgresFaults, WritingToADyingServerRaisesNoSignal) {
   for (int i = 0; i < 3; ++i) {
     const auto c = connect();
-    c->limit(20s);
     insert(*c, 40);
     const auto pid = static_cast<pid_t>(number(*c, "SELECT pg_backend_pid()"));
     // The session sleeps while we fill the sockets, then dies with our data unread.
@@ -299,7 +316,6 @@ TEST_F(PostgresFaults, ACutStatementIsInDoubtOnlyIfItWasSentCompletely) {
   cutting_proxy proxy(server_->port());
   const auto big = connect(server_->url_through(proxy.port()));
   insert(*big, 90, "before");
-  big->limit(20s);
   proxy.cut_after(flow::to_server, 100'000);
   const std::string body(std::size_t{64} << 20U, 'x');
   expect_kind(failure_of([&] { insert(*big, 90, body); }), errc::unavailable, true, false);
@@ -316,6 +332,7 @@ TEST_F(PostgresFaults, ABlackHoleEndsAtTheLimit) {
   for (const auto direction : {flow::to_server, flow::to_client}) {
     const auto c = connect(url);
     insert(*c, 95);
+    c->limit(limit);
     proxy.drop(direction);
     expect_kind(failure_at(limit, [&] { insert(*c, 96); }), errc::timeout, true, true);
     expect_kind(failure_at(limit, [&] { connect_in_time(url); }), errc::timeout, true, false);
@@ -373,14 +390,14 @@ TEST_F(PostgresFaults, WithTlsTheLimitsHold) {
   server.restart();
   const auto url = server.url() + "?sslmode=require";
   const auto c = connect(url);
-  c->limit(10s);
   EXPECT_EQ(number(*c, "SELECT count(*) FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl"), 1);
   const std::string body(5'000'000, 'x');
   const statement echo{.text = "SELECT $1", .parameters = {type::text}, .results = {type::text}};
   EXPECT_TRUE(execute(*c, echo, {std::string_view(body)}).rows.at(0, 0) == value{body});
-  c->limit(limit);
   const auto big = connect(url);
   execute(*big, echo, {std::string_view("prepared")});
+  c->limit(limit);
+  big->limit(limit);
   server.pause();
   expect_kind(failure_at(limit, [&] { execute(*c, echo, {std::string_view("small")}); }),
               errc::timeout, true, true);

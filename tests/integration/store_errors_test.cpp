@@ -192,6 +192,10 @@ TYPED_TEST(StoreErrors, ANulByteNeedsAColumnOfBytes) {
   const auto text_store =
       open(this->url).store({.create_schema = true, .start = start_mode::require});
   EXPECT_EQ(failure_of([&] { text_store->put({&binary, 1}); }).code(), errc::invalid_argument);
+  const auto ill_formed = make_entry("a\xff");
+  const auto refused = failure_of([&] { text_store->put({&ill_formed, 1}); });
+  EXPECT_EQ(refused.code(), errc::ill_formed_text) << "on every database";
+  EXPECT_NE(refused.message().find("choose payload_column::bytes"), std::string::npos);
   const auto byte_store = open(this->url).store(
       {.prefix = "BYTES_", .create_schema = true, .payload = payload_column::bytes});
   byte_store->put({&binary, 1});

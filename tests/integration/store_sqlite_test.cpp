@@ -42,7 +42,15 @@ TEST(SqliteFile, IsNotMadeWhenItMustBeThere) {
   EXPECT_FALSE(std::filesystem::exists(file)) << "nothing is left behind";
   (void)open(url + "?mode=rwc").store({.create_schema = true, .start = start_mode::require});
   EXPECT_FALSE(open(url + "?mode=rw").store()->find("n", "k"));
-  EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=ro"); }).code(), errc::invalid_argument);
+  EXPECT_EQ(failure_of([&] { (void)open(url + "?mode=read"); }).code(), errc::invalid_argument);
+  const auto read_only = open(url + "?mode=ro").store();
+  EXPECT_FALSE(read_only->find("n", "k"));
+  const auto now = system_clock()->now();
+  const auto refused = failure_of([&] {
+    read_only->put({.name = "n", .key = "k", .as_of = now, .expire_on = now + 1h, .payload = "1"});
+  });
+  EXPECT_EQ(refused.code(), errc::permission);
+  EXPECT_NE(refused.message().find("remove mode=ro"), std::string::npos) << refused.what();
   EXPECT_EQ(failure_of([] {
               (void)open("sqlite:///nosuch/dir/x.db?mode=rw").store({.start = start_mode::require});
             }).code(),

@@ -3,6 +3,7 @@
 #include <holdfast/sql.hpp>
 
 #include "terminal/command.hpp"
+#include "terminal/text.hpp"
 
 #include <string>
 #include <vector>
@@ -19,8 +20,12 @@ namespace holdfast::cli {
   return dialect_id::oracle;
 }
 
-/// Prints statements that create tables.
-inline void print_schema(output& out, const std::vector<std::string>& statements) {
+/// Prints statements that create tables, as SQL or as one JSON object.
+inline void print_schema(output& out, const std::vector<std::string>& statements, bool json) {
+  if (json) {
+    out << "{\"statements\":" << json_list(statements) << "}\n";
+    return;
+  }
   for (const auto& statement : statements) out << statement << ";\n";
 }
 

@@ -51,6 +51,35 @@ std::string session_settings(const session& session, std::chrono::milliseconds s
          lock_timeout + "), lock_wait_timeout=LEAST(@@lock_wait_timeout," + lock_timeout + ")";
 }
 
+/// Throws if the server refuses writes. An administrator could write to a replica, so the settings
+/// count, not an attempt.
+void require_writable(session& session, const std::string& address, const call_deadline& deadline) {
+  const auto refuse = [&](const char* reason, const char* number) {
+    throw error(errc::unavailable, "the server at " + address + " " + reason,
+                {.backend_code = number, .transient = true});
+  };
+  // A node that has left its cluster refuses this query, too, with error 1047.
+  // MySQL names a state 0, MariaDB OFF.
+  const auto states = session.query_value(
+      "SELECT CONCAT(@@global.read_only, '/', @@global.innodb_read_only)", deadline);
+  const auto is_off = [](std::string_view state) { return state == "0" || state == "OFF"; };
+  const std::string_view text = states;
+  const auto slash = std::min(text.find('/'), text.size());
+  if (!is_off(text.substr(0, slash)) || !is_off(text.substr(std::min(slash + 1, text.size()))))
+    refuse("is read-only", "1290");
+  if (!session.is_mariadb()) return;
+  const auto is_on = session.query_value(
+      "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = "
+      "'WSREP_ON'",
+      deadline);
+  if (is_on != "ON") return;
+  const auto is_ready = session.query_value(
+      "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = "
+      "'WSREP_READY'",
+      deadline);
+  if (is_ready != "ON") refuse("is not part of its Galera cluster", "1047");
+}
+
 class mysql_connection final : public connection {
  public:
   mysql_connection(const mysql_options& options, const call_deadline& deadline)
@@ -59,6 +88,7 @@ class mysql_connection final : public connection {
         session_(options, deadline),
         dialect_(session_.is_mariadb() ? dialect_id::mariadb : dialect_id::mysql) {
     session_.query(session_settings(session_, options.statement_timeout), deadline, loss::harmless);
+    if (options.must_accept_writes) require_writable(session_, address_of(options), deadline);
   }
 
   [[nodiscard]] dialect_id dialect() const noexcept override { return dialect_; }

@@ -38,6 +38,9 @@ struct mysql_options {
   /// with PAM or LDAP (`dialog`, `mysql_clear_password`), or with `caching_sha2_password` or
   /// `sha256_password`, in a private network.
   bool allow_cleartext_password = false;
+  /// Refuses a server that does not accept writes: a replica, or a node of Galera that is not part
+  /// of its cluster.
+  bool must_accept_writes = false;
 };
 
 /// Connects to MariaDB or MySQL. The session uses the strict mode, UTC, utf8mb4 and READ COMMITTED.

@@ -130,6 +130,8 @@ constexpr failure_class table[]{
     {1162, errc::too_large, permanent, shows::unquoted, too_big},
     {1169, errc::duplicate, permanent, shows::index, duplicate_key},
     {1176, errc::missing_object, permanent, shows::all, "an index is missing"},
+    {1180, errc::unavailable, transient, shows::all,
+     "the commit failed; a node of Galera refuses it while it is not part of its cluster"},
     {1193, errc::grammar, permanent, shows::all, not_understood},
     {1203, errc::unavailable, transient, shows::all, crowded},
     {1205, errc::unavailable, transient, shows::unquoted, locked},
@@ -315,6 +317,9 @@ std::string compose(const failure_class& failure, const server_message& message,
   return result + ")";
 }
 
+/// Whether a commit failed so late that other nodes of the cluster may have it.
+bool leaves_commit_open(unsigned number) noexcept { return number == 1180; }
+
 constexpr std::string_view doubt = "; it is not known whether the statement took effect";
 
 }  // namespace
@@ -326,7 +331,7 @@ bool ends_connection(unsigned number) noexcept {
 }
 
 bool ends_transaction(unsigned number) noexcept {
-  constexpr std::array numbers{1020U, 1047U, 1205U, 1213U, 1613U, 1614U, 3100U};
+  constexpr std::array numbers{1020U, 1047U, 1180U, 1205U, 1213U, 1613U, 1614U, 3100U};
   return std::ranges::find(numbers, number) != numbers.end();
 }
 
@@ -341,7 +346,8 @@ error to_error(const server_message& message, loss on_loss, std::string_view sec
   error::details details{
       .backend_code = std::to_string(message.number),
       .transient = failure.transient,
-      .in_doubt = on_loss == loss::in_doubt && ends_connection(message.number) && !refused};
+      .in_doubt = on_loss == loss::in_doubt && !refused &&
+                  (ends_connection(message.number) || leaves_commit_open(message.number))};
   if (failure.is_not_null_violation) details.not_null_column = first_quoted(message.text);
   auto text = compose(failure, message, secret);
   if (details.in_doubt) text += doubt;

@@ -376,7 +376,7 @@ void session::fail(unsigned number, const char* state, const char* text,
   }
   if (ends_connection(number)) broken_ = true;
   const auto problem = to_error({number, state, text}, on_loss, secret_);
-  if (is_read_only_server(problem)) read_only_ = true;
+  if (is_unusable_server(problem)) read_only_ = true;
   throw error(problem);
 }
 

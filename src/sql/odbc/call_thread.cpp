@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "base/thread.hpp"
+#include "sql/odbc/driver_call.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -16,10 +17,7 @@ namespace HOLDFAST_NAMESPACE::detail::sql::odbc {
 namespace {
 
 constexpr int hanging_limit = 64;
-std::atomic<int>& hanging_calls() {
-  static std::atomic<int> count{0};
-  return count;
-}
+constinit std::atomic<int> hanging_calls{0};  // used while the process ends
 
 }  // namespace
 
@@ -33,7 +31,7 @@ struct call_thread::shared_state {
   bool abandoned = false;  // the caller of run() has given up
 };
 
-int call_thread::hanging() noexcept { return hanging_calls().load(); }
+int call_thread::hanging() noexcept { return hanging_calls.load(); }
 
 call_thread::call_thread() : state_(std::make_shared<shared_state>()) {
   if (hanging() >= hanging_limit) {
@@ -72,7 +70,7 @@ bool call_thread::run(std::function<void()> work, std::chrono::steady_clock::tim
   state_->changed.notify_all();
   if (!state_->changed.wait_until(lock, deadline, [this] { return !state_->busy; })) {
     state_->abandoned = true;
-    ++hanging_calls();
+    ++hanging_calls;
     lost_ = true;
     thread_.detach();
     return false;
@@ -89,15 +87,18 @@ void call_thread::serve(const std::shared_ptr<shared_state>& state) {
     auto work = std::move(state->work);
     lock.unlock();
     std::exception_ptr failure;
-    try {
-      work();
-    } catch (...) {
-      failure = std::current_exception();
+    {
+      const driver_call mark;
+      try {
+        work();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      work = nullptr;  // releases what it owns before the caller continues, or instead of it
     }
-    work = nullptr;  // releases what it owns before the caller continues, or instead of it
     lock.lock();
     if (state->abandoned) {
-      --hanging_calls();
+      --hanging_calls;
       return;
     }
     state->failure = std::move(failure);

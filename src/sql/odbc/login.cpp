@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "base/secret.hpp"
+#include "base/trim.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,12 +24,6 @@ void append_braced(std::string& text, std::string_view value) {
   text += '{';
   for (const char c : value) text.append(c == '}' ? 2 : 1, c);
   text += '}';
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view spaces = " \t\r\n\v\f";
-  text.remove_prefix(std::min(text.find_first_not_of(spaces), text.size()));
-  return text.substr(0, text.find_last_not_of(spaces) + 1);
 }
 
 std::string upper_case(std::string_view text) {

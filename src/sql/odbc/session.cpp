@@ -259,7 +259,7 @@ outcome session::run_prepared(SQLHSTMT statement, request& r) {
   if (!SQL_SUCCEEDED(code) && code != SQL_NO_DATA) fail(statement, r.on_loss);
   if (std::ranges::find(row_states, SQL_PARAM_ERROR) != row_states.end())
     fail(statement, r.on_loss);
-  read_results(statement, r, result);
+  read_results(statement, r, code != SQL_NO_DATA, result);
   return result;
 }
 
@@ -291,8 +291,10 @@ SQLRETURN session::send_requested_parameters(SQLHSTMT statement, request& r) {
   }
 }
 
-void session::read_results(SQLHSTMT statement, const request& r, outcome& result) {
-  for (;;) {
+/// `has_cursor`: whether the first result can be fetched from. psqlODBC has no cursor for an UPDATE
+/// that returns columns and affected no row.
+void session::read_results(SQLHSTMT statement, const request& r, bool has_cursor, outcome& result) {
+  for (;; has_cursor = true) {
     SQLSMALLINT columns = 0;
     if (!SQL_SUCCEEDED(SQLNumResultCols(statement, &columns))) fail(statement, r.on_loss);
     if (columns == 0) {
@@ -301,7 +303,7 @@ void session::read_results(SQLHSTMT statement, const request& r, outcome& result
         result.affected += static_cast<std::uint64_t>(affected);
     } else if (!r.results.empty()) {
       check_column_count(static_cast<std::size_t>(columns), r.results.size());
-      read_rows(statement, r, result.rows);
+      if (has_cursor) read_rows(statement, r, result.rows);
     }
     // Failures of later results are reported only here.
     const auto code = SQLMoreResults(statement);

@@ -69,7 +69,7 @@ class session {
   outcome run_prepared(SQLHSTMT statement, request& r);
   void bind(SQLHSTMT statement, request& r);
   SQLRETURN send_requested_parameters(SQLHSTMT statement, request& r);
-  void read_results(SQLHSTMT statement, const request& r, outcome& result);
+  void read_results(SQLHSTMT statement, const request& r, bool has_cursor, outcome& result);
   void read_rows(SQLHSTMT statement, const request& r, rows& result);
   void end_transaction(SQLSMALLINT completion, loss on_loss);
 

@@ -8,6 +8,7 @@
 #include "sql/postgres/session.hpp"
 #include "sql/postgres/statements.hpp"
 #include "sql/postgres/values.hpp"
+#include "sql/watched_session.hpp"
 
 #include <libpq-fe.h>
 
@@ -42,12 +43,13 @@ bool may_end_transaction(std::string_view text) {
          starts_with_keyword(text, "PREPARE");
 }
 
-class postgres_connection final : public connection {
+class postgres_connection final : public connection, public watched_session {
  public:
-  explicit postgres_connection(const postgres_options& options)
-      : session_(options),
+  postgres_connection(const postgres_options& options, const target& server)
+      : session_(options, {}, server),
         limit_(options.statement_timeout),
-        server_limit_(limit_ + server_margin) {
+        server_limit_(limit_ + server_margin),
+        server_process_(session_.server_process()) {
     refuse_h2();
   }
 
@@ -58,6 +60,35 @@ class postgres_connection final : public connection {
   [[nodiscard]] bool responds(std::chrono::milliseconds longest) noexcept override {
     return session_.responds("", longest);
   }
+  [[nodiscard]] std::string session_name() const override {
+    return std::to_string(server_process_);
+  }
+  [[nodiscard]] std::optional<bool> has_session(const std::string& name) override {
+    const auto result = session_.query(
+        "SELECT pg_backend_pid(), pg_is_in_recovery(), count(*) FILTER (WHERE pid = "
+        "pg_backend_pid()), count(*) FILTER (WHERE pid = " +
+            name + ") FROM pg_stat_activity",
+        loss::harmless, call_deadline(std::min(limit_, question_limit)));
+    if (PQntuples(result.get()) != 1) return std::nullopt;
+    const auto column = [&](int number) {
+      return std::string_view(PQgetvalue(result.get(), 0, number));
+    };
+    // A pooler invents the process that its login tells. Some servers that only speak the protocol
+    // list no sessions.
+    if (column(0) != session_name() || column(1) != "f" || column(2) != "1") return std::nullopt;
+    return column(3) != "0";
+  }
+  [[nodiscard]] std::string_view intermediary() override {
+    const auto result = session_.query("SELECT pg_backend_pid(), inet_server_port()",
+                                       loss::harmless, call_deadline(limit_));
+    if (PQntuples(result.get()) != 1) return {};
+    if (PQgetvalue(result.get(), 0, 0) != session_name()) return "a pooler";
+    // There is no port on a Unix socket.
+    const bool other_port =
+        PQgetisnull(result.get(), 0, 1) == 0 && PQgetvalue(result.get(), 0, 1) != session_.port();
+    return other_port ? "a proxy" : "";
+  }
+  void interrupt() noexcept override { session_.interrupt(); }
   void limit(std::chrono::milliseconds longest) override {
     limit_ = positive_duration("the time limit", longest, longest_limit);
   }
@@ -95,7 +126,15 @@ class postgres_connection final : public connection {
       throw error(
           errc::invalid_argument,
           "the name of a channel may only contain lower-case letters, digits and underscores");
-    session_.query("LISTEN " + channel, loss::harmless, call_deadline(limit_));
+    const call_deadline deadline(limit_);
+    const auto process = session_.query("SELECT pg_backend_pid()", loss::harmless, deadline);
+    // A pooler invents the process that its login tells, and may give the next transaction to
+    // another session. It does not pass on what comes between transactions.
+    if (PQntuples(process.get()) != 1 || PQgetvalue(process.get(), 0, 0) != session_name())
+      throw error(errc::unsupported_type,
+                  "a pooler such as PgBouncer is in front of the server, and does not pass "
+                  "notifications on");
+    session_.query("LISTEN " + channel, loss::harmless, deadline);
   }
   [[nodiscard]] std::optional<std::string> notice(std::chrono::milliseconds longest) override {
     return session_.notification(call_deadline(longest));
@@ -135,6 +174,7 @@ class postgres_connection final : public connection {
   }
 
  private:
+  static constexpr std::chrono::milliseconds question_limit{1'000};
   static constexpr std::string_view unknown_statement = "26000";
   static constexpr std::string_view duplicate_statement = "42P05";
   static constexpr std::string_view changed_table = "0A000";
@@ -306,6 +346,7 @@ class postgres_connection final : public connection {
   std::chrono::milliseconds limit_;
   std::chrono::milliseconds server_limit_;             // statement_timeout on the server
   std::chrono::milliseconds server_limit_at_begin_{};  // restored by a rollback, which undoes SET
+  const int server_process_;
   prepared_statements statements_{};
   std::vector<std::string> to_deallocate_{};  // stale statements of a failed transaction
   // A pooler uses another session for each transaction, so statements are not prepared.
@@ -321,7 +362,15 @@ class postgres_connection final : public connection {
 namespace HOLDFAST_NAMESPACE::detail::sql {
 
 std::unique_ptr<connection> connect_postgres(const postgres_options& options) {
-  return std::make_unique<postgres::postgres_connection>(postgres::checked(options));
+  auto complete = postgres::checked(options);
+  if (!complete.silent) complete.silent = std::make_shared<silent_hosts>();
+  const auto plan = postgres::plan_connect(complete.connection_string);
+  const connect_limits limits{.all = complete.connect_timeout, .each = plan.timeout};
+  return connect_to_first(
+      plan.addresses, limits, *complete.silent, [&](std::size_t host, auto limit) {
+        complete.connect_timeout = limit;
+        return std::make_unique<postgres::postgres_connection>(complete, plan.targets[host]);
+      });
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::sql

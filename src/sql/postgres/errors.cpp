@@ -149,7 +149,7 @@ error to_error(const server_message& message) {
     return {errc::unavailable, "the table has changed since the statement was prepared; try again",
             details};
   }
-  // PgBouncer uses 08P01 for everything. This failure is permanent: the configuration has to
+  // PgBouncer uses 08P01 for everything. These failures are permanent: the configuration has to
   // change.
   if (message.sqlstate == "08P01" && message.text.starts_with("unsupported startup parameter")) {
     return {
@@ -157,6 +157,13 @@ error to_error(const server_message& message) {
         one_line_excerpt(message.text, text_limit) +
             "; if this is PgBouncer, set ignore_startup_parameters = options in its configuration",
         details};
+  }
+  if (message.sqlstate == "08P01" && message.text.starts_with("transaction blocks not allowed")) {
+    return {errc::unsupported_type,
+            one_line_excerpt(message.text, text_limit) +
+                "; this is PgBouncer with pool_mode = statement, and Holdfast needs transactions: "
+                "set pool_mode = transaction or session in its configuration",
+            details};
   }
   details.in_doubt = message.sqlstate == "08007" || message.sqlstate == "40003";
   const auto text = one_line_excerpt(message.text, text_limit);
@@ -172,6 +179,14 @@ error connection_lost(loss on_loss, std::string_view sqlstate, std::string_view 
               (in_doubt ? " was lost before the answer came: the statement may have taken effect"
                         : " is lost; nothing was changed"),
           {.backend_code = std::string(sqlstate), .transient = true, .in_doubt = in_doubt}};
+}
+
+error server_replaced(loss on_loss, std::string_view server) {
+  const bool in_doubt = on_loss == loss::in_doubt;
+  return {errc::unavailable,
+          std::string(server) + " does not answer, and new connections lead to another server" +
+              (in_doubt ? ": the statement may have taken effect" : "; nothing was changed"),
+          {.transient = true, .in_doubt = in_doubt}};
 }
 
 error timed_out(std::chrono::milliseconds limit, loss on_loss, std::string_view server) {

@@ -32,6 +32,8 @@ struct server_message {
 /// when it closed the connection, if it sent one.
 [[nodiscard]] error connection_lost(loss on_loss, std::string_view sqlstate,
                                     std::string_view server = "PostgreSQL");
+/// The server did not answer, and new connections lead to another one.
+[[nodiscard]] error server_replaced(loss on_loss, std::string_view server = "PostgreSQL");
 [[nodiscard]] error timed_out(std::chrono::milliseconds limit, loss on_loss,
                               std::string_view server = "PostgreSQL");
 /// The answer needs more than `limit` bytes of memory.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -142,6 +143,79 @@ bool is_ambiguous(std::string_view uri) {
          rest.substr(slash).find('@') != std::string_view::npos;
 }
 
+option_list parse_options(const std::string& connection_string) {
+  if (connection_string.find('\0') != std::string::npos || is_ambiguous(connection_string))
+    refuse_connection_string();
+  char* complaint = nullptr;
+  option_list parsed(PQconninfoParse(connection_string.c_str(), &complaint));
+  PQfreemem(complaint);
+  if (!parsed ||
+      value_of(parsed, "port").find_first_not_of("0123456789,") != std::string_view::npos)
+    refuse_connection_string();
+  return parsed;
+}
+
+std::vector<std::string> elements_of(std::string_view list) {
+  std::vector<std::string> elements;
+  if (list.empty()) return elements;
+  const auto count = std::ranges::count(list, ',') + 1;
+  for (std::ptrdiff_t i = 0; i < count; ++i) elements.emplace_back(pop_element(list));
+  return elements;
+}
+
+/// target_session_attrs, if the caller or the environment chooses it; otherwise empty.
+std::string_view chosen_session_attributes(const option_list& parsed, const option_list& resolved) {
+  constexpr const char* keyword = "target_session_attrs";
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): libpq also reads the environment
+  const bool in_environment = std::getenv("PGTARGETSESSIONATTRS") != nullptr;
+  const auto value = value_of(resolved, keyword);
+  const bool chosen = !value_of(parsed, keyword).empty() || in_environment || value != "any";
+  return chosen ? value : std::string_view();
+}
+
+/// The hosts that the caller wrote. libpq itself tries several hosts without a limit for each, so
+/// it gets one at a time.
+std::vector<target> targets_of(const option_list& parsed, std::string_view session_attributes) {
+  const auto hosts = elements_of(value_of(parsed, "host"));
+  const auto addresses = elements_of(value_of(parsed, "hostaddr"));
+  const auto ports = elements_of(value_of(parsed, "port"));
+  const auto count = std::max(hosts.size(), addresses.size());
+  const auto names_each = [count](const std::vector<std::string>& list) {
+    return list.empty() ||
+           (list.size() == count && std::ranges::none_of(list, &std::string::empty));
+  };
+  // libpq explains lists of different lengths. It cannot replace a part by an empty text.
+  const bool one_attempt = count < 2 || session_attributes == "prefer-standby" ||
+                           !names_each(hosts) || !names_each(addresses) ||
+                           (ports.size() > 1 && ports.size() != count);
+  std::vector<target> targets(one_attempt ? 1 : count);
+  if (one_attempt) return targets;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& each = targets[i];
+    if (!hosts.empty()) each.host = hosts[i];
+    if (!addresses.empty()) each.address = addresses[i];
+    if (!ports.empty()) each.port = ports.size() == 1 ? ports.front() : ports[i];
+    if (!ports.empty() && each.port.empty()) each.port = "5432";
+    each.must_accept_writes = session_attributes.empty();
+  }
+  return targets;
+}
+
+/// As libpq reads it, where 0 is no limit of its own.
+std::optional<std::chrono::milliseconds> timeout_of(const option_list& resolved) {
+  const auto text = value_of(resolved, "connect_timeout");
+  if (text.empty()) return std::nullopt;
+  int seconds = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (problem != std::errc() || end != text.data() + text.size())
+    throw error(errc::invalid_argument,
+                "connect_timeout of the PostgreSQL connection must be a number of seconds, as in "
+                "connect_timeout=2",
+                {.path = "url"});
+  if (seconds <= 0) return std::nullopt;
+  return std::min<std::chrono::milliseconds>(std::chrono::seconds(seconds), std::chrono::hours(24));
+}
+
 /// The value of the startup parameter `options`. Later settings win: the caller may replace all of
 /// them but the time zone, which decides how a column without a zone is read.
 ///
@@ -200,21 +274,23 @@ conninfo::~conninfo() {
   for (auto& [keyword, value] : settings_) wipe(value);
 }
 
-conninfo start_parameters(const postgres_options& options) {
-  const auto& connection_string = options.connection_string;
-  if (connection_string.find('\0') != std::string::npos || is_ambiguous(connection_string))
-    refuse_connection_string();
-  char* complaint = nullptr;
-  const option_list parsed(PQconninfoParse(connection_string.c_str(), &complaint));
-  PQfreemem(complaint);
-  if (!parsed ||
-      value_of(parsed, "port").find_first_not_of("0123456789,") != std::string_view::npos)
-    refuse_connection_string();
+connect_plan plan_connect(const std::string& connection_string) {
+  const auto parsed = parse_options(connection_string);
+  const auto resolved = resolve_options(connection_string);
+  connect_plan plan{.timeout = timeout_of(resolved)};
+  plan.targets = targets_of(parsed, chosen_session_attributes(parsed, resolved));
+  for (const auto& each : plan.targets)
+    plan.addresses.push_back(each.host + "|" + each.address + "|" + each.port);
+  return plan;
+}
 
+conninfo start_parameters(const postgres_options& options, const target& server) {
+  const auto& connection_string = options.connection_string;
+  const auto parsed = parse_options(connection_string);
   // libpq expands a connection string in `dbname`, and the keywords after it replace its parts.
   // Not an initializer list: copies of the password would remain in it.
   std::vector<std::pair<const char*, std::string>> settings;
-  settings.reserve(9);
+  settings.reserve(13);
   settings.emplace_back("dbname", connection_string);
   settings.emplace_back("fallback_application_name", "holdfast");
   settings.emplace_back("client_encoding", "UTF8");
@@ -224,6 +300,13 @@ conninfo start_parameters(const postgres_options& options) {
   add_keepalive(settings, resolved, options.keepalive);
   const bool tls_by_default = needs_tls_by_default(parsed, resolved);
   if (tls_by_default) settings.emplace_back("sslmode", "require");
+  const auto choose = [&settings](const char* keyword, const std::string& value) {
+    if (!value.empty()) settings.emplace_back(keyword, value);
+  };
+  choose("host", server.host);
+  choose("hostaddr", server.address);
+  choose("port", server.port);
+  if (server.must_accept_writes) settings.emplace_back("target_session_attrs", "read-write");
   return {std::move(settings), tls_by_default};
 }
 

@@ -9,6 +9,7 @@
 #include "sql/postgres/connection.hpp"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,6 +47,27 @@ class HOLDFAST_API conninfo {
 /// statements that we gave up; otherwise they would pile up in a lock queue.
 inline constexpr std::chrono::milliseconds server_margin{1'000};
 
+/// One of the hosts of a connection string. An empty field is left to libpq.
+struct target {
+  std::string host{};
+  std::string address{};  ///< hostaddr
+  std::string port{};
+  bool must_accept_writes = false;
+};
+
+/// What a connection string says about where to connect.
+struct connect_plan {
+  /// One with empty fields if the string names one host, and if libpq itself has to choose among
+  /// several (target_session_attrs=prefer-standby).
+  std::vector<target> targets{};
+  std::vector<std::string> addresses{};  ///< of the targets, each unlike the others
+  /// connect_timeout of the string, PGCONNECT_TIMEOUT or the service file.
+  std::optional<std::chrono::milliseconds> timeout{};
+};
+
+/// Reads the hosts of a connection string. Does not connect. Throws as start_parameters.
+[[nodiscard]] HOLDFAST_API connect_plan plan_connect(const std::string& connection_string);
+
 /// Completes the caller's connection string. All settings of the session are part of the startup
 /// packet, so they cost no round trip.
 ///
@@ -55,7 +77,8 @@ inline constexpr std::chrono::milliseconds server_margin{1'000};
 /// Throws errc::invalid_argument for a string that libpq cannot parse or would misread, and for one
 /// that makes libpq load an engine of OpenSSL (`sslkey=engine:key`; PGSSLKEY may name one) or write
 /// a file. The message does not repeat any of it.
-[[nodiscard]] HOLDFAST_API conninfo start_parameters(const postgres_options& options);
+[[nodiscard]] HOLDFAST_API conninfo start_parameters(const postgres_options& options,
+                                                     const target& server = {});
 
 /// How an open connection is protected.
 [[nodiscard]] transport_kind transport_of(pg_conn* connection);

@@ -27,6 +27,9 @@ namespace {
 /// so it must not wait longer than this.
 constexpr int tls_poll_timeout = 50;
 
+/// How soon, in milliseconds, a call notices that it was interrupted.
+constexpr int interrupt_poll_timeout = 200;
+
 std::string_view field(const PGresult* result, int code) {
   const char* const text = PQresultErrorField(result, code);
   return text == nullptr ? std::string_view{} : std::string_view{text};
@@ -41,10 +44,10 @@ bool ends_session(const PGresult* failure) {
 
 void clear_result::operator()(pg_result* result) const noexcept { PQclear(result); }
 
-session::session(const postgres_options& options, server_kind kind)
+session::session(const postgres_options& options, server_kind kind, const target& server)
     : kind_(kind), owner_(getpid()) {
   try {
-    connect(options);
+    connect(options, server);
   } catch (...) {
     abandon();
     throw;
@@ -64,8 +67,8 @@ session::~session() {
   PQfinish(handle_);  // does not block: the socket is non-blocking
 }
 
-void session::connect(const postgres_options& options) {
-  const auto conninfo = start_parameters(options);
+void session::connect(const postgres_options& options, const target& server) {
+  const auto conninfo = start_parameters(options, server);
   const call_deadline deadline(options.connect_timeout);
   handle_ = PQconnectStartParams(conninfo.keywords(), conninfo.values(), 1);
   if (handle_ == nullptr) throw std::bad_alloc();
@@ -161,6 +164,14 @@ bool session::broken() const noexcept {
          PQtransactionStatus(handle_) == PQTRANS_ACTIVE;
 }
 
+int session::server_process() const noexcept {
+  return handle_ == nullptr ? 0 : PQbackendPID(handle_);
+}
+
+std::string session::port() const {
+  return handle_ == nullptr ? std::string() : std::string(PQport(handle_));
+}
+
 bool session::in_transaction() const noexcept {
   return handle_ != nullptr && (PQtransactionStatus(handle_) == PQTRANS_INTRANS ||
                                 PQtransactionStatus(handle_) == PQTRANS_INERROR);
@@ -197,7 +208,7 @@ void session::wait_for_socket(short events, const call_deadline& deadline, loss 
     throw answer_too_large(largest_result, on_loss, kind_.name);
   }
   for (;;) {
-    int timeout = deadline.poll_timeout();
+    int timeout = std::min(deadline.poll_timeout(), interrupt_poll_timeout);
     if (PQsslInUse(handle_) != 0) timeout = std::min(timeout, tls_poll_timeout);
     if (kind_.acknowledge_at_once) {  // the kernel resets the option after each acknowledgement
       const int enabled = 1;
@@ -207,6 +218,10 @@ void session::wait_for_socket(short events, const call_deadline& deadline, loss 
     const int ready = poll(&socket, 1, timeout);
     if (ready > 0) return;
     if (ready < 0 && errno != EINTR) lose(on_loss);
+    if (interrupted_) {
+      abandon();
+      throw server_replaced(on_loss, kind_.name);
+    }
     if (deadline.expired()) fail_late();
     if (ready == 0) return;
   }

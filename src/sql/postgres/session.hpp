@@ -5,10 +5,12 @@
 #include "sql/call_deadline.hpp"
 #include "sql/postgres/connection.hpp"
 #include "sql/postgres/errors.hpp"
+#include "sql/postgres/login.hpp"
 #include "sql/postgres/values.hpp"
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -40,8 +42,9 @@ struct server_kind {
 /// the session is broken.
 class session {
  public:
-  /// Connects.
-  explicit session(const postgres_options& options, server_kind kind = {});
+  /// Connects, within options.connect_timeout.
+  explicit session(const postgres_options& options, server_kind kind = {},
+                   const target& server = {});
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   ~session();
@@ -70,13 +73,19 @@ class session {
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
   /// Closes the connection. Unsent data is never sent.
   void abandon() noexcept;
+  /// Makes the call that another thread runs fail soon: its connection is lost. Thread-safe.
+  void interrupt() noexcept { interrupted_ = true; }
+  /// The process of the server, as the login told it. 0 if the connection is broken.
+  [[nodiscard]] int server_process() const noexcept;
+  /// The port that was connected to. Empty if the connection is broken.
+  [[nodiscard]] std::string port() const;
 
   [[nodiscard]] transport_kind transport() const noexcept { return transport_; }
   /// Returns an empty text if the server did not report the setting.
   [[nodiscard]] std::string server_setting(const char* name) const;
 
  private:
-  void connect(const postgres_options& options);
+  void connect(const postgres_options& options, const target& server);
   void wait_for_socket(short events, const call_deadline& deadline, loss on_loss);
   [[nodiscard]] std::uint64_t received_bytes() const noexcept;
   void prepare_to_send();
@@ -90,6 +99,7 @@ class session {
   pg_conn* handle_ = nullptr;
   transport_kind transport_ = transport_kind::unknown;
   bool read_only_ = false;
+  std::atomic<bool> interrupted_ = false;
   server_kind kind_;
   pid_t owner_;                        // the process that connected
   std::uint64_t received_before_ = 0;  // bytes, when the current statement started

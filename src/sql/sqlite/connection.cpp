@@ -2,6 +2,7 @@
 
 #include "base/duration_limit.hpp"
 #include "base/fork_detector.hpp"
+#include "base/hex.hpp"
 #include "sql/driver_support.hpp"
 #include "sql/sqlite/errors.hpp"
 #include "sql/sqlite/values.hpp"
@@ -72,17 +73,19 @@ int primary(int code) { return code & 0xFF; }
 class sqlite_connection final : public connection {
  public:
   explicit sqlite_connection(const sqlite_options& options)
-      : limit_(limit_duration(options.statement_timeout)) {
+      : file_(options.file), limit_(limit_duration(options.statement_timeout)) {
     if (options.create && options.vfs.empty()) create_private_file(options.file);
-    const int opened =
-        sqlite3_open_v2(options.file.c_str(), &db_,
-                        SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) |
-                            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-                        options.vfs.empty() ? nullptr : options.vfs.c_str());
+    const int access = options.read_only ? SQLITE_OPEN_READONLY
+                       : options.create  ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                         : SQLITE_OPEN_READWRITE;
+    const int opened = open_file(options.file, access, options);
     try {
       if (opened != SQLITE_OK && !options.create) refuse_missing(options.file);
       check(opened);
-      configure(options);
+      // SQLite opens a file for reading if it may not be written.
+      const bool read_only = sqlite3_db_readonly(db_, "main") == 1;
+      if (read_only && !can_read_schema()) open_unchanging(options);
+      configure(options, read_only);
     } catch (...) {
       sqlite3_close_v2(db_);
       throw;
@@ -176,11 +179,39 @@ class sqlite_connection final : public connection {
     return *deadline_;
   }
 
-  void configure(const sqlite_options& options) {
+  [[nodiscard]] int open_file(const std::string& file, int flags, const sqlite_options& options) {
+    return sqlite3_open_v2(file.c_str(), &db_, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                           options.vfs.empty() ? nullptr : options.vfs.c_str());
+  }
+
+  [[nodiscard]] bool can_read_schema() {
+    const int code = primary(sqlite3_exec(db_, "PRAGMA schema_version", nullptr, nullptr, nullptr));
+    return code != SQLITE_CANTOPEN && code != SQLITE_READONLY;
+  }
+
+  /// For a file in WAL mode in a directory that cannot be written: SQLite cannot create the index
+  /// of the log. Without a log the file has everything.
+  void open_unchanging(const sqlite_options& options) {
+    std::error_code ignored;
+    if (std::filesystem::exists(options.file + "-wal", ignored)) fail(SQLITE_CANTOPEN);
+    std::string uri = "file:";
+    for (const char c : options.file) {
+      if (c == '%' || c == '?' || c == '#') {
+        uri += '%';
+        append_hex(uri, {&c, 1});
+      } else {
+        uri += c;
+      }
+    }
+    sqlite3_close_v2(std::exchange(db_, nullptr));
+    check(open_file(uri + "?immutable=1", SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, options));
+  }
+
+  void configure(const sqlite_options& options, bool read_only) {
     distrust_schema();
     sqlite3_busy_handler(db_, &sqlite_connection::wait_for_lock, this);
     sqlite3_progress_handler(db_, 10'000, &sqlite_connection::is_late, this);
-    use_write_ahead_log();
+    if (!read_only) use_write_ahead_log();
     // 16 MiB hold the upper pages of a table with some million entries. With SQLite's default of
     // 2 MB they evict each other.
     run("PRAGMA cache_size=-16384");
@@ -219,10 +250,21 @@ class sqlite_connection final : public connection {
     const std::string message = db_ != nullptr ? sqlite3_errmsg(db_) : "out of memory";
     // After an I/O failure the pages in memory cannot be trusted.
     if (primary(code) == SQLITE_IOERR || primary(code) == SQLITE_CORRUPT) broken_ = true;
-    if (!in_doubt) throw to_error(code, message);
     const error failure = to_error(code, message);
+    // What is wrong with the file, rather than with a statement.
+    const int kind = primary(code);
+    const bool of_file = kind == SQLITE_NOTADB || kind == SQLITE_CORRUPT ||
+                         kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY;
+    const std::string path = of_file ? file_ : std::string();
+    if (!in_doubt)
+      throw error(failure.code(), failure.message(),
+                  {.path = path,
+                   .backend_code = failure.backend_code(),
+                   .transient = failure.transient(),
+                   .not_null_column = failure.not_null_column()});
     throw error(failure.code(), failure.message(),
-                {.backend_code = failure.backend_code(),
+                {.path = path,
+                 .backend_code = failure.backend_code(),
                  .transient = failure.transient(),
                  .in_doubt = true});
   }
@@ -298,6 +340,7 @@ class sqlite_connection final : public connection {
     result.affected += static_cast<std::uint64_t>(sqlite3_total_changes64(db_) - changes_before);
   }
 
+  std::string file_;
   sqlite3* db_ = nullptr;
   statement_cache<statement_handle> statements_{};
   std::chrono::milliseconds limit_;

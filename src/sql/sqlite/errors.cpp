@@ -81,9 +81,11 @@ error to_error(int extended_code, const std::string& message) {
     case io_failure:
       return {errc::unavailable, "the disk failed: " + message, details};
     case read_only:
-      return {errc::permission,
-              "the database file is read-only; check the permissions of the file and its directory",
-              details};
+      return {
+          errc::permission,
+          "the database file is read-only; remove mode=ro from the URL, or check the permissions "
+          "of the file and its directory",
+          details};
     case cannot_open:
       return {
           errc::permission,

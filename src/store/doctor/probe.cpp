@@ -2,6 +2,7 @@
 
 #include "sql/read_only_server.hpp"
 #include "sql/table_access.hpp"
+#include "sql/watched_session.hpp"
 #include "store/doctor/catalog_queries.hpp"
 #include "store/doctor/repair_statements.hpp"
 #include "store/doctor/server_findings.hpp"
@@ -113,6 +114,8 @@ class database_probe {
     }
     if (server_.dialect == dialect_id::h2) probe_h2();
     add(find_transport_problems(connection_.transport(), server_.dialect));
+    if (auto* const watched = dynamic_cast<sql::watched_session*>(&connection_))
+      add(find_intermediary_problems(watched->intermediary()));
     report_.server = server_title(server_);
     compare_clocks();
     for (const auto& [realm, prefix] : prefixes_of_realms(options_)) {

@@ -220,6 +220,26 @@ std::vector<probe_finding> find_transport_problems(sql::transport_kind transport
   return {};
 }
 
+std::vector<probe_finding> find_intermediary_problems(std::string_view intermediary) {
+  if (intermediary == "a pooler") {
+    return {{.code = "pooler",
+             .severity = severity::note,
+             .problem =
+                 "a pooler such as PgBouncer is in front of the server: workers of an outbox "
+                 "poll for events, up to 200 ms apart, because it does not pass "
+                 "notifications on",
+             .advice = "use pool_mode = transaction or session, and ignore_startup_parameters = "
+                       "options; for wake-ups without polling, give workers the server's own URL"}};
+  }
+  if (intermediary == "a proxy") {
+    return {{.code = "proxy",
+             .severity = severity::note,
+             .problem = "a proxy or a forwarded port is in front of the server",
+             .advice = "it must lead new connections to the server that accepts writes"}};
+  }
+  return {};
+}
+
 std::vector<probe_finding> find_clock_problems(std::chrono::microseconds skew,
                                                std::chrono::microseconds error_bound,
                                                std::chrono::microseconds max_skew) {

@@ -10,6 +10,7 @@
 #include "store/doctor/database_facts.hpp"
 
 #include <chrono>
+#include <string_view>
 #include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
@@ -21,6 +22,9 @@ namespace HOLDFAST_NAMESPACE::detail::store {
 /// protection.
 [[nodiscard]] std::vector<probe_finding> find_transport_problems(sql::transport_kind transport,
                                                                  sql::dialect_id dialect);
+
+/// What is between the connection and the server, as watched_session::intermediary() tells it.
+[[nodiscard]] std::vector<probe_finding> find_intermediary_problems(std::string_view intermediary);
 
 /// `error_bound` is the possible error of `skew`.
 [[nodiscard]] std::vector<probe_finding> find_clock_problems(std::chrono::microseconds skew,

@@ -70,25 +70,22 @@ std::vector<std::string> entries_schema(dialect_id dialect, const std::string& p
                               types.payload + ",\n  PAYLOAD_CLASS " + types.payload_class +
                               ",\n  PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)";
   const std::string columns_and_index = columns + ",\n  INDEX " + index + " (EXPIRE_ON)\n)";
+  const std::string create = sql::create_table_if_missing(dialect, table, columns + "\n)");
   switch (dialect) {
     case dialect_id::mysql:
     case dialect_id::mariadb:
-      return {"CREATE TABLE IF NOT EXISTS " + table + columns_and_index + " ENGINE=InnoDB"};
     case dialect_id::sqlserver:
-      return {"IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table + columns_and_index};
+      return {sql::create_table_if_missing(dialect, table, columns_and_index)};
     case dialect_id::oracle:
-      return {
-          sql::oracle_create_if_missing("CREATE TABLE " + table + columns + "\n)"),
-          sql::oracle_create_if_missing("CREATE INDEX " + index + " ON " + table + " (EXPIRE_ON)")};
+      return {create, sql::oracle_create_if_missing("CREATE INDEX " + index + " ON " + table +
+                                                    " (EXPIRE_ON)")};
     case dialect_id::sqlite: {
       // SQLite qualifies the index, not the table in ON.
-      return {"CREATE TABLE IF NOT EXISTS " + table + columns + "\n)",
-              "CREATE INDEX IF NOT EXISTS " + sql::qualifier_of(table) + index + " ON " +
-                  sql::unqualified(table) + " (EXPIRE_ON)"};
+      return {create, "CREATE INDEX IF NOT EXISTS " + sql::qualifier_of(table) + index + " ON " +
+                          sql::unqualified(table) + " (EXPIRE_ON)"};
     }
     default:
-      return {"CREATE TABLE IF NOT EXISTS " + table + columns + "\n)",
-              "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
+      return {create, "CREATE INDEX IF NOT EXISTS " + index + " ON " + table + " (EXPIRE_ON)"};
   }
 }
 

@@ -3,6 +3,7 @@
 #include <holdfast/store/sealed.hpp>
 
 #include "base/duration_limit.hpp"
+#include "base/utf8.hpp"
 #include "sql/dialect.hpp"
 #include "sql/retry.hpp"
 #include "sql/schema_version.hpp"
@@ -473,10 +474,18 @@ class sql_store final : public holdfast::store, public rewritable_store {
   }
 
   void check_payload(const entry& e, std::string_view payload) const {
-    if (options_.payload == payload_column::text && payload.find('\0') != std::string_view::npos) {
+    if (options_.payload == payload_column::bytes) return;
+    if (payload.find('\0') != std::string_view::npos) {
       throw error(errc::invalid_argument,
                   "the payload contains a NUL byte, which a text column cannot hold; choose "
-                  "payload_column::bytes",
+                  "payload_column::bytes (--payload-column bytes)",
+                  {.path = path_of(e)});
+    }
+    // PostgreSQL and MariaDB refuse it, SQLite would store it, and H2 would change it.
+    if (!is_utf8(payload)) {
+      throw error(errc::ill_formed_text,
+                  "the payload is not well-formed UTF-8, which a text column cannot hold; choose "
+                  "payload_column::bytes (--payload-column bytes)",
                   {.path = path_of(e)});
     }
   }

@@ -161,20 +161,18 @@ std::string lease_schema(dialect_id dialect, const std::string& prefix) {
            " NOT NULL,\n  HELD_UNTIL " + number + " NOT NULL,\n  FENCE " + number +
            " NOT NULL,\n  PRIMARY KEY (LEASE_NAME)\n)";
   };
+  const auto create = [&](const std::string& list) {
+    return sql::create_table_if_missing(dialect, table, list);
+  };
   switch (dialect) {
     case dialect_id::sqlite:
-      return "CREATE TABLE IF NOT EXISTS " + table + columns("TEXT", "TEXT", "INTEGER");
+      return create(columns("TEXT", "TEXT", "INTEGER"));
     case dialect_id::sqlserver:
-      return "IF OBJECT_ID('" + table + "') IS NULL CREATE TABLE " + table +
-             columns("NVARCHAR(50)", "NVARCHAR(200)", "BIGINT");
+      return create(columns("NVARCHAR(50)", "NVARCHAR(200)", "BIGINT"));
     case dialect_id::oracle:
-      return sql::oracle_create_if_missing(
-          "CREATE TABLE " + table +
-          columns("VARCHAR2(50 CHAR)", "VARCHAR2(200 CHAR)", "NUMBER(19)"));
+      return create(columns("VARCHAR2(50 CHAR)", "VARCHAR2(200 CHAR)", "NUMBER(19)"));
     default:
-      return "CREATE TABLE IF NOT EXISTS " + table +
-             columns("VARCHAR(50)", "VARCHAR(200)", "BIGINT") +
-             (sql::is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+      return create(columns("VARCHAR(50)", "VARCHAR(200)", "BIGINT"));
   }
 }
 

@@ -33,6 +33,27 @@ TEST(Url, IsTakenApart) {
   EXPECT_TRUE(detail::parse_url("sqlite:///a/b.db").has_authority);
 }
 
+TEST(Url, NamesSeveralHosts) {
+  const auto list = detail::parse_url_of_hosts("mysql://u:p,w@h1:3307,[::1],h%2C2:1/x");
+  EXPECT_EQ(list.password, "p,w");
+  ASSERT_EQ(list.hosts.size(), 3U);
+  EXPECT_EQ(list.hosts[0].name, "h1");
+  EXPECT_EQ(list.hosts[0].port, 3307U);
+  EXPECT_EQ(list.hosts[1].name, "::1");
+  EXPECT_EQ(list.hosts[1].port, std::nullopt);
+  EXPECT_EQ(list.hosts[2].name, "h,2");
+  EXPECT_EQ(list.hosts[2].port, 1U);
+  EXPECT_EQ(list.host, "h1");
+  EXPECT_EQ(list.port, 3307U);
+  EXPECT_TRUE(detail::parse_url_of_hosts("sqlite:a.db").hosts.empty());
+  for (const char* bad :
+       {"mysql://h1,,h2/x", "mysql://h1,/x", "mysql://,h1/x", "mysql://h1:0,h2/x"})
+    EXPECT_THROW((void)detail::parse_url_of_hosts(bad), holdfast::error) << bad;
+  EXPECT_THROW((void)detail::parse_url("https://h1,h2/x"), holdfast::error)
+      << "where one is expected, none may be ignored";
+  EXPECT_EQ(detail::without_password("mysql://u:secret@h1:1,h2:2/x"), "mysql://u:***@h1:1,h2:2/x");
+}
+
 TEST(Url, MistakesAreNamedWithoutThePassword) {
   for (const char* bad :
        {"", "plain", ":x", "mysql://h:0/x", "mysql://h:99999/x", "mysql://h:1x/x", "mysql://[::1/x",

@@ -1,5 +1,8 @@
 #include "sql/pool.hpp"
 
+#include <holdfast/log.hpp>
+
+#include "sql/watched_session.hpp"
 #include "support/eventually.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +12,7 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,7 +30,7 @@ struct server_behaviour {
 
 /// A connection that does nothing. run("break") breaks it, run("demote") makes its server
 /// read-only.
-class fake_connection final : public sql::connection {
+class fake_connection : public sql::connection {
  public:
   explicit fake_connection(std::atomic<int>& open_count, server_behaviour* server = nullptr)
       : open_count_(open_count), server_(server) {
@@ -67,6 +71,33 @@ class fake_connection final : public sql::connection {
   server_behaviour* server_;
   bool broken_ = false;
   bool read_only_ = false;
+};
+
+/// What the servers of watched connections know and do.
+struct watched_servers {
+  std::atomic<int> sessions{0};     ///< opened so far; their names are 1, 2, ...
+  std::atomic<int> interrupted{0};  ///< the name of the session whose call was interrupted
+  std::atomic<int> interruptions{0};
+};
+
+/// A connection to a server that knows every session but the first.
+class watched_connection final : public fake_connection, public detail::sql::watched_session {
+ public:
+  watched_connection(std::atomic<int>& open_count, watched_servers& servers)
+      : fake_connection(open_count), servers_(servers), name_(++servers.sessions) {}
+  [[nodiscard]] std::string session_name() const override { return std::to_string(name_); }
+  [[nodiscard]] std::optional<bool> has_session(const std::string& name) override {
+    return name != "1";
+  }
+  [[nodiscard]] std::string_view intermediary() override { return {}; }
+  void interrupt() noexcept override {
+    servers_.interrupted = name_;
+    ++servers_.interruptions;
+  }
+
+ private:
+  watched_servers& servers_;
+  int name_;
 };
 
 struct Pool : ::testing::Test {
@@ -348,6 +379,23 @@ TEST_F(Pool, ClosesAConnectionToAServerThatRefusesToWrite) {
   (void)pool.acquire_reader("reader");
   EXPECT_EQ(pool.stats().opened, 3U)
       << "a database that stays read-only must not cost a connection for each read";
+}
+
+TEST_F(Pool, ACallOnAServerThatWasReplacedIsInterrupted) {
+  watched_servers servers;
+  detail::sql::pool pool([&] { return std::make_unique<watched_connection>(open_count, servers); },
+                         {}, std::make_shared<const logger>(log_sink()));
+  {
+    const auto first = pool.acquire_reader("first");
+    const auto second = pool.acquire_reader("second");
+    ASSERT_TRUE(test::eventually([&] { return servers.interruptions > 0; }));
+    EXPECT_EQ(servers.interrupted, 1);
+    EXPECT_EQ(servers.interruptions, 1) << "the server has the session of the second";
+    EXPECT_EQ(pool.stats().replaced, 1U);
+  }
+  const auto opened = pool.stats().opened;
+  (void)pool.acquire_reader("reader");
+  EXPECT_EQ(pool.stats().opened, opened + 1) << "idle connections may lead to the old server, too";
 }
 
 TEST_F(Pool, LendsAReaderOnlyIfOneIsToSpare) {

@@ -51,16 +51,6 @@ instance_column_types instance_types_of(dialect_id dialect) {
               "yourself");
 }
 
-std::string create_instance_table(dialect_id dialect, const std::string& table,
-                                  const std::string& columns) {
-  if (dialect == dialect_id::oracle)
-    return sql::oracle_create_if_missing("CREATE TABLE " + table + columns);
-  if (dialect == dialect_id::sqlserver)
-    return "IF OBJECT_ID(N'" + table + "', N'U') IS NULL CREATE TABLE " + table + columns;
-  const bool mysql = dialect == dialect_id::mysql || dialect == dialect_id::mariadb;
-  return "CREATE TABLE IF NOT EXISTS " + table + columns + (mysql ? " ENGINE=InnoDB" : "");
-}
-
 std::vector<std::string> create_instance_tables(dialect_id dialect, const std::string& instances,
                                                 const std::string& commands) {
   const auto types = instance_types_of(dialect);
@@ -68,16 +58,16 @@ std::vector<std::string> create_instance_tables(dialect_id dialect, const std::s
     return types.text + "(" + std::to_string(length) + ")" + types.suffix + " NOT NULL";
   };
   const std::string number = types.number + " NOT NULL";
-  return {
-      create_instance_table(dialect, instances,
-                            " (\n  INSTANCE " + text(128) + ",\n  KIND " + text(16) +
-                                ",\n  STARTED " + number + ",\n  SEEN " + number +
-                                ",\n  INTERVAL_MS " + number + ",\n  STATE " + types.json +
-                                ",\n  PRIMARY KEY (INSTANCE)\n)"),
-      create_instance_table(dialect, commands,
-                            " (\n  COMMAND_ID " + text(64) + ",\n  INSTANCE " + text(128) +
-                                ",\n  KIND " + text(32) + ",\n  VALID_UNTIL " + number +
-                                ",\n  BODY " + types.json + ",\n  PRIMARY KEY (COMMAND_ID)\n)")};
+  return {sql::create_table_if_missing(dialect, instances,
+                                       " (\n  INSTANCE " + text(128) + ",\n  KIND " + text(16) +
+                                           ",\n  STARTED " + number + ",\n  SEEN " + number +
+                                           ",\n  INTERVAL_MS " + number + ",\n  STATE " +
+                                           types.json + ",\n  PRIMARY KEY (INSTANCE)\n)"),
+          sql::create_table_if_missing(dialect, commands,
+                                       " (\n  COMMAND_ID " + text(64) + ",\n  INSTANCE " +
+                                           text(128) + ",\n  KIND " + text(32) +
+                                           ",\n  VALID_UNTIL " + number + ",\n  BODY " +
+                                           types.json + ",\n  PRIMARY KEY (COMMAND_ID)\n)")};
 }
 
 }  // namespace
