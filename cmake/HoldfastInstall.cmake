@@ -1,4 +1,5 @@
-# Install: headers, libraries, the command line, and what others need to find them: holdfastConfig.cmake and holdfast.pc.
+# Install: headers, libraries, the command line, and what others need to find them: holdfastConfig.cmake, and holdfast.pc with one
+# holdfast-<component>.pc for each capability.
 # One export file per capability, so that find_package(holdfast COMPONENTS key) looks only for what key needs.
 
 include(CMakePackageConfigHelpers)
@@ -8,9 +9,19 @@ get_property(_targets GLOBAL PROPERTY HOLDFAST_LIBRARIES)
 
 set(HOLDFAST_COMPONENTS "")     # in link order: what a component needs comes before it
 set(HOLDFAST_COMPONENT_CODE "") # for holdfastConfig.cmake
-set(HOLDFAST_PC_LIBS "")
-set(HOLDFAST_PC_REQUIRES "")
-set(HOLDFAST_PC_LIBS_PRIVATE "")
+
+# The linker flags of a third-party library. Not "Requires.private: simdjson": that would add the compiler flags of a library that no
+# header of ours includes.
+function(_holdfast_linker_flags module out)
+  if(NOT module OR module MATCHES "^-l")
+    set(${out} "${module}" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs ${module} OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
+    COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE " " ";" flags "${flags}")
+  set(${out} "${flags}" PARENT_SCOPE)
+endfunction()
 
 foreach(target IN LISTS _targets)
   get_target_property(component ${target} EXPORT_NAME)
@@ -24,6 +35,7 @@ foreach(target IN LISTS _targets)
   # What it links: our own libraries, and the third-party ones that a static archive needs again.
   set(needs "")
   set(finds "")
+  set(third_party "")
   set(links "")
   foreach(property IN ITEMS LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
     get_target_property(found ${target} ${property})
@@ -51,23 +63,24 @@ foreach(target IN LISTS _targets)
       list(APPEND finds "  ${find}")
     endif()
     get_property(pkgconfig GLOBAL PROPERTY HOLDFAST_PKGCONFIG_OF_${link})
-    if(pkgconfig MATCHES "^-l")
-      list(APPEND HOLDFAST_PC_LIBS_PRIVATE ${pkgconfig})
-    elseif(pkgconfig)
-      list(APPEND HOLDFAST_PC_REQUIRES ${pkgconfig})
-    elseif(link STREQUAL "Threads::Threads" AND CMAKE_THREAD_LIBS_INIT)
-      list(APPEND HOLDFAST_PC_LIBS_PRIVATE ${CMAKE_THREAD_LIBS_INIT})
+    _holdfast_linker_flags("${pkgconfig}" flags)
+    list(APPEND third_party ${flags})
+    if(link STREQUAL "Threads::Threads")
+      list(APPEND third_party ${CMAKE_THREAD_LIBS_INIT})
     endif()
   endforeach()
 
   list(APPEND HOLDFAST_COMPONENTS ${component})
-  list(JOIN needs " " needs)
+  list(JOIN needs " " joined_needs)
   list(JOIN finds "\n" finds)
-  string(APPEND HOLDFAST_COMPONENT_CODE "set(_holdfast_needs_${component} ${needs})\nmacro(_holdfast_find_for_${component})\n${finds}\nendmacro()\n\n")
-  if(NOT type STREQUAL "INTERFACE_LIBRARY")
-    list(PREPEND HOLDFAST_PC_LIBS -l${target}) # for a static link: users before what they use
-  endif()
+  string(APPEND HOLDFAST_COMPONENT_CODE "set(_holdfast_needs_${component} ${joined_needs})\nmacro(_holdfast_find_for_${component})\n${finds}\nendmacro()\n\n")
+  list(REMOVE_DUPLICATES third_party)
+  set(_pc_needs_${component} ${needs})
+  set(_pc_third_party_${component} ${third_party})
+  set(_pc_type_${component} ${type})
+  set(_pc_library_${component} ${target})
 endforeach()
+set(_components ${HOLDFAST_COMPONENTS})
 string(REPLACE ";" " " HOLDFAST_COMPONENTS "${HOLDFAST_COMPONENTS}")
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/packaging/holdfastConfig.cmake.in ${PROJECT_BINARY_DIR}/packaging/holdfastConfig.cmake
@@ -80,11 +93,6 @@ install(FILES ${PROJECT_BINARY_DIR}/packaging/holdfastConfig.cmake ${PROJECT_BIN
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.hpp")
 
 # pkg-config: the prefix is where the file is found, so that an install can be moved.
-list(REMOVE_DUPLICATES HOLDFAST_PC_REQUIRES)
-list(REMOVE_DUPLICATES HOLDFAST_PC_LIBS_PRIVATE)
-list(JOIN HOLDFAST_PC_REQUIRES ", " HOLDFAST_PC_REQUIRES)
-list(JOIN HOLDFAST_PC_LIBS " " HOLDFAST_PC_LIBS)
-list(JOIN HOLDFAST_PC_LIBS_PRIVATE " " HOLDFAST_PC_LIBS_PRIVATE)
 set(_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 foreach(place IN ITEMS INCLUDE LIB)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${place}DIR}")
@@ -101,8 +109,33 @@ else()
   string(REGEX REPLACE "/$" "" _up "${_up}")
   set(HOLDFAST_PC_PREFIX "\${pcfiledir}/${_up}")
 endif()
-configure_file(${PROJECT_SOURCE_DIR}/packaging/holdfast.pc.in ${PROJECT_BINARY_DIR}/packaging/holdfast.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/packaging/holdfast.pc DESTINATION ${_pc_dir} COMPONENT development)
+foreach(component IN LISTS _components)
+  set(HOLDFAST_PC_NAME holdfast-${component})
+  set(HOLDFAST_PC_DESCRIPTION "${PROJECT_DESCRIPTION}: ${component}")
+  set(HOLDFAST_PC_LIBS "-l${_pc_library_${component}}")
+  if(_pc_type_${component} STREQUAL "INTERFACE_LIBRARY")
+    set(HOLDFAST_PC_LIBS "")
+  endif()
+  if(component STREQUAL "holdfast")
+    set(HOLDFAST_PC_NAME holdfast)
+    set(HOLDFAST_PC_DESCRIPTION "${PROJECT_DESCRIPTION}")
+  endif()
+  list(TRANSFORM _pc_needs_${component} PREPEND holdfast- OUTPUT_VARIABLE requires)
+  list(TRANSFORM requires APPEND " = ${PROJECT_VERSION}")
+  list(JOIN requires ", " requires)
+  list(JOIN _pc_third_party_${component} " " libs)
+  # The headers of a capability use those of the others, so a program links all of them by name.
+  set(HOLDFAST_PC_REQUIRES "${requires}")
+  # An archive needs what it uses, whether --static is given or not: there is nothing else to link.
+  if(BUILD_SHARED_LIBS AND NOT component STREQUAL "holdfast")
+    set(HOLDFAST_PC_LIBS_PRIVATE "${libs}")
+  else()
+    string(APPEND HOLDFAST_PC_LIBS " ${libs}")
+    set(HOLDFAST_PC_LIBS_PRIVATE "")
+  endif()
+  configure_file(${PROJECT_SOURCE_DIR}/packaging/holdfast.pc.in ${PROJECT_BINARY_DIR}/packaging/${HOLDFAST_PC_NAME}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/packaging/${HOLDFAST_PC_NAME}.pc DESTINATION ${_pc_dir} COMPONENT development)
+endforeach()
 
 if(TARGET holdfast_cli)
   file(RELATIVE_PATH _to_libraries "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")

@@ -29,6 +29,12 @@ int main() {
             << '\n';
   // endregion
 
+  // region frame
+  const key::byte_string stored = key::wrap_frame(document);  // under a key of auto mode
+  std::cout << (key::unwrap_frame(stored) == document ? "the same document" : "another document")
+            << '\n';
+  // endregion
+
   // region encryption
   // In a service: the 64 digits of CACHEKIT_MASTER_KEY, made with `openssl rand -hex 32`.
   const auto old_key = key::master_key::from_hex(std::string(64, 'a'));

@@ -14,6 +14,7 @@
 #include <holdfast/id_generator.hpp>
 #include <holdfast/key.hpp>
 #include <holdfast/log.hpp>
+#include <holdfast/log_output.hpp>
 #include <holdfast/metrics.hpp>
 #include <holdfast/outbox.hpp>
 #include <holdfast/outbox/admin.hpp>

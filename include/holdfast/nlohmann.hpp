@@ -3,8 +3,9 @@
 /// \file
 /// Optional: encodes answers as JSON text with nlohmann::json. Including this header gives a codec
 /// to every type that nlohmann::json converts: types with `to_json` and `from_json` (or
-/// NLOHMANN_DEFINE_TYPE_...), numbers, bool, the standard containers, std::optional, and
-/// nlohmann::json.
+/// NLOHMANN_DEFINE_TYPE_...), the standard containers and std::optional of them, and
+/// nlohmann::json. Numbers, bool, and optionals and vectors of basic types have the codec of
+/// codec.hpp, whether this header is included or not.
 ///
 /// Values that JSON text cannot represent are refused: NaN, infinity, ill-formed UTF-8, binary.
 /// `std::string` is stored as raw bytes (see codec.hpp); use `json_codec<std::string>` to store a
@@ -200,7 +201,7 @@ struct json_codec {
 };
 
 template <detail::json_able T>
-  requires(!detail::raw_bytes<T> && !detail::has_holdfast_codec<T>)
+  requires(!detail::raw_bytes<T> && !detail::built_in<T> && !detail::has_holdfast_codec<T>)
 struct codec<T> : json_codec<T> {};
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -66,6 +66,8 @@ enum class upgrade_mode : std::uint8_t {
   run,
   dry_run  ///< only returns the statements
 };
+/// The name of the enumerator, for example `run`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(upgrade_mode mode) noexcept;
 
 /// Upgrades the sets that exist to the version of this code. Sets with that version stay unchanged,
 /// except that a missing record of it is written. Two upgrades may run at the same time, and an

@@ -129,6 +129,8 @@ enum class peer : std::uint8_t {
   /// keys, MD5, Java class names.
   java
 };
+/// The name of the enumerator, for example `none`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(peer other) noexcept;
 
 /// Keeps entries. All implementations pass one contract suite (tests/contract/store_contract.hpp);
 /// you can run it on your own.
@@ -231,6 +233,8 @@ enum class store_query : std::uint8_t {
   find_many,
   expiring
 };
+/// The name of the enumerator, for example `upsert`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(store_query query) noexcept;
 
 /// The type of the payload column.
 enum class payload_column : std::uint8_t {
@@ -239,6 +243,8 @@ enum class payload_column : std::uint8_t {
   /// A binary column, such as BYTEA or BLOB.
   bytes
 };
+/// The name of the enumerator, for example `text`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(payload_column column) noexcept;
 
 /// Whether a store checks its table and its server when it first reaches the database. The check
 /// sends a few small queries, once. See store/probe.hpp.
@@ -250,6 +256,8 @@ enum class start_probe : std::uint8_t {
   /// Refuses everything that deserves a warning.
   strict
 };
+/// The name of the enumerator, for example `off`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(start_probe mode) noexcept;
 
 /// Whether a program can start while the database of its store cannot be reached.
 enum class start_mode : std::uint8_t {
@@ -264,6 +272,8 @@ enum class start_mode : std::uint8_t {
   /// services that prefer not to start.
   require
 };
+/// The name of the enumerator, for example `background`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(start_mode mode) noexcept;
 
 struct store_options {
   /// Prefix of the table name: letters, digits, `_`, and qualifiers separated by dots.

@@ -4,6 +4,12 @@
 /// The version of the library. CMake, the command line, pkg-config and the check of the change log
 /// read it from this file.
 
+#if __cplusplus < 202002L
+#error "Holdfast needs C++20: compile with -std=c++20, or link holdfast::holdfast in CMake"
+// Not a file: it ends the compilation here. Otherwise hundreds of other errors would follow.
+#include "holdfast needs -std=c++20"
+#endif
+
 #define HOLDFAST_VERSION_MAJOR 0
 #define HOLDFAST_VERSION_MINOR 1
 #define HOLDFAST_VERSION_PATCH 0

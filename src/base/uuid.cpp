@@ -3,8 +3,8 @@
 #include <holdfast/error.hpp>
 #include <holdfast/uuid.hpp>
 
-#include <openssl/rand.h>
 #include <openssl/sha.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,14 +19,16 @@ void set_version(uuid_bytes& bytes, std::uint8_t version) noexcept {
   bytes[8] = static_cast<std::uint8_t>((bytes[8] & 0x3FU) | 0x80U);
 }
 
+/// Asks the kernel: OpenSSL would keep a generator for each thread, which is lost if the thread is
+/// still ending when the process does.
 void fill_uuid_random(std::uint8_t* output, std::size_t size) {
-  if (RAND_bytes(output, static_cast<int>(size)) != 1)
+  if (::getentropy(output, size) != 0)
     throw error(errc::internal, "the system cannot provide random numbers for a UUID");
 }
 
 /// Creates UUIDs of version 7. Of the 74 bits that are not the time, the first 42 are a counter
-/// that starts at random in each millisecond, and the other 32 are random. OpenSSL's generator
-/// mixes in the process id after fork, so that a child does not repeat the numbers of its parent.
+/// that starts at random in each millisecond, and the other 32 are random. A child does not repeat
+/// the random numbers of its parent, because they are the kernel's.
 class uuid_v7_generator {
  public:
   uuid_bytes next() {

@@ -41,7 +41,8 @@ std::string key_in_path(const value& key) {
 
 /// Converts a map that CacheKit marks as a time: {"__date__": true, "value": "2024-01-31"}. Returns
 /// nullopt for all other maps.
-std::optional<value> as_temporal(const std::vector<std::pair<value, value>>& entries) {
+std::optional<value> as_temporal(const std::vector<std::pair<value, value>>& entries,
+                                 bool naive_as_utc) {
   if (entries.size() != 2) return std::nullopt;
   const auto* first = entries[0].first.if_is<std::string>();
   const auto* second = entries[1].first.if_is<std::string>();
@@ -52,7 +53,11 @@ std::optional<value> as_temporal(const std::vector<std::pair<value, value>>& ent
   const auto* marked = entries[marker_first ? 0 : 1].second.if_is<bool>();
   const auto* text = entries[marker_first ? 1 : 0].second.if_is<std::string>();
   if (marked == nullptr || !*marked || text == nullptr) return std::nullopt;
-  if (marker == "__datetime__") return parse_instant(*text);
+  if (marker == "__datetime__") {
+    auto instant = parse_instant(*text);
+    if (!instant && naive_as_utc) instant = parse_instant(*text + 'Z');
+    return instant;
+  }
   if (marker == "__date__") return parse_date(*text);
   if (marker == "__time__") return parse_time_of_day(*text);
   return std::nullopt;
@@ -187,7 +192,8 @@ class document_reader {
            ".items[" + key_in_path(closed.entries[*duplicate].first) + ']');
     }
     if (limits_.temporal) {
-      if (auto temporal = as_temporal(closed.entries)) return std::move(*temporal);
+      if (auto temporal = as_temporal(closed.entries, limits_.naive_as_utc))
+        return std::move(*temporal);
     }
     return value(map{std::move(closed.entries)});
   }
@@ -245,10 +251,11 @@ value decode_value(std::span<const std::byte> document, const decode_limits& lim
   }
   if (text_of(document).starts_with("CK")) {
     // Without this check the first byte would be read as the integer 67, followed by extra bytes.
-    throw error(errc::malformed,
-                "this is a frame of CacheKit's Python auto mode, not an interop value; write it "
-                "with interop mode",
-                {.path = "value"});
+    throw error(
+        errc::malformed,
+        "this is a frame of CacheKit for Python; pass it to unwrap_frame first, or write the "
+        "value with interop mode",
+        {.path = "value"});
   }
   return document_reader(document, limits).read();
 }

@@ -1,4 +1,4 @@
-// The names of the enumerations of the outbox that are printed. A value that is not in its
+// The names of the enumerations of the outbox. A value that is not in its
 // enumeration is "unknown".
 
 #include <holdfast/outbox/commit.hpp>
@@ -153,6 +153,102 @@ std::string_view to_string(outcome::kind kind) noexcept {
       return "ambiguous";
     case permanent:
       return "permanent";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(commit_condition::kind kind) noexcept {
+  switch (kind) {
+    case commit_condition::kind::exists:
+      return "exists";
+    case commit_condition::kind::absent:
+      return "absent";
+    case commit_condition::kind::equals:
+      return "equals";
+    case commit_condition::kind::missing:
+      return "missing";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(commit_write::kind kind) noexcept {
+  switch (kind) {
+    case commit_write::kind::set:
+      return "set";
+    case commit_write::kind::erase:
+      return "erase";
+    case commit_write::kind::set_field:
+      return "set_field";
+    case commit_write::kind::erase_field:
+      return "erase_field";
+    case commit_write::kind::add:
+      return "add";
+    case commit_write::kind::add_to_field:
+      return "add_to_field";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(claim_status status) noexcept {
+  switch (status) {
+    case claim_status::some:
+      return "some";
+    case claim_status::empty:
+      return "empty";
+    case claim_status::paused:
+      return "paused";
+    case claim_status::fenced:
+      return "fenced";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(settlement::kind kind) noexcept {
+  switch (kind) {
+    case settlement::kind::ack:
+      return "ack";
+    case settlement::kind::retry:
+      return "retry";
+    case settlement::kind::park:
+      return "park";
+    case settlement::kind::release:
+      return "release";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(scan_what selection) noexcept {
+  switch (selection) {
+    case scan_what::all:
+      return "all";
+    case scan_what::parked:
+      return "parked";
+    case scan_what::tickets:
+      return "tickets";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(recurrence_query::kind kind) noexcept {
+  switch (kind) {
+    case recurrence_query::kind::name:
+      return "name";
+    case recurrence_query::kind::due:
+      return "due";
+    case recurrence_query::kind::all:
+      return "all";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(update_status status) noexcept {
+  switch (status) {
+    case update_status::done:
+      return "done";
+    case update_status::conflict:
+      return "conflict";
+    case update_status::busy:
+      return "busy";
   }
   return "unknown";
 }

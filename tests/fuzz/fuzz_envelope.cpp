@@ -1,6 +1,7 @@
-// Reads any bytes as an envelope and as compressed data, and wraps them.
+// Reads any bytes as an envelope, as compressed data and as a frame, and wraps them.
 
 #include <holdfast/cachekit/envelope.hpp>
+#include <holdfast/cachekit/frame.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -55,6 +56,26 @@ void open_as_packed_data(std::span<const std::byte> input) {
   static_cast<void>(open(envelope));
 }
 
+void open_frame(std::span<const std::byte> frame) {
+  try {
+    static_cast<void>(key::unwrap_frame(frame));
+  } catch (const holdfast::error& refused) {
+    require(refused.code() != errc::internal && !refused.message().empty());
+  }
+}
+
+/// Reads the input as a frame, and as the header of one.
+void open_as_frame(std::span<const std::byte> input) {
+  open_frame(input);
+  if (input.size() > 0xffff) return;
+  byte_string frame;
+  append(frame, {'C', 'K', 3, 0, 0, static_cast<unsigned>(input.size() >> 8U),
+                 static_cast<unsigned>(input.size() & 0xffU)});
+  frame.insert(frame.end(), input.begin(), input.end());
+  open_frame(frame);
+  require(std::ranges::equal(key::unwrap_frame(key::wrap_frame(input)), input));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -67,6 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!open(input.first(size - 1)));
   }
   open_as_packed_data(input);
+  open_as_frame(input);
   require_round_trip(input, "msgpack");
   return 0;
 }

@@ -30,6 +30,10 @@ struct decode_limits {
   /// Whether maps like {"__date__": true, "value": "2024-01-31"} become instant, date or
   /// time_of_day.
   bool temporal = true;
+  /// Whether a time without a UTC offset becomes an instant in UTC. Python writes such times for
+  /// its naive datetimes. Set it if the Python application keeps its datetimes in UTC; otherwise
+  /// the map stays a map.
+  bool naive_as_utc = false;
 };
 
 /// Decodes exactly one document.
@@ -41,7 +45,7 @@ struct decode_limits {
 /// Throws holdfast::error with the path to the value, for example `value.items["a"][0]`, where
 /// `.keys[n]` is the key of the n-th entry:
 /// - errc::malformed: truncated, trailing bytes, declares more than it holds, the reserved byte c1,
-///   or a frame of CacheKit's Python auto mode
+///   or a frame of CacheKit for Python (see frame.hpp)
 /// - errc::too_deep, errc::too_large: beyond the limits
 /// - errc::ill_formed_text: text that is not UTF-8
 /// - errc::duplicate: a map has a key twice

@@ -23,6 +23,8 @@ enum class origin : std::uint8_t {
   stored,     ///< from the store: the last good answer
   substitute  ///< a default value, or a value that a hook made
 };
+/// The name of the enumerator, for example `live`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(origin source) noexcept;
 
 /// Why an answer is not live.
 enum class cause_code : std::uint8_t {
@@ -44,6 +46,8 @@ enum class cause_code : std::uint8_t {
 
 /// Whether an answer has all its parts. Only scattered calls and lists can be incomplete.
 enum class completeness : std::uint8_t { yes, no, unknown };  // unknown: no list of its parts
+/// The name of the enumerator, for example `yes`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(completeness complete) noexcept;
 
 /// Why an answer is not live: a code and, if something was thrown, the exception. The library logs
 /// and counts codes and type names only, because a message may contain host names, statements or

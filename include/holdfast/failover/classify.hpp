@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ enum class on_failure : std::uint8_t {
   pass,       ///< rethrow to the caller; the stored answer stays
   invalidate  ///< rethrow to the caller and store a tombstone; for "not found" and "gone"
 };
+/// The name of the enumerator, for example `recover`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(on_failure action) noexcept;
 
 /// An ordered list of rules. The first rule that matches an exception decides.
 ///

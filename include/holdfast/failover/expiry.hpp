@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -34,6 +35,13 @@ class HOLDFAST_API expiry {
  public:
   /// One hour.
   expiry() : expiry(std::chrono::hours(1)) {}
+  /// Not accepted: a number has no unit.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  expiry(Number /*without_unit*/) {  // NOLINT(google-explicit-constructor)
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "holdfast: an expiry needs a unit; write 24h or std::chrono::hours(24)");
+  }
   template <class Rep, class Period>
   expiry(std::chrono::duration<Rep, Period>
              time)  // NOLINT(google-explicit-constructor): `.expiry = 24h`

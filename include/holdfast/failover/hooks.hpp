@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -20,6 +21,8 @@ enum class result_kind : std::uint8_t {
   absent,  ///< store a tombstone, so that deleted data is not served again
   ignore   ///< do not store it; the stored answer stays
 };
+/// The name of the enumerator, for example `store`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(result_kind kind) noexcept;
 
 /// Hooks run on the thread of the call, from several threads at the same time.
 template <class T>

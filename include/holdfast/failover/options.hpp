@@ -36,6 +36,8 @@ enum class exception_policy : std::uint8_t {
   never_throw,  ///< return point_hooks::default_value, or an empty answer
   custom        ///< call point_hooks::unserved, else engine_options::unserved
 };
+/// The name of the enumerator, for example `rethrow`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(exception_policy policy) noexcept;
 
 /// Which callers share stored answers.
 enum class scope : std::uint8_t {
@@ -43,12 +45,16 @@ enum class scope : std::uint8_t {
   /// All callers. Required for a point without arguments, unless it varies by a dimension.
   shared
 };
+/// The name of the enumerator, for example `by_arguments`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(scope sharing) noexcept;
 
 /// What to do with a call that missed its deadline.
 enum class late_call : std::uint8_t {
   keep,   ///< let it run and store its answer, with the as_of of its start
   cancel  ///< trigger its stop token; if it still answers, store the answer
 };
+/// The name of the enumerator, for example `keep`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(late_call policy) noexcept;
 
 /// Retries of calls that failed with an exception that may be recovered from. Use it only for calls
 /// that are safe to repeat.

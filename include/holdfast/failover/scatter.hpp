@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -38,6 +39,8 @@ class partial {
   std::size_t minimum_;
   rule rule_;
 };
+/// The name of the enumerator, for example `keep`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(partial::rule policy) noexcept;
 inline constexpr partial partial::keep{rule::keep, 0};
 inline constexpr partial partial::drop{rule::drop, 0};
 inline constexpr partial partial::fail{rule::fail, 0};
@@ -47,6 +50,8 @@ enum class unlisted : std::uint8_t {
   refuse,  ///< do not serve the list
   serve    ///< serve every row of the domain, for all arguments, with completeness `unknown`
 };
+/// The name of the enumerator, for example `refuse`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(unlisted policy) noexcept;
 
 /// Options of protect_each, protect_list and protect_split.
 struct scatter_options {

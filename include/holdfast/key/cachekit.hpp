@@ -33,6 +33,8 @@ enum class dialect : std::uint8_t {
   v1_0 = 2,
   seed = v1_0  // former name
 };
+/// The name of the enumerator, for example `current`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(dialect version) noexcept;
 
 struct cachekit_options {
   /// The cache's namespace; empty means none.

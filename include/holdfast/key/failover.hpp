@@ -46,6 +46,8 @@ enum class style : std::uint8_t {
   /// shared with Java services.
   exact
 };
+/// The name of the enumerator, for example `escaped`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(style key_style) noexcept;
 
 /// How raw text becomes the key of a row.
 enum class row_hash : std::uint8_t {
@@ -54,6 +56,8 @@ enum class row_hash : std::uint8_t {
   /// UUID version 8 from BLAKE2b, keyed if there is a secret. For systems that must not use MD5.
   blake2b
 };
+/// The name of the enumerator, for example `md5`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(row_hash hash) noexcept;
 
 /// Makes the raw text of a call and replaces layer 1 completely.
 /// It must be deterministic and free of side effects: the text is made once when an answer is

@@ -16,6 +16,8 @@ namespace HOLDFAST_NAMESPACE::key {
 
 /// The scheme that a value is read for. Some forms exist only in some schemes.
 enum class scheme : std::uint8_t { failover, cachekit_auto, interop, interop_value };
+/// The name of the enumerator, for example `failover`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(scheme value) noexcept;
 
 /// Reads typed values. It keeps its buffers between calls, so reuse it.
 /// Thread-safety: none; use one reader per thread.

@@ -89,6 +89,8 @@ struct path {
   flavour style = flavour::posix;
   bool operator==(const path&) const = default;
 };
+/// The name of the enumerator, for example `posix`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(path::flavour path_flavour) noexcept;
 
 /// A one-dimensional numeric array, elements as little-endian bytes.
 struct array_value {
@@ -97,6 +99,8 @@ struct array_value {
   byte_string bytes;
   bool operator==(const array_value&) const = default;
 };
+/// The name of the enumerator, for example `i32`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(array_value::element element_type) noexcept;
 
 /// A MessagePack extension. decode_value can return it; no scheme accepts it in a key.
 struct extension {

@@ -5,6 +5,8 @@
 
 #include <holdfast/outbox/operations.hpp>
 
+#include <string_view>
+
 namespace HOLDFAST_NAMESPACE {
 
 /// A condition of a commit. If one does not hold, the commit changes nothing. Keys come from
@@ -21,6 +23,8 @@ struct commit_condition {
   std::string field{};
   std::string value{};
 };
+/// The name of the enumerator, for example `exists`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(commit_condition::kind kind) noexcept;
 
 /// A write of a commit. If a key holds a value of another type, the whole commit is refused.
 struct commit_write {
@@ -38,6 +42,8 @@ struct commit_write {
   std::string value{};
   std::int64_t number = 0;
 };
+/// The name of the enumerator, for example `set`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(commit_write::kind kind) noexcept;
 
 /// One atomic step. It writes and publishes if the effect `once` was not applied before, all
 /// conditions hold, and the claim of `fence` is still held.

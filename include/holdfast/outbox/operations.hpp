@@ -111,6 +111,8 @@ enum class claim_status : std::uint8_t {
   paused,  ///< the outbox is paused
   fenced   ///< the owner does not hold the lock: stop, and acquire it again
 };
+/// The name of the enumerator, for example `some`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(claim_status status) noexcept;
 
 struct claimed {
   claim_status status = claim_status::empty;
@@ -165,6 +167,8 @@ struct settlement {
   /// For `park`.
   park_policy policy = park_policy::skip;
 };
+/// The name of the enumerator, for example `ack`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(settlement::kind kind) noexcept;
 
 struct settled {
   /// For each settlement: false if the lease was lost, so that nothing was changed.
@@ -255,6 +259,8 @@ struct outbox_record {
 
 /// Selects the records of a scan.
 enum class scan_what : std::uint8_t { all, parked, tickets };
+/// The name of the enumerator, for example `all`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(scan_what selection) noexcept;
 
 struct scan_page {
   /// For a ticket: `details.event` is the event it becomes, `details.event.id` the name of the

@@ -99,6 +99,8 @@ struct recurrence_query {
   std::chrono::milliseconds horizon{};
   std::size_t most = 100;
 };
+/// The name of the enumerator, for example `name`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(recurrence_query::kind kind) noexcept;
 
 struct recurrence_page {
   std::vector<stored_recurrence> recurrences{};
@@ -123,5 +125,7 @@ enum class update_status : std::uint8_t {
   conflict,  ///< another text is stored; nothing was changed
   busy       ///< a transaction publishes for one of the keys; nothing was changed, try again
 };
+/// The name of the enumerator, for example `done`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(update_status status) noexcept;
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -68,6 +68,8 @@ enum class tenant_strategy : std::uint8_t {
   /// One schema (MySQL: database) for each tenant: `acme.FAILOVER_STORE`. The schema must exist.
   schema
 };
+/// The name of the enumerator, for example `table_prefix`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(tenant_strategy strategy) noexcept;
 
 /// Returns the value for store_options::realms. Only configured names that are plain identifiers
 /// become part of a statement. Throws errc::invalid_argument for a blank or ill-formed id, a

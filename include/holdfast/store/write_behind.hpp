@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace HOLDFAST_NAMESPACE {
 
@@ -30,6 +31,8 @@ enum class when_full : std::uint8_t {
   /// The caller writes to the store below.
   write_through
 };
+/// The name of the enumerator, for example `block`. Does not change between versions.
+[[nodiscard]] HOLDFAST_API std::string_view to_string(when_full policy) noexcept;
 
 struct write_behind_options {
   /// Limit of operations that are queued, in flight or held.

@@ -5,6 +5,7 @@
 #include "base/aes_gcm.hpp"
 #include "base/base64.hpp"
 #include "base/secret.hpp"
+#include "base/trim.hpp"
 #include "base/url.hpp"
 
 #include <openssl/crypto.h>
@@ -17,14 +18,6 @@ namespace HOLDFAST_NAMESPACE {
 namespace {
 
 constexpr std::size_t max_ring_text = 64U << 10U;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blank = " \t\r";
-  const auto first = text.find_first_not_of(blank);
-  return first == std::string_view::npos
-             ? std::string_view()
-             : text.substr(first, text.find_last_not_of(blank) - first + 1);
-}
 
 void check_key_id(std::string_view id) {
   const auto fail = [](const std::string& message) {
@@ -114,7 +107,7 @@ sealing_ring sealing_ring::from_text(std::string_view text) {
   sealing_ring ring;
   while (!text.empty()) {
     const auto end = text.find_first_of("\n,");
-    const auto line = trimmed(text.substr(0, end));
+    const auto line = detail::trimmed(text.substr(0, end));
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.empty() || line.front() == '#') continue;
     const auto colon = line.find(':');
@@ -122,8 +115,8 @@ sealing_ring sealing_ring::from_text(std::string_view text) {
       throw error(errc::invalid_argument, "a key has no id; write one key per line, as id:key",
                   {.path = "keys"});
     }
-    ring.add(std::string(trimmed(line.substr(0, colon))),
-             sealing_key::from_base64(trimmed(line.substr(colon + 1))));
+    ring.add(std::string(detail::trimmed(line.substr(0, colon))),
+             sealing_key::from_base64(detail::trimmed(line.substr(colon + 1))));
   }
   if (ring.empty())
     throw error(errc::invalid_argument,

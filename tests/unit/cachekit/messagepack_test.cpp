@@ -217,7 +217,7 @@ TEST(MessagePackReader, NamesAFrameOfPythonsAutoMode) {
   const auto thrown = wire::error_of([] { static_cast<void>(decode("434b0300000002")); });
   ASSERT_TRUE(thrown);
   EXPECT_EQ(thrown->code(), errc::malformed);
-  EXPECT_NE(thrown->message().find("a frame of CacheKit's Python auto mode, not an interop value"),
+  EXPECT_NE(thrown->message().find("a frame of CacheKit for Python; pass it to unwrap_frame first"),
             std::string::npos);
   EXPECT_EQ(decode("43"), value(67));
 }

@@ -6,12 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace app {
@@ -96,6 +98,77 @@ TEST(Codec, RawBytesStayAsTheyAre) {
   EXPECT_EQ(encode_payload(bytes), std::string("\0\xff", 2));
   EXPECT_EQ(there_and_back(bytes), bytes);
   EXPECT_TRUE(there_and_back(std::vector<std::byte>{}).empty());
+}
+
+TEST(Codec, BasicTypesNeedNoOtherLibrary) {
+  static_assert(std::is_base_of_v<built_in_codec<int>, codec<int>>,
+                "nlohmann.hpp, which is included here, does not replace it");
+  static_assert(encodable<std::vector<bool>> && encodable<std::optional<std::string>> &&
+                encodable<std::vector<std::vector<std::byte>>> && encodable<char> &&
+                encodable<std::vector<std::optional<double>>>);
+  EXPECT_EQ(encode_payload(42), "42");
+  EXPECT_EQ(encode_payload(-1.5F), "-1.5");
+  EXPECT_EQ(encode_payload(1.0), "1.0");
+  EXPECT_EQ(encode_payload(true), "true");
+  EXPECT_EQ(encode_payload(std::optional<int>{}), "null");
+  EXPECT_EQ(encode_payload(std::vector<bool>{true, false}), "[true,false]");
+  EXPECT_EQ(encode_payload(std::vector<std::string>{"a\"\\\n", "é", ""}),
+            R"(["a\"\\\u000a","é",""])");
+  const std::vector<std::vector<std::byte>> pieces{{std::byte{0}, std::byte{255}}, {}};
+  EXPECT_EQ(encode_payload(pieces), R"(["AP8=",""])");
+  EXPECT_EQ(there_and_back(pieces), pieces);
+  const std::vector<std::optional<double>> numbers{0.1, std::nullopt, -0.0, 1e300, 5e-324};
+  EXPECT_EQ(there_and_back(numbers), numbers);
+  EXPECT_EQ(there_and_back(0.1F), 0.1F);
+  EXPECT_EQ(there_and_back(std::numeric_limits<std::int64_t>::min()),
+            std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(there_and_back(std::vector<std::vector<int>>{{1, 2}, {}}),
+            (std::vector<std::vector<int>>{{1, 2}, {}}));
+}
+
+/// What was kept before these codecs existed can still be read, and by programs that use the other.
+template <class T>
+void expect_same_text_as_nlohmann(const T& value) {
+  const json_codec<T> other;
+  EXPECT_EQ(decode_payload<T>(encode_payload(value, other)), value);
+  EXPECT_EQ(decode_payload<T>(encode_payload(value), other), value);
+}
+TEST(Codec, BuiltInAndNlohmannReadEachOther) {
+  expect_same_text_as_nlohmann(std::numeric_limits<std::uint64_t>::max());
+  expect_same_text_as_nlohmann(std::vector<double>{0.1, 1e22, 1, 1e-7, 12345678901234567890.0});
+  expect_same_text_as_nlohmann(std::vector<float>{0.1F, 3.4e38F});
+  expect_same_text_as_nlohmann(std::optional<std::string>("\x01\x1f\x7f\xf0\x9f\x98\x80/\"\\"));
+  expect_same_text_as_nlohmann(std::vector<std::optional<bool>>{true, std::nullopt});
+}
+
+TEST(Codec, BuiltInCodecsReadJsonAndNothingElse) {
+  EXPECT_EQ(decode_payload<std::vector<int>>(" [ 1 ,\n2 ] "), (std::vector<int>{1, 2}));
+  EXPECT_EQ(decode_payload<double>("7"), 7.0);
+  EXPECT_EQ(decode_payload<std::optional<std::string>>(R"("\u00e9\ud83d\ude00\/\t")"),
+            "é\xf0\x9f\x98\x80/\t");
+  for (const char* bad : {"", "[", "[1", "[1,", "[1,]", "[,1]", "[1 2]", "[01]", "[1.5]", "[true]",
+                          "[1]x", "1", "[+1]", "[1e2]", "[99999999999]", "[null]", "{}"})
+    EXPECT_EQ(failure_of([&] { (void)decode_payload<std::vector<int>>(bad); }).code(),
+              errc::malformed)
+        << bad;
+  for (const char* bad : {"1.", ".5", "1e", "-", "inf", "NaN", "1e999", "0x1", "1e400"})
+    EXPECT_EQ(failure_of([&] { (void)decode_payload<double>(bad); }).code(), errc::malformed)
+        << bad;
+  for (const char* bad : {"\"", "\"\n\"", "\"\xff\"", R"("\u12")", R"("\ud800")",
+                          R"("\ud800\u0041")", R"("\udc00")", R"("\x")", "'a'"})
+    EXPECT_EQ(failure_of([&] { (void)decode_payload<std::optional<std::string>>(bad); }).code(),
+              errc::malformed)
+        << bad;
+  EXPECT_EQ(failure_of([] {
+              (void)decode_payload<std::vector<std::vector<std::byte>>>(R"(["A"])");
+            }).code(),
+            errc::malformed);
+  EXPECT_EQ(failure_of([] { (void)encode_payload(std::vector<std::string>{"\xff"}); }).code(),
+            errc::ill_formed_text);
+  EXPECT_EQ(std::string(failure_of([] {
+                          (void)decode_payload<std::vector<int>>("[1,\"secret\"]");
+                        }).what()),
+            "payload: the payload does not match the type: expected a number at byte 4");
 }
 
 TEST(Codec, JsonCarriesStructsContainersAndOptionals) {
