@@ -269,6 +269,40 @@ TYPED_TEST_P(SequenceContract, IsRaisedAboveImportedIds) {
   EXPECT_GT(this->open("import").next(), imported);
 }
 
+/// Both users draw until nothing is left: every id comes once, and the last one is the limit.
+TYPED_TEST_P(SequenceContract, EndsAtItsLimit) {
+  std::string name = "limited";
+  std::int64_t limit = 111;
+  // clock_fence begins at the time, a million ids in a second. A slow machine tries again.
+  for (std::int64_t ahead = 500'000; this->open("probe").next() > 1000'000'000; ahead *= 2) {
+    limit = this->open("probe").next() + ahead;
+    name += "again";
+    if (failure_of([&] {
+          (void)this->open(name, {.max = limit}).next();
+          throw error(errc::duplicate, "there are ids");
+        }).code() == errc::duplicate)
+      break;
+  }
+  auto first = this->open(name, {.max = limit});
+  auto second = this->open(name, {.max = limit});
+  std::set<std::int64_t> ids;
+  for (int i = 0; i < 5; ++i) ids.insert(second.next());
+  if (limit > 111) (void)first.ensure_at_least(limit - 111);
+  const auto draw_all = [&](sequence& drawn) {
+    return failure_of([&] {
+      for (int i = 0; i < 1000; ++i) ASSERT_TRUE(ids.insert(drawn.next()).second);
+    });
+  };
+  const auto ended = draw_all(first);
+  EXPECT_EQ(ended.code(), errc::out_of_range) << ended.what();
+  EXPECT_EQ(draw_all(second).code(), errc::out_of_range);
+  EXPECT_EQ(ids.size(), limit > 111 ? 131U : 111U);
+  EXPECT_EQ(*ids.rbegin(), limit);
+  EXPECT_EQ(first.peek(), limit);
+  EXPECT_EQ(failure_of([&] { (void)first.next_n(1); }).code(), errc::out_of_range);
+  EXPECT_EQ(failure_of([&] { (void)first.ensure_at_least(limit + 1); }).code(), errc::out_of_range);
+}
+
 TYPED_TEST_P(SequenceContract, RefusesAnotherDefinition) {
   auto ids = this->open("defined", {.start = 10, .increment = 5});
   const auto first = ids.next();
@@ -329,7 +363,7 @@ TYPED_TEST_P(SequenceContract, ManySequencesAtOnce) {
 }
 
 REGISTER_TYPED_TEST_SUITE_P(SequenceContract, GivesEveryIdOnceAndInOrder, IsRaisedAboveImportedIds,
-                            RefusesAnotherDefinition, ChangesItsDefinitionOnPurpose,
+                            EndsAtItsLimit, RefusesAnotherDefinition, ChangesItsDefinitionOnPurpose,
                             ManySequencesAtOnce);
 
 }  // namespace holdfast::test

@@ -1,5 +1,5 @@
-// The contract of block stores on Redis and Redis Cluster, with the fences that do not skip
-// ordinals.
+// The contract of block stores on Redis, Redis Cluster and Redis behind Sentinels, with the fences
+// that do not skip ordinals, and the contract of sequences on them.
 
 #include <holdfast/database.hpp>
 #include <holdfast/redis.hpp>
@@ -7,6 +7,7 @@
 #include "contract/sequence_contract.hpp"
 #include "sequence/redis/block_store.hpp"
 #include "support/redis_cluster.hpp"
+#include "support/redis_sentinels.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
 
@@ -48,6 +49,8 @@ INSTANTIATE_TYPED_TEST_SUITE_P(RedisSuperBlocks, BlockStoreContract,
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisCluster, BlockStoreContract, without_fence<redis_cluster>);
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisClusterSuperBlocks, BlockStoreContract,
                                with_super_blocks<redis_cluster>);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisSentinelSuperBlocks, BlockStoreContract,
+                               with_super_blocks<redis_sentinels>);
 
 // ---- Sequences.
 
@@ -63,6 +66,8 @@ struct redis_sequences {
     // The counter waits for `max_skew` at its first block.
     else if constexpr (std::is_same_v<Fence, clock_fence>)
       return clock_fence{.max_skew = std::chrono::milliseconds(100)};
+    else if constexpr (std::is_same_v<Fence, wait_fence>)
+      return wait_fence{.replicas = 1, .longest = std::chrono::seconds(60)};
     else return no_fence{};
   }
   std::string prefix = shared_server<Server>().unique_prefix("sequence");
@@ -73,10 +78,16 @@ using redis_super = redis_sequences<redis_server, super_blocks>;
 using redis_clock = redis_sequences<redis_server, clock_fence>;
 using redis_bare = redis_sequences<redis_server, no_fence>;
 using cluster_super = redis_sequences<redis_cluster, super_blocks>;
+using sentinel_super = redis_sequences<redis_sentinels, super_blocks>;
+using sentinel_clock = redis_sequences<redis_sentinels, clock_fence>;
+using sentinel_wait = redis_sequences<redis_sentinels, wait_fence>;
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisSuperBlocks, SequenceContract, redis_super);
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisClock, SequenceContract, redis_clock);
 INSTANTIATE_TYPED_TEST_SUITE_P(Redis, SequenceContract, redis_bare);
 INSTANTIATE_TYPED_TEST_SUITE_P(RedisCluster, SequenceContract, cluster_super);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisSentinelSuperBlocks, SequenceContract, sentinel_super);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisSentinelClock, SequenceContract, sentinel_clock);
+INSTANTIATE_TYPED_TEST_SUITE_P(RedisSentinelWait, SequenceContract, sentinel_wait);
 
 }  // namespace
 }  // namespace holdfast::test

@@ -1,6 +1,7 @@
 // The servers that the Redis tests stand on: that they start, stop, die, freeze, and move slots.
 
 #include "support/redis_cluster.hpp"
+#include "support/redis_sentinels.hpp"
 #include "support/redis_server.hpp"
 #include "support/shared_server.hpp"
 
@@ -46,6 +47,8 @@ TEST(RedisFixture, ClusterFailsOverAndMovesSlots) {
 TEST(RedisFixture, SharedServersAnswer) {
   EXPECT_EQ(shared_server<redis_server>().run({"PING"}), "PONG");
   EXPECT_NE(shared_server<redis_cluster>().run({"CLUSTER", "INFO"}).find("cluster_state:ok"),
+            std::string::npos);
+  EXPECT_NE(shared_server<redis_sentinels>().run({"SENTINEL", "MASTERS"}).find("main"),
             std::string::npos);
 }
 

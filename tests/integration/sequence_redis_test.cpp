@@ -614,6 +614,28 @@ TEST(SequenceClock, PeekAndRaiseAreAboveWhatAnotherServerMayHaveGranted) {
   EXPECT_GT(again->peek("order.id")->last, highest);
 }
 
+/// After a failover only the replicas know that the counter was raised beyond the time.
+TEST(SequenceClock, ARaiseNeedsTheReplicas) {
+  redis_server master({.settings = {"repl-diskless-sync-delay 0"}});
+  redis_server replica({.settings = {"replicaof 127.0.0.1 " + std::to_string(master.port())}});
+  const auto blocks = store_on(master.url(), clock_fence{.max_skew = 100ms});
+  // The replica confirms when it is in step, within half a second each time.
+  ASSERT_TRUE(eventually([&] {
+    if (master.run({"INFO", "replication"}).find("state=online") == std::string::npos) return false;
+    try {
+      return blocks->ensure_at_least("order.id", 1000).last >= 1000;
+    } catch (const error& late) {
+      return !late.transient();
+    }
+  }));
+  replica.pause();
+  const auto refused = failure_of([&] { (void)blocks->ensure_at_least("order.id", 2000); });
+  replica.resume();
+  EXPECT_TRUE(refused.transient()) << refused.what();
+  EXPECT_NE(std::string(refused.what()).find("0 of 1 replicas confirmed"), std::string::npos)
+      << refused.what();
+}
+
 /// A node of a Cluster hangs: sequences on other nodes continue.
 TEST(SequenceCluster, AHungNodeDoesNotStopTheOthers) {
   redis_cluster cluster({.node_timeout = 60'000ms});
@@ -686,6 +708,19 @@ class hanging_database final : public block_store {
   bool released_ = false;
   int hung_calls_ = 0;
 };
+
+/// A call with several requests does not lease a super-block: the source may be slow.
+TEST_F(SequenceRedis, ARequestThatNeedsASuperBlockIsMadeAlone) {
+  const auto blocks = store(super_blocks{.source = make_memory_block_store(), .size = 1000});
+  const block_request first{.name = "first", .count = 10};
+  EXPECT_EQ(blocks->allocate({&first, 1}).at(0).block.last(), 10);
+  const std::vector<block_request> both{{.name = "first", .count = 10, .accepts_busy = true},
+                                        {.name = "new", .count = 10, .accepts_busy = true}};
+  const auto grants = blocks->allocate(both);
+  EXPECT_EQ(grants.at(0).block.last(), 20);
+  EXPECT_TRUE(grants.at(1).busy);
+  EXPECT_FALSE(grants.at(1).block.has_next());
+}
 
 TEST_F(SequenceRedis, ASourceThatHangsStopsOnlyTheSequenceThatNeedsASuperBlock) {
   const auto database = std::make_shared<hanging_database>();

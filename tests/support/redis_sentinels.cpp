@@ -66,7 +66,8 @@ redis_sentinel::redis_sentinel(const std::vector<std::string>& configuration)
 
 redis_sentinel::~redis_sentinel() { kill9(); }  // before the directory goes
 
-redis_sentinels::redis_sentinels(options configured) : options_(std::move(configured)) {
+redis_sentinels::redis_sentinels(options configured)
+    : redis_sentinels_endpoint(0), options_(std::move(configured)) {
   redis_options each{.durable = false};
   each.settings = {"repl-ping-replica-period 1", "repl-diskless-sync-delay 0",
                    "replica-serve-stale-data yes"};
@@ -102,6 +103,7 @@ redis_sentinels::redis_sentinels(options configured) : options_(std::move(config
     sentinels_.back()->run(
         {"SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "1000", "ASK-PERIOD", "100"});
   }
+  move_to(sentinel(0).port());
   wait_until_well();
 }
 

@@ -24,12 +24,25 @@ class redis_sentinel : public redis_endpoint, public server_control {
   temporary_directory directory_;
 };
 
+/// A master behind Sentinels on 127.0.0.1, known by one of the Sentinels.
+/// Thread-safety: every function may be called from any thread.
+class redis_sentinels_endpoint : public redis_endpoint {
+ public:
+  static constexpr std::string_view kind = "redis-sentinels";
+  static constexpr std::string_view master_name = "main";
+
+  explicit redis_sentinels_endpoint(std::uint16_t port) : redis_endpoint(port) {}
+  [[nodiscard]] std::string url() const {
+    return "redis+sentinel://" + address() + "/" + std::string(master_name);
+  }
+};
+
 /// A master, two replicas (nodes 0 to 2) and three Sentinels with a quorum of two. Started by the
 /// constructor, gone after the destructor. Thread-safety: one thread at a time; clients may come
 /// from anywhere.
-class redis_sentinels {
+class redis_sentinels : public redis_sentinels_endpoint {
  public:
-  static constexpr std::string_view master_name = "main";
+  using endpoint = redis_sentinels_endpoint;
 
   struct options {
     /// Silence after which a Sentinel believes that a server is down. Long: a busy machine must not

@@ -7,6 +7,7 @@
 #include "support/mariadb_server.hpp"
 #include "support/postgres_server.hpp"
 #include "support/redis_cluster.hpp"
+#include "support/redis_sentinels.hpp"
 #include "support/redis_server.hpp"
 #include "support/server_registry.hpp"
 
@@ -63,17 +64,21 @@ int keep(const std::filesystem::path& directory) {
   auto mariadb = std::async(std::launch::async, [] { return std::make_unique<mariadb_server>(); });
   auto redis_nodes =
       std::async(std::launch::async, [] { return std::make_unique<redis_cluster>(); });
+  auto redis_masters =
+      std::async(std::launch::async, [] { return std::make_unique<redis_sentinels>(); });
   auto java = std::async(std::launch::async, [] { return std::make_unique<h2_server>(); });
   const auto postgres = std::make_unique<postgres_server>();
   const auto redis = std::make_unique<redis_server>();
   const auto maria = mariadb.get();
   const auto cluster = redis_nodes.get();
+  const auto sentinels = redis_masters.get();
   const auto h2 = java.get();
   registry.publish({{std::string(postgres->kind), postgres->port()},
                     {std::string(maria->kind), maria->port()},
                     {std::string(h2->kind), h2->port()},
                     {std::string(redis->kind), redis->port()},
-                    {std::string(cluster->kind), cluster->port()}});
+                    {std::string(cluster->kind), cluster->port()},
+                    {std::string(sentinels->kind), sentinels->port()}});
   std::clog
       << "ready after "
       << std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin).count()

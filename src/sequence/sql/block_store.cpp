@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <mutex>
 #include <type_traits>
 #include <utility>
 
@@ -88,6 +89,40 @@ bool replaced_file([[maybe_unused]] sql::connection& connection) noexcept {
   return false;
 #endif
 }
+
+/// Where the rows of counters are (see statements::grant_at_address). An address is good until
+/// another process changes the row, so it is used only for a counter of which this process was
+/// granted two blocks in a row. Thread-safe.
+class row_addresses {
+ public:
+  /// Returns the address to try, or an empty text.
+  [[nodiscard]] std::string find(std::string_view name) const {
+    const std::scoped_lock lock(mutex_);
+    const auto it = rows_.find(name);
+    return it != rows_.end() && it->second.alone ? it->second.address : std::string();
+  }
+  void remember(std::string_view name, const sequence_block& granted, std::string address) {
+    const std::scoped_lock lock(mutex_);
+    auto it = rows_.find(name);
+    if (it == rows_.end()) {
+      if (rows_.size() >= most_rows) rows_.clear();
+      it = rows_.emplace(std::string(name), row{}).first;
+    }
+    const bool alone = it->second.last == granted.first() - 1;
+    it->second = {.address = std::move(address), .last = granted.last(), .alone = alone};
+  }
+
+ private:
+  struct row {
+    std::string address{};
+    std::int64_t last = -1;
+    bool alone = false;
+  };
+  static constexpr std::size_t most_rows = 4096;  // a program may use any number of names
+
+  mutable std::mutex mutex_{};
+  std::map<std::string, row, std::less<>> rows_{};
+};
 
 class sql_block_store final : public block_store {
   /// Connects at the first use: the database tells its dialect, and the table is created if the
@@ -478,6 +513,7 @@ class sql_block_store final : public block_store {
     for (std::size_t row = 0; row < rows.size(); ++row) {
       auto& granted = grants[index_of(text_of(rows.at(row, 0)))];
       granted = grant_of(rows, row);
+      remember_address(text_of(rows.at(row, 0)), granted, rows, row);
     }
   }
 
@@ -529,13 +565,29 @@ class sql_block_store final : public block_store {
     return true;
   }
 
-  void grant_one(sql::connection& connection, const block_request& request,
-                 block_grant& grant) const {
+  void grant_one(sql::connection& connection, const block_request& request, block_grant& grant) {
     const auto definition = complete_definition(request.definition);
     const auto& texts = statements_for(request);
     const auto& statement = request.cycle ? texts.grant_one_cycling : texts.grant_one;
-    const auto rows = connection.execute(statement, parameters_of(request, definition)).rows;
-    if (!rows.empty()) grant = grant_of(rows, 0);
+    auto parameters = parameters_of(request, definition);
+    sql::rows rows;
+    if (const auto address = request.cycle ? std::string() : addresses_.find(request.name);
+        !address.empty()) {
+      parameters.emplace_back(std::string_view(address));
+      rows = connection.execute(texts.grant_at_address, parameters).rows;
+      parameters.pop_back();
+    }
+    if (rows.empty()) rows = connection.execute(statement, parameters).rows;
+    if (rows.empty()) return;
+    grant = grant_of(rows, 0);
+    remember_address(request.name, grant, rows, 0);
+  }
+
+  /// Only PostgreSQL returns an address.
+  void remember_address(std::string_view name, const block_grant& grant, const sql::rows& rows,
+                        std::size_t row) {
+    if (!statements_.grant_at_address.text.empty() && grant.block.has_next())
+      addresses_.remember(name, grant.block, text_of(rows.at(row, 4)));
   }
 
   const std::shared_ptr<sql::context> context_;
@@ -547,6 +599,7 @@ class sql_block_store final : public block_store {
   statements undefined_statements_{};         // for requests without a definition
   mutable std::atomic<bool> has_insert_id_{true};
   std::atomic<bool> skips_locked_{true};  // MariaDB before 10.6 cannot
+  row_addresses addresses_{};
 };
 
 }  // namespace

@@ -42,32 +42,33 @@ std::vector<std::string> create_counters(sql::dialect_id dialect, const std::str
            (defined ? ",\n  DEFINITION " + text("255") : "") + constraint +
            ",\n  PRIMARY KEY (NAME)\n)";
   };
-  const std::string create = "CREATE TABLE IF NOT EXISTS " + table;
+  const auto create = [&](const std::string& list) {
+    return std::vector<std::string>{sql::create_table_if_missing(dialect, table, list)};
+  };
   switch (dialect) {
     case dialect_id::sqlite:
       // Without STRICT, an integer that exceeds 64 bits becomes a floating-point number.
-      return {create + columns("TEXT", "INTEGER", "TEXT") + " STRICT, WITHOUT ROWID"};
+      return create(columns("TEXT", "INTEGER", "TEXT") + " STRICT, WITHOUT ROWID");
     case dialect_id::postgresql:
       // Free space on each page lets PostgreSQL update a row in place (HOT).
-      return {create + columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR") +
-              " WITH (fillfactor = 50)"};
+      return create(columns(R"(VARCHAR(128) COLLATE "C")", "BIGINT", "VARCHAR") +
+                    " WITH (fillfactor = 50)");
     case dialect_id::mysql:
     case dialect_id::mariadb: {
       const std::string exact =
           std::string(" CHARACTER SET utf8mb4 COLLATE ") +
           (dialect == dialect_id::mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin");
-      return {create + columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR") + " ENGINE=InnoDB"};
+      return create(columns("VARCHAR(128)" + exact, "BIGINT", "VARCHAR"));
     }
     case dialect_id::h2:
-      return {create + columns("VARCHAR(128)", "BIGINT", "VARCHAR")};
+      return create(columns("VARCHAR(128)", "BIGINT", "VARCHAR"));
     case dialect_id::sqlserver:
-      return {"IF OBJECT_ID(N'" + table + "', N'U') IS NULL CREATE TABLE " + table +
-              columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR")};
+      return create(columns("VARCHAR(128) COLLATE Latin1_General_BIN2", "BIGINT", "VARCHAR"));
     case dialect_id::oracle: {
       // Oracle stores an empty text as NULL, and NUMBER has no 64-bit limit.
       const std::string body = columns("VARCHAR2(128)", "NUMBER(19)", "VARCHAR2", "",
                                        ",\n  CHECK (LAST_SEQ BETWEEN 0 AND 9223372036854775807)");
-      return {sql::oracle_create_if_missing("CREATE TABLE " + table + body)};
+      return create(body);
     }
     case dialect_id::unknown:
       break;

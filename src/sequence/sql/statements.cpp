@@ -21,6 +21,9 @@ using sql::type;
 /// SQL it could overflow at the end of the range.
 constexpr std::string_view grant_columns = "NAME, GRANTED, LAST_SEQ, EPOCH";
 const std::vector<type> grant_types{type::text, type::integer, type::integer, type::integer};
+/// With the address of the row.
+const std::vector<type> located_grant_types{type::text, type::integer, type::integer, type::integer,
+                                            type::text};
 
 std::vector<type> request_types(bool defined) {
   std::vector<type> types{type::text, type::integer, type::integer};
@@ -102,9 +105,9 @@ class upsert_writer {
                         (defined_ ? ", $4::text[]) AS v (k, n, l, d)" : ") AS v (k, n, l)") +
                         " WHERE k IN (SELECT NAME FROM free) ORDER BY k ON CONFLICT (NAME) DO "
                         "UPDATE SET " +
-                        update + returning(),
+                        update + returning_address(),
                 .columns = request_types(defined_),
-                .results = grant_types};
+                .results = located_grant_types};
       case dialect_id::sqlite:
         return {.text = "INSERT INTO " + table_ + " AS s" + columns(),
                 .row = std::string(" VALUES (?1, ?2, ?3, ?2") + (defined_ ? ", ?4)" : ")"),
@@ -129,15 +132,34 @@ class upsert_writer {
       return {.text = "INSERT INTO " + table_ + " AS s" + columns() + " VALUES ($1, $2, $3, " +
                       last + (defined_ ? ", $4" : "") + incarnation_value() +
                       ") ON CONFLICT (NAME) DO UPDATE SET " +
-                      (cycling ? assign_cycling() : assign()) + returning(),
+                      (cycling ? assign_cycling() : assign()) + returning_address(),
               .parameters = request_types(defined_),
-              .results = grant_types};
+              .results = located_grant_types};
     }
     const auto batch = grant(cycling);
     return {.text = batch.text + (batch.row.starts_with(' ') ? "" : " ") + batch.row +
                     (batch.tail.starts_with(' ') ? "" : " ") + batch.tail,
             .parameters = request_types(defined_),
             .results = batch.results};
+  }
+
+  /// PostgreSQL. The comparisons make a range of one address: PostgreSQL 14 and later read one
+  /// page, and remove old versions from it, which they do not do for `ctid =`. The concatenation
+  /// keeps the planner from searching by name when the table has many pages.
+  [[nodiscard]] sql::statement grant_at_address() const {
+    const std::string address = defined_ ? "$5::tid" : "$4::tid";
+    auto parameters = request_types(defined_);
+    parameters.push_back(type::text);
+    return {.text = "UPDATE " + table_ + " AS s SET " + assignments() +
+                    " FROM (SELECT $2::bigint AS GRANTED, $3::bigint AS LIMIT_SEQ" +
+                    (defined_ ? ", $4::text AS DEFINITION" : "") +
+                    (fenced_ ? incarnation_value() + " AS INCARNATION" : "") +
+                    ") AS excluded WHERE " + may_grant() + " AND s.ctid >= " + address +
+                    " AND s.ctid <= " + address +
+                    " AND s.NAME || '' = $1 RETURNING s.NAME, s.GRANTED, s.LAST_SEQ, s.EPOCH, "
+                    "s.ctid::text",
+            .parameters = std::move(parameters),
+            .results = located_grant_types};
   }
 
   /// Name, ordinal. After a failover the counter is raised above what the server before may have
@@ -200,6 +222,7 @@ class upsert_writer {
   [[nodiscard]] static std::string returning() {
     return " RETURNING " + std::string(grant_columns);
   }
+  [[nodiscard]] static std::string returning_address() { return returning() + ", s.ctid::text"; }
 
   /// LAST_SEQ of a new row. On a later timeline of PostgreSQL the counter may exist on the server
   /// before the failover, and not be replicated: ordinals are skipped.
@@ -253,8 +276,14 @@ class upsert_writer {
       return "GRANTED = IF(" + at_limit() + (defined_ ? " OR NOT " + same_definition() : "") +
              ", 0, " + granted() + "), " + if_same("LAST_SEQ", last_before() + " + GRANTED") +
              ", " + assign_limit();
+    return assignments() + " WHERE " + may_grant();
+  }
+  [[nodiscard]] std::string assignments() const {
     return "GRANTED = " + granted() + ", LAST_SEQ = " + last_before() + " + " + granted() + ", " +
-           assign_limit() + " WHERE " + existing("LAST_SEQ") + " < " + proposed("LIMIT_SEQ") +
+           assign_limit();
+  }
+  [[nodiscard]] std::string may_grant() const {
+    return existing("LAST_SEQ") + " < " + proposed("LIMIT_SEQ") +
            (defined_ ? " AND " + same_definition() : "");
   }
   [[nodiscard]] std::string assign_cycling() const {
@@ -492,6 +521,7 @@ statements upsert_statements(dialect_id dialect, const std::string& table,
                     .grant_one = upsert.grant_one(false),
                     .grant_one_cycling = upsert.grant_one(true),
                     .ensure_at_least = upsert.ensure_at_least()};
+  if (dialect == dialect_id::postgresql) result.grant_at_address = upsert.grant_at_address();
   if (dialect == dialect_id::mysql || dialect == dialect_id::mariadb) add_row_locks(result, table);
   if (dialect == dialect_id::mysql)
     add_mysql_statements(result, table, !upsert.incarnation().empty());

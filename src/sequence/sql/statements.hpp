@@ -44,9 +44,16 @@ struct statements {
   /// Name -> name, granted, last, epoch of the last grant. For batch_then_read.
   sql::batch_statement read_granted{};
   /// As `grant`, for one counter, and waits for it. For single requests, transactions of the caller
-  /// and one_by_one.
+  /// and one_by_one. PostgreSQL also returns the address of the row, here and in `grant`.
   sql::statement grant_one{};
   sql::statement grant_one_cycling{};
+  /// Name, count, limit, [definition,] address -> as `grant_one`. Nothing if the row is not at that
+  /// address any more, or grants nothing. PostgreSQL only; empty elsewhere.
+  ///
+  /// PostgreSQL writes a new version of the row for each block, and cannot remove old ones while
+  /// any transaction is open that is older. A search by name reads them all. The address is that
+  /// of the newest version.
+  sql::statement grant_at_address{};
   /// Name, count, limit, [definition,] limit, count, [definition,] count. The insert id of the
   /// connection is the last ordinal. MySQL only; empty elsewhere.
   sql::statement grant_by_insert_id{};

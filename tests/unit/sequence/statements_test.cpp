@@ -28,7 +28,7 @@ TEST(SequenceStatements, ABlockIsOneStatement) {
       "excluded.LIMIT_SEQ - s.LAST_SEQ), LAST_SEQ = s.LAST_SEQ + LEAST(excluded.GRANTED, "
       "excluded.LIMIT_SEQ - s.LAST_SEQ), LIMIT_SEQ = excluded.LIMIT_SEQ, DEFINITION = "
       "excluded.DEFINITION WHERE s.LAST_SEQ < excluded.LIMIT_SEQ AND s.DEFINITION IN ('', "
-      "excluded.DEFINITION) RETURNING NAME, GRANTED, LAST_SEQ, EPOCH");
+      "excluded.DEFINITION) RETURNING NAME, GRANTED, LAST_SEQ, EPOCH, s.ctid::text");
   EXPECT_EQ(text_of(make_statements(dialect_id::sqlite, {}).grant),
             "INSERT INTO SEQUENCES AS s (NAME, GRANTED, LIMIT_SEQ, LAST_SEQ, DEFINITION) VALUES "
             "(?1, ?2, ?3, ?2, ?4) ON CONFLICT (NAME) DO UPDATE SET "
@@ -53,6 +53,22 @@ TEST(SequenceStatements, ABlockIsOneStatement) {
             "AND DEFINITION = ?, LAST_INSERT_ID(LAST_SEQ + ?), LAST_SEQ + 0 * LAST_INSERT_ID(0))");
 }
 
+/// One page is read, also when the table has many pages and the planner would choose the index.
+TEST(SequenceStatements, OnPostgresARowIsFoundByItsAddress) {
+  EXPECT_EQ(
+      make_statements(dialect_id::postgresql, {.prefix = "P_"}).grant_at_address.text,
+      "UPDATE P_SEQUENCES AS s SET GRANTED = LEAST(excluded.GRANTED, excluded.LIMIT_SEQ - "
+      "s.LAST_SEQ), LAST_SEQ = s.LAST_SEQ + LEAST(excluded.GRANTED, excluded.LIMIT_SEQ - "
+      "s.LAST_SEQ), LIMIT_SEQ = excluded.LIMIT_SEQ, DEFINITION = excluded.DEFINITION FROM (SELECT "
+      "$2::bigint AS GRANTED, $3::bigint AS LIMIT_SEQ, $4::text AS DEFINITION) AS excluded WHERE "
+      "s.LAST_SEQ < excluded.LIMIT_SEQ AND s.DEFINITION IN ('', excluded.DEFINITION) AND s.ctid >= "
+      "$5::tid AND s.ctid <= $5::tid AND s.NAME || '' = $1 RETURNING s.NAME, s.GRANTED, "
+      "s.LAST_SEQ, s.EPOCH, s.ctid::text");
+  for (const auto dialect : {dialect_id::sqlite, dialect_id::mysql, dialect_id::mariadb,
+                             dialect_id::h2, dialect_id::sqlserver, dialect_id::oracle})
+    EXPECT_EQ(make_statements(dialect, {}).grant_at_address.text, "");
+}
+
 /// Tables of earlier versions have no definitions.
 TEST(SequenceStatements, WithoutDefinitions) {
   for (const auto dialect :
@@ -61,8 +77,9 @@ TEST(SequenceStatements, WithoutDefinitions) {
     const auto texts = make_statements(dialect, {}, false);
     for (const auto& text :
          {text_of(texts.grant), text_of(texts.grant_cycling), texts.grant_one.text,
-          texts.grant_one_cycling.text, texts.grant_by_insert_id.text, texts.ensure_at_least.text,
-          texts.peek.text, texts.reset.text, texts.give_back.text, texts.list.text})
+          texts.grant_one_cycling.text, texts.grant_at_address.text, texts.grant_by_insert_id.text,
+          texts.ensure_at_least.text, texts.peek.text, texts.reset.text, texts.give_back.text,
+          texts.list.text})
       EXPECT_EQ(text.find("DEFINITION"), std::string::npos) << text;
     EXPECT_EQ(texts.grant_one.parameters.size(), 3U);
   }
