@@ -133,7 +133,7 @@ struct worker_options {
   /// Claim without the locks of lanes, so that several workers share a lane.
   bool compete = false;
   /// Maximum number of events in one claim. The worker claims fewer if handlers are slow.
-  std::size_t batch = 200;
+  std::size_t batch = 500;
   /// Maximum number of events of one key in one claim. After a crash all of them are delivered
   /// again.
   std::size_t run = 50;
@@ -259,7 +259,8 @@ class HOLDFAST_API worker {
 
   /// Delivers events until stop is requested. Then it stops claiming, releases the events that no
   /// handler has started, and waits for the others. Errors of the outbox are logged, counted and
-  /// retried. Throws only if a thread cannot be started.
+  /// retried. Throws errc::invalid_argument if the worker has no handler, and if a thread cannot be
+  /// started.
   worker_report run(const std::stop_token& stop);
   /// As `run`, but also ends when no event is due. Events to be retried later stay in the outbox.
   worker_report run_until_empty(const std::stop_token& stop = {});

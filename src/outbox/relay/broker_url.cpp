@@ -5,7 +5,7 @@
 #include "base/url.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
@@ -13,31 +13,6 @@ namespace {
 
 [[noreturn]] void refuse_broker_url(const std::string& message) {
   throw error(errc::invalid_argument, message);
-}
-
-broker_endpoint parse_endpoint(std::string_view text, unsigned default_port) {
-  broker_endpoint endpoint{.host = std::string(text), .port = default_port};
-  // parse_url removes the brackets of an IPv6 address only if it is the first host.
-  if (text.starts_with('[') && text.ends_with(']')) {
-    endpoint.host = text.substr(1, text.size() - 2);
-    if (endpoint.host.empty())
-      refuse_broker_url("the URL of the broker has no host; write it as scheme://host:port");
-    return endpoint;
-  }
-  // An IPv6 address has several colons.
-  const auto colon = text.rfind(':');
-  if (colon != std::string_view::npos && text.find(':') == colon) {
-    endpoint.host = text.substr(0, colon);
-    const auto digits = text.substr(colon + 1);
-    const auto [last, failed] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), endpoint.port);
-    if (failed != std::errc{} || last != digits.data() + digits.size() || endpoint.port == 0 ||
-        endpoint.port > 65535)
-      refuse_broker_url("a port in the URL of the broker is not a number from 1 to 65535");
-  }
-  if (endpoint.host.empty())
-    refuse_broker_url("the URL of the broker has no host; write it as scheme://host:port");
-  return endpoint;
 }
 
 void check_options(const relay::broker_options& options) {
@@ -65,22 +40,18 @@ std::string broker_url::parameter(std::string_view parameter_name,
 broker_url parse_broker_url(const std::string& text, const broker_url_rules& rules,
                             const relay::broker_options& options) {
   check_options(options);
-  auto parsed = parse_url(text);
+  auto parsed = parse_url_of_hosts(text);
   broker_url result;
   result.tls = parsed.scheme == rules.tls_scheme;
   if (!parsed.has_authority || (!result.tls && parsed.scheme != rules.scheme))
     refuse_broker_url("the URL of the broker must begin with " + std::string(rules.scheme) +
                       ":// or " + std::string(rules.tls_scheme) + "://");
   const unsigned default_port = result.tls ? rules.tls_port : rules.port;
-  // parse_url removes the port of the last host only.
-  std::string_view hosts = parsed.host;
-  while (true) {
-    const auto comma = hosts.find(',');
-    result.endpoints.push_back(parse_endpoint(hosts.substr(0, comma), default_port));
-    if (comma == std::string_view::npos) break;
-    hosts.remove_prefix(comma + 1);
-  }
-  if (parsed.port) result.endpoints.back().port = *parsed.port;
+  if (parsed.host.empty())
+    refuse_broker_url("the URL of the broker has no host; write it as scheme://host:port");
+  for (auto& host : parsed.hosts)
+    result.endpoints.push_back(
+        {.host = std::move(host.name), .port = host.port.value_or(default_port)});
   for (const auto& [parameter, value] : parsed.parameters) {
     if (std::ranges::find(rules.parameters, parameter) != rules.parameters.end()) continue;
     std::string names;

@@ -71,13 +71,12 @@ deliver_statements make_deliver_statements(const statement_builder& builder) {
           "SELECT {event} FROM {events} o {key_index} WHERE o.LANE = :lane AND "
           "o.QUEUE = :key/text AND o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit {skip_locked}",
           event_types()),
-      .mark_delivered = builder.statement(
-          builder.update_events({"rows", {{"seq"}, {"state_time"}}}, {{"PLACE", "{remembered}"},
-                                                                      {"QUEUE", "NULL"},
-                                                                      {"DUE", "NULL"},
-                                                                      {"AT", "g.state_time"},
-                                                                      {"EVENT_KEY", "''"},
-                                                                      {"LAST_ERROR", "NULL"}})),
+      .mark_delivered = builder.statement(builder.update_events(seqs, {{"PLACE", "{remembered}"},
+                                                                       {"QUEUE", "NULL"},
+                                                                       {"DUE", "NULL"},
+                                                                       {"AT", ":now"},
+                                                                       {"EVENT_KEY", "''"},
+                                                                       {"LAST_ERROR", "NULL"}})),
   };
 }
 
@@ -396,9 +395,8 @@ void sql_deliverer::write_changes(const lane_session& session, const settle_batc
   const auto& delivered = batch.delivered_seqs;
   if (!delivered.empty()) {
     if (terms.dedup_window.count() > 0) {
-      json_rows rows;
-      for (const auto seq : delivered) rows.add(seq, now_ms);
-      statements_.mark_delivered.execute(session, {{"rows", rows.text()}});
+      statements_.mark_delivered.execute(session,
+                                         {{"seqs", json_column(delivered)}, {"now", now_ms}});
     } else {
       tables_.events.erase(session, delivered);
     }

@@ -1,10 +1,15 @@
 #include "outbox/sql/inspect.hpp"
 
+#include <holdfast/error.hpp>
+
 #include "outbox/checks.hpp"
 #include "outbox/entry.hpp"
 #include "outbox/sql/row_repair.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -51,6 +56,40 @@ outbox_record record_without_entry(std::size_t lane, const event_row& event,
     record.until = timestamp_of(due);
   }
   return record;
+}
+
+/// Where a scan of parked events continues: behind this row, in the order of the index of times.
+struct parked_position {
+  row_state state = row_state::blocking;
+  std::int64_t time = std::numeric_limits<std::int64_t>::min();
+  std::int64_t seq = std::numeric_limits<std::int64_t>::min();
+  auto operator<=>(const parked_position&) const = default;
+};
+
+/// For example `3.1763554316000.17`.
+std::string to_text(const parked_position& position) {
+  return std::to_string(static_cast<std::int64_t>(position.state)) + '.' +
+         std::to_string(position.time) + '.' + std::to_string(position.seq);
+}
+
+/// Throws errc::invalid_argument.
+parked_position read_parked_position(std::string_view text) {
+  if (text.empty()) return {};
+  std::array<std::int64_t, 3> numbers{};
+  const char* begin = text.data();
+  const char* const end = text.data() + text.size();
+  bool is_well_formed = true;
+  for (std::size_t i = 0; i < numbers.size() && is_well_formed; ++i) {
+    const auto [stop, code] = std::from_chars(begin, end, numbers.at(i));
+    const bool is_last = i + 1 == numbers.size();
+    is_well_formed = code == std::errc{} && (is_last ? stop == end : stop != end && *stop == '.');
+    begin = is_well_formed && !is_last ? stop + 1 : stop;
+  }
+  const auto state = static_cast<row_state>(numbers[0]);
+  if (!is_well_formed || (state != row_state::blocking && state != row_state::parked))
+    throw error(errc::invalid_argument, "'" + std::string(text.substr(0, 64)) +
+                                            "' is not the `after` of a page: pass it unchanged");
+  return {.state = state, .time = numbers[1], .seq = numbers[2]};
 }
 
 /// Counts the rows of each state, the rows with a key, and the keys.
@@ -104,9 +143,10 @@ named_statement recount_statement(const statement_builder& builder) {
 inspect_statements make_inspect_statements(const statement_builder& builder) {
   using enum sql::type;
   // The event, the id of the head of its queue, and the time.
-  const std::string select =
+  const std::string select_from =
       "SELECT {event}, (SELECT f.ID FROM {events} f WHERE f.SEQ = {head}), {now_ms} "
-      "FROM {events} o WHERE o.LANE = :lane AND ";
+      "FROM {events} o ";
+  const std::string select = select_from + "WHERE o.LANE = :lane AND ";
   auto types = event_types();
   types.insert(types.end(), {text, integer});
   auto page_types = event_types();
@@ -133,10 +173,12 @@ inspect_statements make_inspect_statements(const statement_builder& builder) {
       .scan = builder.statement(
           select + "o.ID > :after/text AND o.PLACE <> {remembered} ORDER BY o.ID LIMIT :limit",
           types),
-      .scan_parked = builder.statement(
-          select +
-              "o.ID > :after/text AND o.PLACE IN ({parked}, {blocking}) AND o.PLACE <> {queued} "
-              "ORDER BY o.ID LIMIT :limit",
+      // In the order of the index of times: only the rows of the page are read, however many are
+      // parked, and however many are not.
+      .scan_state = builder.statement(
+          select_from + "{time_index} WHERE o.LANE = :lane AND o.PLACE <> {queued} AND o.PLACE = " +
+              ":state AND o.AT >= :at AND (o.AT > :at OR o.SEQ > :seq) ORDER BY o.AT, o.SEQ LIMIT "
+              ":limit",
           types),
       .check_page = builder.statement(
           "SELECT {event}, o.LANE, " +
@@ -291,15 +333,49 @@ std::optional<outbox_record> sql_inspector::find(const lane_session& session,
 scan_page sql_inspector::scan(const lane_session& session, scan_what kind, std::string_view after,
                               std::size_t limit) const {
   if (kind == scan_what::tickets) return scan_tickets(session, after, limit);
-  const auto& statement = kind == scan_what::parked ? statements_.scan_parked : statements_.scan;
+  if (kind == scan_what::parked) return scan_parked(session, after, limit);
   // One row more tells whether this is the last page.
-  auto rows = read_rows(statement.query(session, {{"after", after}, {"limit", limit + 1}}));
+  auto rows = read_rows(statements_.scan.query(session, {{"after", after}, {"limit", limit + 1}}));
   scan_page page;
   if (rows.size() > limit) {
     rows.resize(limit);
     page.after = rows.back().event.id;
   }
   page.records = make_records(session, rows);
+  return page;
+}
+
+/// Those that block their key come first: an event that stops blocking while pages are read is
+/// shown twice, and not left out. More than a page of rows with a damaged time is cut.
+scan_page sql_inspector::scan_parked(const lane_session& session, std::string_view after,
+                                     std::size_t limit) const {
+  auto position = read_parked_position(after);
+  scan_page page;
+  for (;;) {
+    const auto remaining = limit - page.records.size();
+    auto rows = read_rows(
+        statements_.scan_state.query(session, {{"state", static_cast<std::int64_t>(position.state)},
+                                               {"at", position.time},
+                                               {"seq", position.seq},
+                                               {"limit", remaining + 1}}));
+    const bool is_last = rows.size() <= remaining;
+    if (!is_last) rows.resize(remaining);
+    if (!rows.empty())
+      std::ranges::move(make_records(session, rows), std::back_inserter(page.records));
+    if (!is_last) {
+      if (rows.empty()) break;  // the page is full
+      const parked_position last{position.state, rows.back().event.state_time,
+                                 rows.back().event.seq};
+      // A damaged time may be smaller than the ones before.
+      if (last > position) {
+        position = last;
+        break;
+      }
+    }
+    if (position.state == row_state::parked) return page;
+    position = {.state = row_state::parked};
+  }
+  page.after = to_text(position);
   return page;
 }
 

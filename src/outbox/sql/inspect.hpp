@@ -17,7 +17,7 @@
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
 struct inspect_statements {
-  named_statement count_states, count_stuck, find, scan, scan_parked;
+  named_statement count_states, count_stuck, find, scan, scan_state;
   named_statement check_page, blocking_behind, events_without_entry, entries_without_event,
       rename_entry, foreign_tickets, erase_ticket, erase_foreign_tickets, insert_ticket,
       marks_without_event, bad_counters, erase_foreign_counters, queues_without_head, recount;
@@ -38,9 +38,11 @@ class sql_inspector {
   check_report check(const lane_session& session, bool repair) const;
 
  private:
+  scan_page scan_parked(const lane_session& session, std::string_view after,
+                        std::size_t limit) const;
   scan_page scan_tickets(const lane_session& session, std::string_view after,
                          std::size_t limit) const;
-  /// A row of the statements find, scan and scan_parked.
+  /// A row of the statements find, scan and scan_state.
   struct inspected_row {
     event_row event{};
     std::string head_id{};  ///< of the head of its queue

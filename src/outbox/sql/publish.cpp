@@ -23,7 +23,8 @@ error quota_exceeded(const std::string& message) {
 
 /// Locks the stripes, inserts events and entries, counts them and notifies listeners once.
 /// Returns the ids of the new events. `given` reads the count of `l`, so that the locks are taken
-/// before the first row gets its SEQ, which is its position in its key.
+/// before the first row gets its SEQ, which is its position in its key. `clock` computes the time
+/// once: PostgreSQL would compute the expression again for each column of each row.
 named_statement publish_in_one_statement(const statement_builder& builder) {
   using enum sql::type;
   return builder.statement(
@@ -33,9 +34,10 @@ named_statement publish_in_one_statement(const statement_builder& builder) {
       "unnest(:ids/text::text[], :keys/text::text[], :entries/text::text[], "
       ":sizes/text::bigint[], :delays/text::bigint[]) "
       "WITH ORDINALITY AS g(id, k, entry, bytes, delay, n)), "
+      "clock AS MATERIALIZED (SELECT {now_ms} AS now_ms), "
       "added AS (INSERT INTO {events} (LANE, ID, EVENT_KEY, QUEUE, DUE, AT, BYTES, CREATED) "
-      "SELECT :lane, id, k, NULLIF(k, ''), {now_ms} + delay, {now_ms} + delay, bytes, {now_ms} "
-      "FROM given ORDER BY n ON CONFLICT DO NOTHING RETURNING ID, BYTES), "
+      "SELECT :lane, id, k, NULLIF(k, ''), now_ms + delay, now_ms + delay, bytes, now_ms "
+      "FROM given CROSS JOIN clock ORDER BY n ON CONFLICT DO NOTHING RETURNING ID, BYTES), "
       "kept AS (INSERT INTO {entries} (ID, ENTRY) "
       "SELECT given.id, given.entry FROM given JOIN added ON added.ID = given.id), "
       "counted AS (INSERT INTO {counters} (LANE, EVENTS, BYTES, TICKETS, PUBLISHED, "

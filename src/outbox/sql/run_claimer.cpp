@@ -19,17 +19,20 @@ run_claimer::statements run_claimer::make_statements(const statement_builder& bu
   using enum sql::type;
   // A claim does not need the head and the next row of a follower: both are 0.
   const std::string columns = "{stored_event}, 0, 0 ";
+  // A damaged number of deliveries counts as 0, as in read_event_row.
+  const std::string deliveries =
+      "CASE WHEN o.DELIVERIES BETWEEN 0 AND 2147483647 THEN o.DELIVERIES ELSE 0 END + 1";
+  const auto lease = [&](const row_list& list, std::string_view run) {
+    return builder.statement(builder.update_events(
+        list, {{"TOKEN", ":token"}, {"RUN", run}, {"DUE", ":due"}, {"DELIVERIES", deliveries}}));
+  };
   statements result{.followers = builder.statement(
                         "SELECT " + columns +
                             "FROM {events} o {key_index} WHERE o.LANE = :lane AND "
                             "o.QUEUE = :key/text AND o.SEQ > :seq ORDER BY o.SEQ LIMIT :limit",
                         event_types()),
-                    .write_leases = builder.statement(builder.update_events(
-                        {"rows", {{"seq"}, {"token"}, {"run"}, {"due"}, {"deliveries"}}},
-                        {{"TOKEN", "g.token"},
-                         {"RUN", "g.run"},
-                         {"DUE", "g.due"},
-                         {"DELIVERIES", "g.deliveries"}})),
+                    .lease_events = lease({"seqs", {{"seq"}}}, "1"),
+                    .lease_runs = lease({"rows", {{"seq"}, {"run"}}}, "g.run"),
                     .followers_of_many = {}};
   if (builder.postgres()) {
     result.followers_of_many = builder.statement(
@@ -75,7 +78,8 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
     answer.fence = tables_.lanes.new_token(progress.session, progress.lane,
                                            std::max(last_token, answer.fence));
 
-  json_rows claimed_rows;
+  json_rows single_events;
+  json_rows event_runs;
   std::vector<std::int64_t> orphans;
   std::vector<std::string> orphan_ids;
   promotions_by_key orphaned_keys;
@@ -95,11 +99,18 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
       if (!hand_out(follower, false, entries, progress)) break;
       ++run_length;
     }
-    claimed_rows.add(head.seq, answer.fence, run_length,
-                     progress.lane.now_ms + progress.lease.count(), head.deliveries + 1);
+    if (run_length == 1) single_events.add(head.seq);
+    else event_runs.add(head.seq, run_length);
   }
-  if (!claimed_rows.empty())
-    statements_.write_leases.execute(progress.session, {{"rows", claimed_rows.text()}});
+  const auto lease_end = progress.lane.now_ms + progress.lease.count();
+  if (!single_events.empty())
+    statements_.lease_events.execute(
+        progress.session,
+        {{"seqs", single_events.text()}, {"token", answer.fence}, {"due", lease_end}});
+  if (!event_runs.empty())
+    statements_.lease_runs.execute(
+        progress.session,
+        {{"rows", event_runs.text()}, {"token", answer.fence}, {"due", lease_end}});
   if (orphans.empty()) return;
   tables_.events.erase(progress.session, orphans);
   tables_.remembered.start_effect_windows(progress.session, orphan_ids, progress.lane.now_ms);

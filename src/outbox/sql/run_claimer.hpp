@@ -43,7 +43,9 @@ class run_claimer {
   void claim(event_rows heads, claim_progress& progress) const;
 
   struct statements {
-    named_statement followers, write_leases;
+    named_statement followers;
+    named_statement lease_events;                      ///< heads that come alone
+    named_statement lease_runs;                        ///< heads with followers
     std::optional<named_statement> followers_of_many;  ///< PostgreSQL
   };
   [[nodiscard]] static statements make_statements(const statement_builder& builder);

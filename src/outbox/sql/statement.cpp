@@ -207,6 +207,7 @@ named_statement statement_builder::statement(std::string_view text,
 
 std::string statement_builder::rows(const row_list& list) const {
   const std::string source = ":" + list.parameter + "/text";
+  const bool flat = list.columns.size() == 1;  // a list of values instead of a list of rows
   std::string columns;
   int position = 0;
   for (const auto& [name, type] : list.columns) {
@@ -214,18 +215,19 @@ std::string statement_builder::rows(const row_list& list) const {
     const bool integer = type == row_list::type::integer;
     columns.append(", ");
     if (postgres()) {
-      columns.append(integer ? "(t.e->>" : "t.e->>").append(index);
-      columns.append(integer ? ")::bigint AS " : " AS ").append(name);
+      const std::string value = flat ? "t.e" : "t.e->>" + index;
+      columns.append(integer ? "(" + value + ")::bigint" : value).append(" AS ").append(name);
     } else if (sqlite()) {
-      columns.append("json_extract(value, '$[").append(index).append("]') AS ").append(name);
+      columns.append(flat ? "value" : "json_extract(value, '$[" + index + "]')");
+      columns.append(" AS ").append(name);
     } else {
       columns.append(name).append(" ").append(json_column_type(type));
-      columns.append(" PATH '$[").append(index).append("]'");
+      columns.append(flat ? " PATH '$'" : " PATH '$[" + index + "]'");
     }
   }
   if (postgres())
-    return "(SELECT t.n" + columns + " FROM json_array_elements(" + source +
-           "::json) WITH ORDINALITY AS t(e, n)) g";
+    return "(SELECT t.n" + columns + " FROM json_array_elements" + (flat ? "_text(" : "(") +
+           source + "::json) WITH ORDINALITY AS t(e, n)) g";
   if (sqlite()) return "(SELECT key AS n" + columns + " FROM json_each(" + source + ")) g";
   return "JSON_TABLE(" + source + ", '$[*]' COLUMNS (n FOR ORDINALITY" + columns + ")) g";
 }

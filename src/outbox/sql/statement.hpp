@@ -14,7 +14,7 @@
 ///   dialects. See statement_builder.
 /// - A list of rows travels as one text parameter with JSON, [[1,"a"],[2,"b"]], so that the text of
 ///   the statement does not depend on the number of rows and is prepared once. The statement reads
-///   it as the table `g`.
+///   it as the table `g`. With one column it is [1,2]: the database need not parse each row again.
 ///
 /// Texts are built when an outbox is opened, never for a single call.
 
@@ -158,9 +158,11 @@ class json_rows {
   /// Values are integers, texts, or optional ones.
   template <class... Values>
   void add(const Values&... values) {
-    text_ += text_.empty() ? "[" : ",[";
+    if (!text_.empty()) text_ += ',';
+    if constexpr (sizeof...(values) > 1) text_ += '[';
     (append(values), ...);
-    text_.back() = ']';  // instead of the last comma
+    if constexpr (sizeof...(values) > 1) text_.back() = ']';  // instead of the last comma
+    else text_.pop_back();
   }
   [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
   [[nodiscard]] std::string text() const { return "[" + text_ + "]"; }

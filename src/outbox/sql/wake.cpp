@@ -1,5 +1,7 @@
 #include "outbox/sql/wake.hpp"
 
+#include <holdfast/error.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -20,6 +22,12 @@ constexpr auto listening_poll_interval = 1000ms;
 /// The thread that listens checks this often whether it was signalled.
 constexpr auto listen_slice = 50ms;
 constexpr auto reconnect_delay = 1s;
+/// The same if a pooler is in front of the server, which does not pass notifications on.
+constexpr auto unsupported_delay = 5min;
+/// A listener that has heard nothing for this long must answer a ping: its server may hang, or the
+/// network may have forgotten the connection.
+constexpr auto silent_listener_check = 5s;
+constexpr auto ping_limit = 500ms;
 /// Notifications that one turn reads. The next turn reads the rest.
 constexpr int max_notifications = 10'000;
 /// A connection that no thread has read for this long is closed: its notifications would pile up in
@@ -97,16 +105,28 @@ bool sql_wake::listen(std::unique_lock<std::mutex>& lock, clock::time_point dead
   std::set<std::size_t> notified;
   bool failed = false;
   bool missed_some = false;
+  auto retry_delay = std::chrono::duration_cast<clock::duration>(reconnect_delay);
   try {
     if (!listener) {
       listener = connect_();
       listener->listen(channel_);
+      last_heard_ = clock::now();
       missed_some = true;
     } else {
       const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
       notified = read_notified_lanes(
           *listener, std::clamp<std::chrono::milliseconds>(remaining, 0ms, listen_slice));
+      if (!notified.empty()) {
+        last_heard_ = clock::now();
+      } else if (clock::now() - last_heard_ > silent_listener_check) {
+        failed = missed_some = !listener->responds(ping_limit);
+        last_heard_ = clock::now();
+      }
     }
+  } catch (const error& problem) {
+    if (problem.code() == errc::unsupported_type) retry_delay = unsupported_delay;
+    failed = true;
+    missed_some = true;
   } catch (...) {
     // An exception that left would keep `listening_` true, and no thread would listen again.
     failed = true;
@@ -115,7 +135,7 @@ bool sql_wake::listen(std::unique_lock<std::mutex>& lock, clock::time_point dead
   lock.lock();
   listening_ = false;
   last_read_ = clock::now();
-  if (failed) no_listener_before_ = clock::now() + reconnect_delay;
+  if (failed) no_listener_before_ = clock::now() + retry_delay;
   else listener_ = std::move(listener);
   for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
     if (missed_some || notified.contains(lane)) lanes_[lane].signalled = true;

@@ -57,6 +57,7 @@ class sql_wake {
   bool listening_ = false;                       ///< a thread uses the listener
   clock::time_point no_listener_before_{};       ///< after a failure
   clock::time_point last_read_{};
+  clock::time_point last_heard_{};  ///< by the thread that uses the listener
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -50,6 +50,11 @@ void worker_core::handle_other_types(batch_handler handler, std::size_t most) {
 }
 
 worker_report worker_core::run(const std::stop_token& stop, bool until_empty) {
+  // It would hold lanes and deliver nothing.
+  if (routes_.empty())
+    throw error(errc::invalid_argument,
+                "the worker has no handler, so it would deliver nothing; call handle or "
+                "handle_batch before run");
   auto report = loop_.run(stop, until_empty);
   report.did = count();
   return report;

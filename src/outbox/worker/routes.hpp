@@ -56,6 +56,7 @@ class handler_routes {
   /// Removes and returns the batches that wait because of a limit of their type. The caller holds
   /// the mutex of the worker.
   [[nodiscard]] std::vector<std::shared_ptr<event_batch>> take_waiting() const;
+  [[nodiscard]] bool empty() const noexcept { return !default_route_ && routes_.empty(); }
   /// Returns the route of a type of events, or null if there is no handler for it.
   [[nodiscard]] handler_route* find(const std::string& type) const;
   /// One call of the route may have events of several types.

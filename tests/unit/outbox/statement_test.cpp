@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace holdfast::test {
@@ -30,6 +32,19 @@ TEST(OutboxStatement, AListOfRowsIsAText) {
   const auto statement =
       builder.statement("SELECT 1 FROM " + builder.rows({"things", {{"thing"}}}));
   EXPECT_EQ(statement.positional().parameters, std::vector<type>{type::text});
+}
+
+TEST(OutboxStatement, AListWithOneColumnIsAListOfValues) {
+  json_rows values;
+  values.add(1);
+  values.add(std::optional<std::int64_t>());
+  values.add("a\"b");
+  EXPECT_EQ(values.text(), R"([1,null,"a\"b"])");
+  json_rows rows;
+  rows.add(1, "a");
+  rows.add(2, "b");
+  EXPECT_EQ(rows.text(), R"([[1,"a"],[2,"b"]])");
+  EXPECT_EQ(json_rows().text(), "[]");
 }
 
 TEST(OutboxStatement, RefusesAParameterWithoutANameOrOfAnUnknownType) {

@@ -73,6 +73,13 @@ class WorkerHandlers : public ::testing::Test {
   }
 };
 
+TEST_F(WorkerHandlers, AWorkerWithoutHandlersRefusesToRun) {
+  worker silent(outbox_, on_test_clock());
+  EXPECT_THAT([&] { (void)silent.run_until_empty(); },
+              ::testing::ThrowsMessage<holdfast::error>(::testing::HasSubstr(
+                  "has no handler, so it would deliver nothing; call handle")));
+}
+
 TEST_F(WorkerHandlers, ATimeLimitRequestsStop) {
   const auto id = publish("a");
   std::shared_ptr<worker_core> worker;
