@@ -49,12 +49,16 @@ defect add_connection(std::string_view value, framing_fields& framed) noexcept {
 
 }  // namespace
 
-defect framing_fields::add(std::string_view name, std::string_view value) noexcept {
+defect framing_fields::add(std::string_view name, std::string_view text) noexcept {
+  const auto value = trim(text);
+  // RFC 9112, 5.1, allows a tab beside a value. Some programs, nginx among them, take it for a part
+  // of the value, and would see another end of the message, or another host.
+  const bool has_tab = text.find('\t') != std::string_view::npos;
   switch (name.size()) {
     case 4:
       if (!equals_ignoring_case(name, "host")) return defect::none;
       host = value;
-      return ++host_count == 1 ? defect::none : defect::host;
+      return ++host_count == 1 && !has_tab ? defect::none : defect::host;
     case 6:
       if (!equals_ignoring_case(name, "expect")) return defect::none;
       // A second one would hide the first.
@@ -67,13 +71,14 @@ defect framing_fields::add(std::string_view name, std::string_view value) noexce
       return add_connection(value, *this);
     case 14: {
       if (!equals_ignoring_case(name, "content-length")) break;
-      if (length) return defect::content_length;
+      if (length || has_tab) return defect::content_length;
       length = parse_digits(value);
       return length ? defect::none : defect::content_length;
     }
     case 17:
       if (!equals_ignoring_case(name, "transfer-encoding")) break;
-      if (chunked || !equals_ignoring_case(value, "chunked")) return defect::transfer_encoding;
+      if (chunked || has_tab || !equals_ignoring_case(value, "chunked"))
+        return defect::transfer_encoding;
       chunked = true;
       return defect::none;
     default:

@@ -56,8 +56,8 @@ struct framing_fields {
   bool has_expectation = false;
   bool expects_continue = false;
 
-  /// Takes a field into account if it matters here.
-  [[nodiscard]] defect add(std::string_view name, std::string_view value) noexcept;
+  /// Takes a field into account if it matters here. `text` is what follows the colon.
+  [[nodiscard]] defect add(std::string_view name, std::string_view text) noexcept;
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::http

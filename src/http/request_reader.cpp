@@ -114,11 +114,10 @@ defect request_reader::read_field(std::string_view line, std::size_t offset) {
   const auto refusal = read_field_line(line, offset, head_.fields);
   if (refusal != defect::none) return refusal;
   const auto colon = line.find(':');
-  const auto value = trim(line.substr(colon + 1));
   const auto hosts = framing_.host_count;
-  const auto problem = framing_.add(line.substr(0, colon), value);
+  const auto problem = framing_.add(line.substr(0, colon), line.substr(colon + 1));
   if (framing_.host_count != hosts)
-    host_offset_ = offset + static_cast<std::size_t>(value.data() - line.data());
+    host_offset_ = offset + static_cast<std::size_t>(framing_.host.data() - line.data());
   return problem;
 }
 

@@ -3,7 +3,8 @@
 /// \file
 /// Reads requests (RFC 9112). Strict: a message that two programs could read differently is
 /// refused, and nothing is repaired. Beyond the RFC, an empty line before the request line, a Host
-/// that differs from an absolute target, and a repeated Content-Length are refused.
+/// that differs from an absolute target, a repeated Content-Length, and a tab beside the value of
+/// Host, Content-Length or Transfer-Encoding are refused.
 
 #include "http/body_reader.hpp"
 

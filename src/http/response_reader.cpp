@@ -39,7 +39,7 @@ defect response_reader::read_field(std::string_view line, std::size_t offset) {
   const auto refusal = read_field_line(line, offset, head_.fields);
   if (refusal != defect::none) return refusal;
   const auto colon = line.find(':');
-  return framing_.add(line.substr(0, colon), trim(line.substr(colon + 1)));
+  return framing_.add(line.substr(0, colon), line.substr(colon + 1));
 }
 
 defect response_reader::finish_head(std::string_view bytes) {

@@ -136,7 +136,9 @@ bool event_loop::post(std::function<void()> task) {
     first = tasks_.empty();
     tasks_.push_back(std::move(task));
   }
-  if (first) wake();
+  // This thread runs its tasks after the turn, without a system call.
+  if (is_own_thread()) has_own_tasks_ = true;
+  else if (first) wake();
   return true;
 }
 
@@ -176,6 +178,7 @@ void event_loop::run_timers() {
 }
 
 int event_loop::wait_time() const noexcept {
+  if (has_own_tasks_) return 0;
   return timers_.empty() ? -1 : poll_timeout(timers_.front()->scheduled_);
 }
 
@@ -188,6 +191,9 @@ void event_loop::run() {
     now_ = steady::now();
     for (int i = 0; i < count; ++i) dispatch(events[static_cast<std::size_t>(i)]);
     run_timers();
+    if (!retired_.empty()) std::exchange(retired_, {}).clear();
+    if (!std::exchange(has_own_tasks_, false)) continue;
+    run_tasks();
     if (!retired_.empty()) std::exchange(retired_, {}).clear();
   }
   run_tasks();

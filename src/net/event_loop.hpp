@@ -147,6 +147,7 @@ class event_loop {
   std::vector<timer*> timers_{};  // a heap by timer::scheduled_
   std::vector<std::shared_ptr<void>> retired_{};
 
+  bool has_own_tasks_ = false;  // posted by the thread of the loop, in this turn
   std::mutex mutex_{};
   bool ended_ = false;                          // under mutex_
   std::vector<std::function<void()>> tasks_{};  // under mutex_

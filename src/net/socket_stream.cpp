@@ -54,6 +54,10 @@ std::uint32_t socket_stream::handshake() {
   return events == POLLIN ? std::uint32_t{EPOLLIN} : std::uint32_t{EPOLLOUT};
 }
 
+std::unique_ptr<const peer_certificate> socket_stream::client_certificate() const {
+  return tls_ ? tls_->client_certificate() : nullptr;
+}
+
 io_result socket_stream::write(std::string_view bytes) {
   if (!tls_) return write_socket(socket_, bytes, close_reason_);
   const auto result = tls_->write(bytes);

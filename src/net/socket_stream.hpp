@@ -16,6 +16,7 @@ namespace HOLDFAST_NAMESPACE::detail::net {
 class tls_context;
 class tls_server_context;
 class tls_session;
+struct peer_certificate;
 
 /// Owns the socket.
 /// Thread-safety: none.
@@ -36,6 +37,8 @@ class socket_stream {
   [[nodiscard]] std::uint32_t handshake();
   [[nodiscard]] bool is_handshaking() const noexcept { return handshaking_; }
   [[nodiscard]] bool has_tls() const noexcept { return tls_ != nullptr; }
+  /// As tls_session::client_certificate; null without TLS.
+  [[nodiscard]] std::unique_ptr<const peer_certificate> client_certificate() const;
   [[nodiscard]] io_result write(std::string_view bytes);
   /// With TLS, read until the status is not `done`: decrypted bytes make no event.
   [[nodiscard]] io_result read(std::span<char> buffer);

@@ -1,5 +1,6 @@
 #include "net/tls.hpp"
 
+#include "base/hex.hpp"
 #include "net/address.hpp"
 
 #include <arpa/inet.h>
@@ -10,8 +11,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -135,6 +138,76 @@ int choose_protocol(SSL* /*session*/, const unsigned char** chosen, unsigned cha
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+struct certificate_deleter {
+  void operator()(GENERAL_NAMES* names) const noexcept { GENERAL_NAMES_free(names); }
+  void operator()(unsigned char* text) const noexcept { OPENSSL_free(text); }
+};
+
+/// Adds a name of a certificate. Skips one with control characters: a program that reads texts up
+/// to a null byte would take another name from it.
+void add_name(std::vector<std::string>& names, std::string_view kind, std::string_view text) {
+  const bool is_clean = std::ranges::all_of(
+      text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
+  if (text.empty() || !is_clean) return;
+  names.push_back(std::string(kind).append(text));
+}
+
+std::string_view text_of(const ASN1_STRING* value) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(value)),
+          static_cast<std::size_t>(ASN1_STRING_length(value))};
+}
+
+std::string in_lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+void add_alternative_names(std::vector<std::string>& names, const X509* certificate) {
+  const std::unique_ptr<GENERAL_NAMES, certificate_deleter> list(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  if (!list) return;
+  for (int i = 0; i < sk_GENERAL_NAME_num(list.get()); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(list.get(), i);
+    if (name->type == GEN_DNS) add_name(names, "dns:", in_lower_case(text_of(name->d.dNSName)));
+    else if (name->type == GEN_URI)
+      add_name(names, "uri:", text_of(name->d.uniformResourceIdentifier));
+    else if (name->type == GEN_EMAIL) add_name(names, "email:", text_of(name->d.rfc822Name));
+  }
+}
+
+void add_common_names(std::vector<std::string>& names, const X509* certificate) {
+  const X509_NAME* const subject = X509_get_subject_name(certificate);
+  for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;) {
+    unsigned char* text = nullptr;
+    const int size =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)));
+    const std::unique_ptr<unsigned char, certificate_deleter> owner(text);
+    if (size > 0)
+      add_name(names, "cn:", {reinterpret_cast<const char*>(text), static_cast<std::size_t>(size)});
+  }
+}
+
+std::string fingerprint_of(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1) throw std::bad_alloc();
+  std::string text(std::size_t{size} * 2, '0');
+  to_hex(digest.data(), size, text.data());
+  return "sha256:" + text;
+}
+
+std::chrono::sys_seconds end_of(const X509* certificate) {
+  std::tm time{};
+  // A certificate without a readable end has not passed the verification.
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &time) != 1) return {};
+  using namespace std::chrono;
+  return sys_days(year(time.tm_year + 1900) / (time.tm_mon + 1) / time.tm_mday) +
+         hours(time.tm_hour) + minutes(time.tm_min) + seconds(time.tm_sec);
+}
+
 }  // namespace
 
 void tls_context::deleter::operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
@@ -186,6 +259,10 @@ tls_server_context::tls_server_context(const tls_server_options& options)
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }
 
+bool tls_server_context::requires_client_certificate() const noexcept {
+  return (SSL_CTX_get_verify_mode(get()) & SSL_VERIFY_PEER) != 0;
+}
+
 void tls_session::use_socket() {
   BIO* bio = BIO_new(socket_method());
   if (!session_ || bio == nullptr) {
@@ -198,7 +275,7 @@ void tls_session::use_socket() {
 
 tls_session::tls_session(const tls_server_context& context, int socket, std::string peer)
     : socket_(socket),
-      verify_((SSL_CTX_get_verify_mode(context.get()) & SSL_VERIFY_PEER) != 0),
+      verify_(context.requires_client_certificate()),
       peer_(std::move(peer)),
       session_(SSL_new(context.get())) {
   use_socket();
@@ -282,6 +359,19 @@ void tls_session::send_close() noexcept {
   ERR_clear_error();
   if (SSL_is_init_finished(session_.get()) == 1) SSL_shutdown(session_.get());
   ERR_clear_error();
+}
+
+std::unique_ptr<const peer_certificate> tls_session::client_certificate() const {
+  // Without the verification the names could be anything.
+  if (!verify_ || SSL_get_verify_result(session_.get()) != X509_V_OK) return nullptr;
+  const X509* const shown = SSL_get0_peer_certificate(session_.get());
+  if (shown == nullptr) return nullptr;
+  auto result = std::make_unique<peer_certificate>();
+  add_alternative_names(result->names, shown);
+  add_common_names(result->names, shown);
+  result->fingerprint = fingerprint_of(shown);
+  result->not_after = end_of(shown);
+  return result;
 }
 
 io_result tls_session::write(std::string_view bytes) {

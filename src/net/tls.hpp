@@ -8,10 +8,12 @@
 
 #include "net/byte_stream.hpp"
 
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 using SSL_CTX = struct ssl_ctx_st;
 using SSL = struct ssl_st;
@@ -46,6 +48,17 @@ struct tls_server_options {
   std::string client_ca{};
 };
 
+/// What a server knows of a client that has shown a certificate of a trusted issuer.
+struct peer_certificate {
+  /// Alternative names of the subject as `dns:host` in lower case, `uri:text` and `email:text`;
+  /// common names as `cn:text`.
+  std::vector<std::string> names{};
+  /// `sha256:` and 64 hexadecimal digits in lower case.
+  std::string fingerprint{};
+  /// It is not valid any more from the second after this one.
+  std::chrono::sys_seconds not_after{};
+};
+
 /// What all connections of a server share. TLS 1.2 or later. If a client offers application
 /// protocols, `http/1.1` must be one of them.
 /// Thread-safety: immutable.
@@ -56,6 +69,7 @@ class HOLDFAST_API tls_server_context {
   explicit tls_server_context(const tls_server_options& options);
 
   [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
+  [[nodiscard]] bool requires_client_certificate() const noexcept;
 
  private:
   struct deleter {
@@ -87,6 +101,8 @@ class HOLDFAST_API tls_session {
   /// Tells the peer that nothing more is sent. Does not wait, and ignores errors.
   void send_close() noexcept;
   [[nodiscard]] const std::string& close_reason() const noexcept { return close_reason_; }
+  /// After the handshake of a server: the certificate of the client, or null if it showed none.
+  [[nodiscard]] std::unique_ptr<const peer_certificate> client_certificate() const;
 
  private:
   void use_socket();

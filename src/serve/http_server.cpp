@@ -5,6 +5,7 @@
 #include "base/thread.hpp"
 #include "http/problem.hpp"
 #include "net/listener.hpp"
+#include "net/tls.hpp"
 #include "serve/answer_stream.hpp"
 #include "serve/loop_worker.hpp"
 
@@ -184,8 +185,14 @@ std::size_t http_server::hung_loops(std::chrono::milliseconds limit) const {
 }
 
 void http_server::set_tls(std::shared_ptr<const net::tls_server_context> context) {
-  if (state_->shared->options.tls != nullptr && context)
-    state_->shared->set_tls(std::move(context));
+  auto& shared = *state_->shared;
+  if (shared.options.tls == nullptr || !context) return;
+  const bool checks_clients =
+      shared.tls()->requires_client_certificate() || context->requires_client_certificate();
+  shared.set_tls(std::move(context));
+  if (!checks_clients) return;
+  for (const auto& worker : state_->workers)
+    (void)worker->loop().post([raw = worker.get()] { raw->finish_tls_connections(); });
 }
 
 void http_server::begin_drain() noexcept { state_->shared->draining = true; }

@@ -34,6 +34,7 @@
 namespace HOLDFAST_NAMESPACE::detail::net {
 class event_loop;
 class tls_server_context;
+struct peer_certificate;
 }  // namespace HOLDFAST_NAMESPACE::detail::net
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -62,6 +63,9 @@ struct server_request {
   bool absolute_target = false;
   /// The connection has TLS.
   bool secure = false;
+  /// Of the client, if the server requires one. Its issuer was checked; its end may have passed
+  /// since.
+  const net::peer_certificate* certificate = nullptr;
   /// Of the loop that calls the handler; null without server_options::make_context.
   loop_context* context = nullptr;
 };
@@ -198,7 +202,9 @@ class http_server {
   /// Number of loops that have not reacted to the last call for this time. Does not wait: it looks
   /// at the reactions to earlier calls, and calls again.
   [[nodiscard]] std::size_t hung_loops(std::chrono::milliseconds limit) const;
-  /// Replaces the certificate for connections that come later. Only if the server had one.
+  /// Replaces the certificate for connections that come later. Only if the server had one. If one
+  /// of the two requires certificates of clients, connections that exist end after their requests:
+  /// their certificates were compared with the issuers of before.
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
   /// Every answer says from now on that its connection is closed, so that no client sends a request
   /// to a connection that `stop` closes.

@@ -75,9 +75,25 @@ void server_shared::release(const std::string& peer) noexcept {
 }
 
 loop_worker::loop_worker(std::shared_ptr<server_shared> shared)
-    : shared_(std::move(shared)), scratch_(std::make_unique<std::array<char, scratch_size>>()) {}
+    : shared_(std::move(shared)),
+      empty_buffers_(std::make_unique<const connection_buffers>(shared_->options.limits)),
+      scratch_(std::make_unique<std::array<char, scratch_size>>()) {
+  kept_buffers_.reserve(max_kept_buffers);
+}
 
 loop_worker::~loop_worker() = default;
+
+std::unique_ptr<connection_buffers> loop_worker::take_buffers() {
+  if (kept_buffers_.empty()) return std::make_unique<connection_buffers>(shared_->options.limits);
+  // The last one, whose memory is most likely in the caches.
+  auto buffers = std::move(kept_buffers_.back());
+  kept_buffers_.pop_back();
+  return buffers;
+}
+
+void loop_worker::keep_buffers(std::unique_ptr<connection_buffers> buffers) noexcept {
+  if (kept_buffers_.size() < max_kept_buffers) kept_buffers_.push_back(std::move(buffers));
+}
 
 void loop_worker::listen(const net::listening_socket& socket, bool tls) {
   acceptors_.push_back(std::make_unique<net::acceptor>(
@@ -218,7 +234,6 @@ bool loop_worker::is_hung(std::chrono::milliseconds limit) {
 }
 
 void loop_worker::begin_stop() {
-  stopping_ = true;
   // The system has accepted connections already. Those that come meanwhile must not hold the end.
   for (const auto& acceptor : acceptors_) {
     for (int i = 0; i < accepts_at_end; ++i) acceptor->on_events(EPOLLIN);
@@ -232,6 +247,15 @@ void loop_worker::begin_stop() {
   for (const auto& slot : slots_) {
     // A copy: the slot is emptied meanwhile.
     if (const auto connection = slot.connection) connection->finish();
+  }
+}
+
+void loop_worker::finish_tls_connections() {
+  for (const auto& slot : slots_) {
+    const auto connection = slot.connection;  // a copy: the slot is emptied meanwhile
+    if (!connection || !connection->has_tls()) continue;
+    if (connection->is_handshaking()) connection->close();
+    else connection->finish();
   }
 }
 

@@ -25,6 +25,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 class server_connection;
 class stream_queue;
+struct connection_buffers;
 
 /// What the threads of a server share.
 struct server_shared {
@@ -86,15 +87,21 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   bool continue_stream(std::uint64_t connection);
   /// Closes the listeners and the idle connections.
   void begin_stop();
+  /// Closes the connections with TLS when their requests are answered, and those whose handshake
+  /// has not ended now.
+  void finish_tls_connections();
   /// Closes all connections.
   void close_all();
   /// From any thread; see http_server::hung_loops.
   [[nodiscard]] bool is_hung(std::chrono::milliseconds limit);
-  [[nodiscard]] bool is_stopping() const noexcept { return stopping_; }
 
   // For connections.
   void remove(server_connection& connection);
   [[nodiscard]] loop_context* context() const noexcept { return context_.get(); }
+  [[nodiscard]] std::unique_ptr<connection_buffers> take_buffers();
+  /// Keeps them for another connection. They are empty.
+  void keep_buffers(std::unique_ptr<connection_buffers> buffers) noexcept;
+  [[nodiscard]] const connection_buffers& empty_buffers() const noexcept { return *empty_buffers_; }
   /// A buffer for one read.
   [[nodiscard]] std::span<char> scratch() noexcept { return *scratch_; }
   /// `Date: ...` with its line end, at most a second old.
@@ -110,14 +117,17 @@ class loop_worker : public std::enable_shared_from_this<loop_worker> {
   [[nodiscard]] server_connection* find(std::uint64_t id) noexcept;
 
   static constexpr std::size_t scratch_size = std::size_t{64} << 10U;
+  static constexpr std::size_t max_kept_buffers = 64;
   std::shared_ptr<server_shared> shared_;
+  // Connections return theirs when they are destroyed, so these outlive the loop.
+  std::unique_ptr<const connection_buffers> empty_buffers_;
+  std::vector<std::unique_ptr<connection_buffers>> kept_buffers_{};
   net::event_loop loop_{};
   std::vector<std::unique_ptr<net::acceptor>> acceptors_{};
   std::vector<connection_slot> slots_{};
   std::vector<std::uint32_t> free_slots_{};
   std::unique_ptr<std::array<char, scratch_size>> scratch_;
   std::unique_ptr<loop_context> context_{};
-  bool stopping_ = false;
   std::atomic<net::steady::rep> called_{0};  // since when a reaction is due; 0: none is
   std::string date_line_{};
   net::steady::time_point date_until_{};

@@ -23,7 +23,8 @@ database open_database(const config::database_config& config, const services& sh
                            .clock = shared.clock,
                            .log = shared.log,
                            .metrics = shared.metrics};
-  options.pool.maximum = config.connections;
+  options.pool.maximum =
+      config.connections != 0 ? config.connections : config::default_connections(config.url);
   return open(config.url, std::move(options));
 }
 

@@ -36,7 +36,8 @@ constexpr std::chrono::milliseconds time_to_close{500};
 
 /// Keys that `reload` applies.
 bool is_reloaded(std::string_view key) {
-  return key.starts_with("serve.tls.") || key == "serve.names" || key == "serve.label";
+  return key.starts_with("serve.tls.") || key.starts_with("serve.clients.") ||
+         key == "serve.names" || key == "serve.label";
 }
 
 /// The keys that differ and are not applied.
@@ -55,6 +56,28 @@ std::vector<std::string> keys_for_restart(const std::vector<config::effective_va
   add_missing(after, before);
   add_missing(before, after);
   return keys;
+}
+
+/// The values of `before`, with those of `after` for the keys that `reload` applies. What was not
+/// applied stays as it was, and is named after the next reload, too.
+std::vector<config::effective_value> with_reloaded(
+    const std::vector<config::effective_value>& before,
+    const std::vector<config::effective_value>& after) {
+  std::vector<config::effective_value> merged;
+  std::size_t end_of_reloaded = 0;
+  for (const auto& value : before) {
+    const auto it = std::ranges::find(after, value.key, &config::effective_value::key);
+    if (!is_reloaded(value.key)) merged.push_back(value);
+    else if (it != after.end()) merged.push_back(*it);
+    if (is_reloaded(value.key)) end_of_reloaded = merged.size();
+  }
+  for (const auto& value : after) {
+    const bool is_new =
+        std::ranges::find(before, value.key, &config::effective_value::key) == before.end();
+    if (is_new && is_reloaded(value.key))
+      merged.insert(merged.begin() + static_cast<std::ptrdiff_t>(end_of_reloaded++), value);
+  }
+  return merged;
 }
 
 std::shared_ptr<const net::tls_server_context> make_tls(const net::tls_server_options& options) {
@@ -268,14 +291,10 @@ std::vector<std::string> server::reload(config::server_config fresh) {
   if (tls) state_->transport->set_tls(std::move(tls));
   state_->dispatcher->set_hosts(host_names(state_->transport->addresses(), fresh.names));
   {
-    // What was not applied stays as it was, and is named after the next reload, too.
     const std::scoped_lock lock(state_->effective_mutex);
-    for (auto& value : state_->config.effective) {
-      const auto it = std::ranges::find(fresh.effective, value.key, &config::effective_value::key);
-      if (is_reloaded(value.key) && it != fresh.effective.end()) value = *it;
-    }
+    state_->config.effective = with_reloaded(state_->config.effective, fresh.effective);
   }
-  for (const auto& part : state_->parts) part->reload();
+  for (const auto& part : state_->parts) part->reload(fresh);
   return changed;
 }
 

@@ -26,6 +26,38 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
+/// A request that is not answered in full.
+struct pending_request {
+  bool head_only = false;
+  bool safe = false;  // changes nothing, by its method
+  bool close = false;
+  bool old_version = false;                     // HTTP/1.0
+  bool counted = false;                         // in server_counts::waiting
+  std::function<void()> gone{};                 // see server_connection::watch_client
+  bool head_sent = false;                       // of a stream
+  bool raw_content = false;                     // of a stream: without chunks
+  std::unique_ptr<server_response> response{};  // of a stream, or if it must wait for an earlier
+  std::shared_ptr<stream_queue> stream{};       // the content that follows the response
+};
+
+/// What a connection needs from the first byte of a request to the last byte of its answer. A
+/// connection that waits for a request has none: its worker keeps them for others.
+struct connection_buffers {
+  explicit connection_buffers(const http::limits& limits) : reader(limits) {}
+
+  http::request_reader reader;
+  std::string input{};      // bytes that are not processed yet
+  std::string head_text{};  // of a request whose content is incomplete
+  std::string content{};
+  std::string output{};
+  std::size_t output_sent = 0;
+  std::vector<std::function<void()>> unsent{};  // `gone` of the answers in output
+  std::vector<pending_request> pending{};       // the first has the number next_number_ - size
+  net::steady::time_point content_deadline{};
+  net::steady::time_point output_deadline{};
+  net::steady::time_point heartbeat_due{};  // of a stream
+};
+
 /// Thread-safety: used on the thread of its loop only.
 class server_connection final : public net::event_handler {
  public:
@@ -45,15 +77,18 @@ class server_connection final : public net::event_handler {
                     std::shared_ptr<stream_queue> queue);
   /// Sends what the stream has now.
   void continue_stream();
-  /// Closes the connection when its requests are answered; at once if it has none. Ends a stream.
+  /// Closes the connection when its requests are answered; at once if it has none. Ends a stream. A
+  /// client that has not sent its first request may still send one.
   void finish();
   /// Closes the connection now.
   void close();
 
   [[nodiscard]] bool is_idle() const noexcept;
+  [[nodiscard]] bool is_handshaking() const noexcept { return state_ == state::handshake; }
+  [[nodiscard]] bool has_tls() const noexcept { return stream_->has_tls(); }
   /// A request has begun, and its answer is not sent in full.
   [[nodiscard]] bool is_unanswered() const noexcept {
-    return !pending_.empty() || !output_.empty() || head_started_ || in_content_;
+    return !buffers().pending.empty() || !buffers().output.empty() || head_started_ || in_content_;
   }
   [[nodiscard]] net::steady::time_point idle_since() const noexcept { return idle_since_; }
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
@@ -61,19 +96,6 @@ class server_connection final : public net::event_handler {
 
  private:
   enum class state : std::uint8_t { handshake, reading, closing, draining, closed };
-  /// A request that is not answered in full.
-  struct pending_request {
-    bool head_only = false;
-    bool safe = false;  // changes nothing, by its method
-    bool close = false;
-    bool old_version = false;                     // HTTP/1.0
-    bool counted = false;                         // in server_counts::waiting
-    std::function<void()> gone{};                 // see watch_client
-    bool head_sent = false;                       // of a stream
-    bool raw_content = false;                     // of a stream: without chunks
-    std::unique_ptr<server_response> response{};  // of a stream, or if it must wait for an earlier
-    std::shared_ptr<stream_queue> stream{};       // the content that follows the response
-  };
 
   void receive();
   void take_bytes(std::string_view bytes);
@@ -99,10 +121,15 @@ class server_connection final : public net::event_handler {
   void extend_output_deadline(std::size_t before);
   /// The first request is answered by a stream that has begun.
   [[nodiscard]] bool is_streaming() const noexcept {
-    return !pending_.empty() && pending_.front().head_sent;
+    return !buffers().pending.empty() && buffers().pending.front().head_sent;
   }
   void flush();
   void settle();
+  void advance();
+  /// Empty ones that must not change, if the connection waits for a request.
+  [[nodiscard]] const connection_buffers& buffers() const noexcept;
+  [[nodiscard]] connection_buffers& own_buffers();
+  void release_buffers() noexcept;
   void on_deadline();
   [[nodiscard]] net::steady::time_point deadline() const noexcept;
   [[nodiscard]] bool wants_input() const noexcept;
@@ -111,6 +138,7 @@ class server_connection final : public net::event_handler {
   std::uint64_t id_;
   std::string peer_;  // host of the client, or `unix`
   std::unique_ptr<net::socket_stream> stream_;
+  std::unique_ptr<const net::peer_certificate> certificate_{};  // of the client, if it showed one
   net::registration registration_{};
   net::timer timer_;
   state state_ = state::handshake;
@@ -121,20 +149,11 @@ class server_connection final : public net::event_handler {
   bool input_ended_ = false;
   bool half_closed_ = false;   // the client sends no more, but what it has sent may be unread
   bool continue_due_ = false;  // 100 must be sent when it is this request's turn
-  http::request_reader reader_;
-  std::string input_{};      // bytes that are not processed yet
-  std::string head_text_{};  // of a request whose content is incomplete
-  std::string content_{};
-  std::string output_{};
-  std::size_t output_sent_ = 0;
-  std::vector<std::function<void()>> unsent_{};  // `gone` of the answers in output_
-  std::uint64_t next_number_ = 0;                // of the next request
-  std::vector<pending_request> pending_{};       // the first has the number next_number_ - size
+  bool finishing_ = false;     // the next answer is the last one
+  std::unique_ptr<connection_buffers> buffers_{};  // null: it waits for a request
+  std::uint64_t next_number_ = 0;                  // of the next request
   net::steady::time_point head_deadline_{};
-  net::steady::time_point content_deadline_{};
-  net::steady::time_point output_deadline_{};
   net::steady::time_point drain_deadline_{};
-  net::steady::time_point heartbeat_due_{};  // of a stream
   net::steady::time_point idle_since_{};
 };
 

@@ -26,6 +26,9 @@
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
+namespace config {
+struct server_config;
+}
 class endpoint_table;
 struct services;
 
@@ -45,8 +48,8 @@ class server_part {
   virtual void start(const std::vector<std::string>& /*addresses*/) {}
   /// What is not ready, as /readyz names it: `state`. Must not wait.
   [[nodiscard]] virtual std::optional<std::string> problem() { return std::nullopt; }
-  /// Throws if the part keeps what it had.
-  virtual void reload() {}
+  /// `fresh` is the configuration that was read. Throws if the part keeps what it had.
+  virtual void reload(const config::server_config& /*fresh*/) {}
   virtual void drain() noexcept {}
   /// Returns what was left undone at the deadline, in a few words each.
   [[nodiscard]] virtual std::vector<std::string> finish(

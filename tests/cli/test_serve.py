@@ -8,6 +8,7 @@ import re
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -33,11 +34,11 @@ def wait_for(condition, what):
 class Serve:
     """A running `holdfast serve`."""
 
-    def __init__(self, directory, *words, config="", listen=True, drain="0s", env=None, program=HOLDFAST, **more):
+    def __init__(self, directory, *words, config="", listen=True, drain="0s", anyone=True, env=None, program=HOLDFAST, **more):
         self.errors, self.log = Path(directory) / "stderr", Path(directory) / "stdout"
         self.file = Path(directory) / "serve.toml"
         self.file.write_text(config or '[stores.main]\nurl = "memory:"\n')
-        words = ["--config", self.file, "--open", *(["--drain", drain] if drain else []), *(["--listen", "127.0.0.1:0"] if listen else []), *words]
+        words = ["--config", self.file, *(["--open"] if anyone else []), *(["--drain", drain] if drain else []), *(["--listen", "127.0.0.1:0"] if listen else []), *words]
         with open(self.errors, "wb") as err, open(self.log, "ab") as out:
             self.process = subprocess.Popen([program, "serve", *map(str, words)], stdout=out, stderr=err, env={**os.environ, "STATE_DIRECTORY": str(directory), **(env or {})}, **more)
         try:
@@ -338,6 +339,98 @@ class ServeTest(CommandTest):
         self.assertEqual(server.get("/healthz", Host="added.example")[0], 200)
         values = {item["key"]: item["value"] for item in json.loads(server.get("/v1/configuration")[1])["items"]}
         self.assertEqual(values["serve.label"], "new")
+        self.assertEqual(server.end(), 0)
+
+    def test_certificates_of_clients(self):
+        def openssl(*words):
+            subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.directory)
+
+        def issue(issuer, name, names):
+            (self.directory / "names").write_text(f"subjectAltName={names}\n")
+            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+            openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key", "-CAcreateserial", "-days", "1", "-extfile", "names", "-out", f"{name}.pem")
+
+        for issuer in ("own", "foreign"):
+            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{issuer}.key", "-out", f"{issuer}.pem", "-days", "1", "-subj", f"/CN={issuer}")
+        issue("own", "server", "IP:127.0.0.1")
+        issue("own", "billing", "DNS:billing.example")
+        issue("own", "auditor", "URI:spiffe://shop/auditor")
+        issue("own", "stranger", "DNS:stranger.example")
+        issue("foreign", "impostor", "DNS:billing.example")
+
+        files = f"""
+[stores.main]
+url = "memory:"
+[serve.tls]
+certificate = "{self.directory}/server.pem"
+key = "{self.directory}/server.key"
+client-ca = "{self.directory}/own.pem"
+[serve.clients.auditor]
+certificates = "uri:spiffe://shop/auditor"
+role = "admin"
+"""
+        billing = '[serve.clients.billing]\ncertificates = ["dns:billing.example"]\nrole = "app"\nscopes = ["store:main:write"]\n'
+        server = self.serve(config=files + billing, anyone=False)
+
+        def connect(name):
+            context = ssl.create_default_context(cafile=str(self.directory / "own.pem"))
+            if name:
+                context.load_cert_chain(self.directory / f"{name}.pem", self.directory / f"{name}.key")
+            return http.client.HTTPSConnection("127.0.0.1", server.port, timeout=LONG, context=context)
+
+        def ask(connection, method, path, body=None):
+            connection.request(method, path, body, {"Cache-Control": "max-age=60"} if body else {})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+        def ask_again(connection, *words):
+            """A client repeats a request if the server has closed its connection, which had none."""
+            try:
+                return ask(connection, *words)
+            except OSError:  # RemoteDisconnected and SSLError, too
+                connection.close()
+                return ask(connection, *words)
+
+        def refused(name):
+            with contextlib.closing(connect(name)) as connection, self.assertRaises(OSError):
+                ask(connection, "GET", "/healthz")
+
+        refused(None)
+        refused("impostor")
+        entry = "/v1/stores/main/countries/FR"
+        with contextlib.closing(connect("billing")) as kept, contextlib.closing(connect("auditor")) as auditor:
+            self.assertEqual(ask(kept, "PUT", entry, b"{}")[0], 204)
+            self.assertEqual(ask(kept, "DELETE", entry)[0], 204)
+            status, body = ask(kept, "GET", entry)
+            self.assertEqual((status, "store:main:read" in body), (403, True), body)
+            self.assertEqual(ask(kept, "GET", "/v1/audit")[0], 403)
+            with contextlib.closing(connect("stranger")) as stranger:
+                status, body = ask(stranger, "GET", entry)
+                self.assertEqual(status, 401)
+                self.assertIn("sha256:", body)
+                self.assertEqual(ask(stranger, "GET", "/healthz")[0], 200)
+            wait_for(lambda: '"client:billing"' in ask(auditor, "GET", "/v1/audit")[1], "the audit log names the client")
+
+            # Revoked: the connection that is open does not outlive the change.
+            server.file.write_text(files)
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "read again" in server.text(), "reload")
+            status, body = ask_again(kept, "PUT", entry, b"{}")
+            self.assertEqual(status, 401, body)
+            self.assertEqual(ask_again(auditor, "GET", "/v1/audit")[0], 200)
+            values = {item["key"]: item["value"] for item in json.loads(ask(auditor, "GET", "/v1/configuration")[1])["items"]}
+            self.assertEqual([key for key in values if key.startswith("serve.clients.")],
+                             [f"serve.clients.auditor.{key}" for key in ("certificates", "role", "scopes", "tenant")])
+
+            # What is wrong changes nothing.
+            server.file.write_text(files + billing.replace("app", "root"))
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "the old one stays" in server.text(), "refusal")
+            self.assertEqual(ask(auditor, "GET", "/v1/audit")[0], 200)
+            server.file.write_text(files + billing)
+            server.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: server.text().count("configuration was read again") == 2, "reload")
+            self.assertEqual(ask_again(kept, "PUT", entry, b"{}")[0], 204)
         self.assertEqual(server.end(), 0)
 
     def test_the_access_log_is_opened_again(self):

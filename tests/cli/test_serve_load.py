@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,26 @@ end
 function response(status, headers, body)
   if status ~= 200 and status ~= 201 then return end
   if body:find('"ids"', 1, true) or body:find('"added"', 1, true) then log:write(body, "\\n") end
+end
+"""
+
+
+# The same few keys, ids and events again and again: what is kept does not grow. Some requests are refused.
+SAME_SCRIPT = """
+local fields = {{["Authorization"] = "Bearer {token}", ["Content-Type"] = "application/json"}}
+local entry = {{["Authorization"] = "Bearer {token}", ["Cache-Control"] = "max-age=3600"}}
+local n = 0
+function request()
+  n = n + 1
+  local kind, key = n % 8, n % 50
+  if kind == 0 then return wrk.format("PUT", "/v1/stores/main/wrk/" .. key, entry, string.rep("x", 200)) end
+  if kind == 1 then return wrk.format("GET", "/v1/stores/main/wrk/" .. key, entry) end
+  if kind == 2 then return wrk.format("POST", "/v1/sequences/order.id/next", fields, '{{"count":3}}') end
+  if kind == 3 then return wrk.format("POST", "/v1/outboxes/orders/events", fields, string.format('{{"id":"019a0000-0000-7000-8000-%012d","type":"t","payload":"p"}}', key)) end
+  if kind == 4 then return wrk.format("POST", "/v1/keys?scheme=interop-value", fields, '{{"value":{{"t":"int","v":"' .. n .. '"}}}}') end
+  if kind == 5 then return wrk.format("POST", "/v1/sequences/order.id/next", fields, '{{"count":"' .. n .. '"}}') end
+  if kind == 6 then return wrk.format("GET", "/none/" .. n, fields) end
+  return wrk.format("GET", "/healthz")
 end
 """
 
@@ -266,6 +287,29 @@ class ServeLoad(unittest.TestCase):
             print(f"{kills} kills; {len(ids)} ids, {len(events)} events, {len(puts)} puts acknowledged; {refused} calls of the client refused or cut; "
                   f"memory {samples[0]}, {middle}, {samples[-1]} kB at the first kill, in the middle, at the end", file=sys.stderr)
             print("\n".join(line for report in reports for line in report.splitlines() if "requests in" in line), file=sys.stderr)
+
+
+    def run_wrk(self, server, script):
+        """Calls the server for a second. Returns how many requests were answered."""
+        done = subprocess.run(["wrk", "-t1", "-c8", "-d1s", "--timeout", "30s", "-s", str(script), f"http://127.0.0.1:{server.port}"],
+                              capture_output=True, check=True, timeout=LONG)
+        return int(re.search(rb"(\d+) requests in", done.stdout).group(1))
+
+    def test_memory_does_not_grow_with_the_requests(self):
+        server = self.start_server("same")
+        script = self.directory / "same.lua"
+        script.write_text(SAME_SCRIPT.format(token=self.token))
+        requests = 0
+        while requests < 20_000:  # the threads, their arenas, and the caches of the connections
+            requests += self.run_wrk(server, script)
+        first, requests, samples = server.resident(), 0, []
+        while requests < 40_000 or (SECONDS > 3 and len(samples) < SECONDS):
+            requests += self.run_wrk(server, script)
+            samples.append(server.resident() - first)
+        growth = samples[-1] * 1024 / requests
+        if "HOLDFAST_LOAD_SECONDS" in os.environ:
+            print(f"{requests} requests; memory {first} kB, then more by {samples} kB: {growth:.1f} bytes for each request", file=sys.stderr)
+        self.assertLess(growth, 50, f"{requests} requests, from {first} kB: {samples}")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class Tokens(CommandTest):
         self.add("--name", "shop", "--scope", "store:main:read", "--tenant", "acme")
         lines = self.fine("serve", "token", "list", *self.state).splitlines()
         self.assertEqual(len(lines), 2)
-        self.assertRegex(lines[1], r"^[a-z0-9]{8}  active   app       \d{4}-\d\d-\d\d  never +shop  store:main:read tenant=acme$")
+        self.assertRegex(lines[1], r"^[a-z0-9]{8}  active  app   \d{4}-\d\d-\d\d  never +shop  store:main:read tenant=acme$")
 
     def test_tokens_are_revoked(self):
         first = self.add("--name", "first").strip()

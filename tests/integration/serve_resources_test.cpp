@@ -183,10 +183,10 @@ TEST(ServeResourcesOnPostgres, AServerThatHangsAndReturns) {
   test::postgres_server postgres;
   resources_on_servers api;
   const auto url = postgres.url(postgres.create_database("hang"));
-  api.add_store_on(url, {.statement_timeout = 1s});
-  const auto db = open(url, {.statement_timeout = 1s});
+  api.add_store_on(url, {.statement_timeout = 3s});
+  const auto db = open(url, {.statement_timeout = 3s});
   const sequence_options options{
-      .blocks = fixed_blocks{.size = 50}, .wait = 500ms, .store = {.create_schema = true}};
+      .blocks = fixed_blocks{.size = 50}, .wait = 3s, .store = {.create_schema = true}};
   api.shared.sequences.emplace(sequence_service{
       .url = url, .database = db, .blocks = db.block_store(options.store), .options = options});
   ASSERT_EQ(api.put("before").status, 204);

@@ -45,7 +45,7 @@ std::unique_ptr<detail::serve::observation_server> observation_address::start(
       .listen = listen.text(), .allow_plain = allow_plain.is_set(), .metrics = std::move(metrics)};
   options.checks.push_back(std::move(check));
   auto server = std::make_unique<detail::serve::observation_server>(std::move(options));
-  print_notice(io, "listening on " + server->address());
+  io.note("listening on " + server->address());
   return server;
 }
 
@@ -54,12 +54,6 @@ log_sink queue_notices(std::shared_ptr<message_queue<std::string>> notices, log_
     if (is_about_instance(record)) queue->push(std::string(record.message));
     else next(record);
   };
-}
-
-void print_notice(console& io, const std::string& message) {
-  io.out.flush();
-  io.err << "holdfast: " << printable(message) << "\n";
-  io.err.flush();
 }
 
 }  // namespace holdfast::cli

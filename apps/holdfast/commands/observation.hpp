@@ -38,8 +38,6 @@ struct observation_address {
 /// other records on.
 [[nodiscard]] log_sink queue_notices(std::shared_ptr<message_queue<std::string>> notices,
                                      log_sink next);
-/// Prints a line that is not a warning.
-void print_notice(console& io, const std::string& message);
 
 /// Reports the worker or cleanup, until the result is destroyed. Null for a database in memory,
 /// which no other process sees.

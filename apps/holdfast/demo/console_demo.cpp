@@ -163,8 +163,8 @@ void explain(console& io, const std::string& link) {
 exit_code run_console_demo(console& io) {
   const serve_signals signals;
   const scratch_directory directory;
-  message_queue<std::string> messages;
-  const auto log = queue_warnings(messages);
+  const auto records = std::make_shared<record_queue>();
+  const auto log = queue_records(records, io.log.least);
   detail::serve::first_credentials credentials;
   auto config =
       detail::serve::config::read_config({}, configuration(directory.url()), {.log = log});
@@ -179,7 +179,7 @@ exit_code run_console_demo(console& io) {
     explain(io, credentials.link);
     for (int signal = 0; signal != SIGINT && signal != SIGTERM;) {
       signal = signals.wait(look_milliseconds);
-      for (const auto& message : messages.drain()) io.warn(message);
+      print_records(io, *records);
     }
   }
   (void)server.stop(5s);

@@ -4,6 +4,7 @@
 
 #include "serve/api/problem_mapping.hpp"
 #include "serve/api/request_checks.hpp"
+#include "serve/api/server_refusal.hpp"
 
 #include <array>
 #include <exception>
@@ -240,9 +241,9 @@ void api_dispatcher::post(const std::shared_ptr<exchange>& current, responder an
   auto task = [this, current, shared] { run(current, std::move(*shared)); };
   if (workers_->post(std::move(task))) return;
   ++overloaded_;
-  auto busy = problem_response(503, "the server is busy; repeat the request later");
-  busy.fields.add("Retry-After", "1");
-  shared->answer(std::move(busy));
+  shared->answer(problem_of(server_refusal(errc::unavailable, "busy_server",
+                                           "the server is busy; repeat the request later"),
+                            current->request->caller, current->reference));
 }
 
 void api_dispatcher::run(const std::shared_ptr<exchange>& current, responder answer) {

@@ -1,8 +1,6 @@
 #include "serve/api/call_limit.hpp"
 
-#include <holdfast/error.hpp>
-
-#include <string>
+#include "serve/api/server_refusal.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -14,7 +12,7 @@ call_limit::running_call::~running_call() {
 call_limit::running_call call_limit::begin(time_point now) {
   const std::scoped_lock lock(mutex_);
   if (starts_.size() >= most_ && now - starts_.front() > slow_)
-    throw error(errc::unavailable, std::string(refusal_), {.transient = true});
+    throw server_refusal(errc::unavailable, refusal_.reason, refusal_.message);
   return {*this, starts_.insert(starts_.end(), now)};
 }
 

@@ -19,14 +19,18 @@ class call_limit {
   using time_point = std::chrono::steady_clock::time_point;
 
   static constexpr std::size_t default_most = 16;
+  /// For server_refusal. Literals.
+  struct refusal {
+    std::string_view reason = "slow_database";
+    std::string_view message =
+        "the database is slow, and enough requests wait for it; repeat the request later";
+  };
 
-  /// `refusal` is the message of the error, and must be a literal.
   explicit call_limit(std::size_t most = default_most,
-                      std::chrono::milliseconds slow = std::chrono::seconds(1),
-                      std::string_view refusal =
-                          "the database is slow, and enough requests wait for it; repeat the "
-                          "request later")
-      : most_(most), slow_(slow), refusal_(refusal) {}
+                      std::chrono::milliseconds slow = std::chrono::seconds(1))
+      : call_limit(most, slow, refusal{}) {}
+  call_limit(std::size_t most, std::chrono::milliseconds slow, refusal refused)
+      : most_(most), slow_(slow), refusal_(refused) {}
 
   /// Ends a call when it is destroyed.
   class running_call {
@@ -42,13 +46,13 @@ class call_limit {
     std::list<time_point>::iterator start_;
   };
 
-  /// Throws errc::unavailable (transient) if the call is refused.
+  /// Throws server_refusal, as errc::unavailable, if the call is refused.
   [[nodiscard]] running_call begin(time_point now = std::chrono::steady_clock::now());
 
  private:
   const std::size_t most_;
   const std::chrono::milliseconds slow_;
-  const std::string_view refusal_;
+  const refusal refusal_;
   std::mutex mutex_{};
   std::list<time_point> starts_{};  // the first one first
 };

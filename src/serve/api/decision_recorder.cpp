@@ -14,12 +14,20 @@ std::string& last_decision() {
   return ref;
 }
 
+/// Types of the server itself stand for a failure that a program or the gateway has reported: their
+/// names say nothing to a reader.
+decision without_own_types(decision reported) {
+  if (reported.exception_type.starts_with("holdfast::detail::")) reported.exception_type.clear();
+  return reported;
+}
+
 }  // namespace
 
 engine_insight server_insight(std::shared_ptr<decision_log> log,
                               std::shared_ptr<served_ages> ages) {
   return {.on_decision =
-              [log = std::move(log), ages = std::move(ages)](const decision& reported) {
+              [log = std::move(log), ages = std::move(ages)](const decision& original) {
+                const auto reported = without_own_types(original);
                 log->record(reported);
                 if (ages) ages->record(reported);
                 last_decision() = reported.ref;

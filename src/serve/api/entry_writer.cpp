@@ -4,6 +4,8 @@
 #include <holdfast/store/compose.hpp>
 #include <holdfast/store/tenants.hpp>
 
+#include "serve/api/server_refusal.hpp"
+
 #include <chrono>
 #include <functional>
 #include <string_view>
@@ -62,8 +64,8 @@ std::optional<timestamp> entry_writer::put(const std::string& store_name, store&
     const auto waiting_for_key = own.waiting.begin();
     const auto waiting = stripes.waiting.begin();
     if (!lock.try_lock_for(longest_wait_for_writes))
-      throw error(errc::timeout, "other writes of this key take too long; try again later",
-                  {.transient = true});
+      throw server_refusal(errc::timeout, busy_key.reason,
+                           "other writes of this key take too long; try again later");
   }
   const auto call = calls.begin();
   const tenant_scope scope(written.realm.empty() ? std::nullopt : std::optional(written.realm));
@@ -74,10 +76,10 @@ std::optional<timestamp> entry_writer::put(const std::string& store_name, store&
     if (!stored || stored->as_of < written.as_of) continue;
     return stored->as_of == written.as_of ? std::nullopt : std::optional(stored->as_of);
   }
-  throw error(errc::unavailable,
-              "the entry was removed each time after it was written: it expires too soon, the "
-              "store is full, or other programs erase it; try again later",
-              {.transient = true});
+  throw server_refusal(
+      errc::unavailable, "entry_removed",
+      "the entry was removed each time after it was written: it expires too soon, the store is "
+      "full, or other programs erase it; try again later");
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve

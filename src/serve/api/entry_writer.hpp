@@ -39,25 +39,27 @@ class entry_writer {
   /// Returns nothing if the entry was stored, or the as_of of the newer version. Waits for the
   /// store. `store_name` separates the locks of stores, so that one that hangs delays no other.
   /// `calls` limits the calls of the store. Throws as store::put and call_limit::begin, and
-  /// - errc::unavailable (transient) if too many writes of this key wait,
-  /// - errc::timeout (transient) if other writes of this key take too long,
-  /// - an error in doubt if the store fails after the write,
-  /// - errc::unavailable (transient) if the entry is removed again and again.
+  /// - server_refusal, as errc::unavailable, if too many writes of this key wait, or if the entry
+  /// is
+  ///   removed again and again,
+  /// - server_refusal, as errc::timeout, if other writes of this key take too long,
+  /// - an error in doubt if the store fails after the write.
   [[nodiscard]] std::optional<timestamp> put(const std::string& store_name, store& target,
                                              const entry& written, call_limit& calls);
 
  private:
   static constexpr std::size_t stripe_count = 256;
-  static constexpr std::string_view refusal =
-      "enough other writes of this key wait; repeat the request later";
+  static constexpr call_limit::refusal busy_key{
+      .reason = "busy_key",
+      .message = "enough other writes of this key wait; repeat the request later"};
   /// The writes of the keys that share it.
   struct stripe {
     std::timed_mutex mutex{};
-    call_limit waiting{8, std::chrono::milliseconds(250), refusal};
+    call_limit waiting{8, std::chrono::milliseconds(250), busy_key};
   };
   struct store_stripes {
     std::array<stripe, stripe_count> all{};
-    call_limit waiting{call_limit::default_most, std::chrono::seconds(1), refusal};
+    call_limit waiting{call_limit::default_most, std::chrono::seconds(1), busy_key};
   };
   [[nodiscard]] store_stripes& stripes_of(const std::string& store_name);
 

@@ -20,7 +20,7 @@ constexpr std::string_view problem_schema = R"({"type":"object","required":["sta
 "type":{"type":"string"},"title":{"type":"string"},"status":{"type":"integer"},
 "detail":{"type":"string"},"instance":{"type":"string"},"code":{"type":"string"},
 "transient":{"type":"boolean"},"inDoubt":{"type":"boolean"},"path":{"type":"string"},
-"backendCode":{"type":"string"}}})";
+"reason":{"type":"string"},"backendCode":{"type":"string"}}})";
 
 /// `get_v1_stores_store_doctor`
 std::string operation_id(const endpoint& row) {

@@ -10,6 +10,7 @@
 #include "serve/api/outbox_scan.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,8 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 namespace {
 
 constexpr std::size_t max_groups = 200;
+/// The first table of a page waits for the groups.
+constexpr std::chrono::milliseconds longest_grouping{700};
 
 server_response list_events(const services& shared, const outbox_service& service,
                             const api_request& request, scan_what selection) {
@@ -78,7 +81,7 @@ server_response group_parked(const services& shared, const outbox_service& servi
                              const api_request& request) {
   const auto filter = read_filter(request, shared.clock->now());
   const auto turn = shared.questions->enter(service.url);
-  scan_budget budget(*shared.clock);
+  scan_budget budget(*shared.clock, longest_grouping);
   event_groups groups;
   const bool complete =
       scan_within(service, scan_what::parked, budget, [&](const outbox_record& record) {

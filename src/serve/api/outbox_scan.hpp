@@ -30,7 +30,8 @@ class scan_budget {
   static constexpr std::size_t max_rows = 10'000;
   static constexpr std::chrono::milliseconds max_time{2'000};
 
-  explicit scan_budget(const clock& time) : clock_(time), end_(time.steady() + max_time) {}
+  explicit scan_budget(const clock& time, std::chrono::milliseconds duration = max_time)
+      : clock_(time), end_(time.steady() + duration) {}
   void spend(std::size_t rows) noexcept { examined_ += rows; }
   [[nodiscard]] std::size_t examined() const noexcept { return examined_; }
   [[nodiscard]] bool is_spent() const noexcept {

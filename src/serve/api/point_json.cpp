@@ -107,30 +107,6 @@ void write_summary(json_writer& out, const char* name, const duration_summary& s
       .end_object();
 }
 
-const char* name_of(exception_policy policy) noexcept {
-  switch (policy) {
-    case exception_policy::rethrow:
-      return "rethrow";
-    case exception_policy::never_throw:
-      return "never_throw";
-    case exception_policy::custom:
-      return "custom";
-  }
-  return "unknown";
-}
-
-const char* name_of(origin source) noexcept {
-  switch (source) {
-    case origin::live:
-      return "live";
-    case origin::stored:
-      return "stored";
-    case origin::substitute:
-      return "substitute";
-  }
-  return "unknown";
-}
-
 }  // namespace
 
 std::string point_duration(std::chrono::microseconds duration) {
@@ -168,7 +144,7 @@ void write_rules(json_writer& out, const point_options& options) {
       .member("writeBehind", options.write_behind.value_or(true))
       .member("keyStyle", options.key_style == holdfast::key::style::exact ? "exact" : "escaped")
       .member("exceptionPolicy",
-              name_of(options.exception_policy.value_or(exception_policy::rethrow)));
+              to_string(options.exception_policy.value_or(exception_policy::rethrow)));
   if (!options.key_generator.empty()) out.member("keyGenerator", options.key_generator);
   write_optional_duration(out, "softExpiry", options.soft_expiry);
   write_optional_duration(out, "deadline", options.deadline);
@@ -244,7 +220,7 @@ void write_decision(json_writer& out, const decision& reported) {
       .member("point", reported.point)
       .member("key", reported.key)
       .member("rule", to_string(reported.rule))
-      .member("origin", name_of(reported.origin))
+      .member("origin", to_string(reported.origin))
       .member("cause", to_string(reported.cause))
       .member("exceptionType", reported.exception_type)
       .member("miss", to_string(reported.miss));

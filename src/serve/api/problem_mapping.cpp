@@ -2,6 +2,7 @@
 
 #include "http/problem.hpp"
 #include "key/json_string.hpp"
+#include "serve/api/server_refusal.hpp"
 
 #include <string>
 
@@ -96,7 +97,8 @@ server_response problem_of(const error& failure, const caller& client, std::stri
         client, reference);
   const bool sees_backend =
       client.identified && (client.role == role::operator_ || client.role == role::admin);
-  const bool hide = is_of_backend(failure) && !sees_backend;
+  const auto* const refusal = dynamic_cast<const server_refusal*>(&failure);
+  const bool hide = refusal == nullptr && is_of_backend(failure) && !sees_backend;
   http::problem details{.status = status_of(failure)};
   const auto code = to_string(failure.code());
   details.type = "urn:holdfast:problem:" + std::string(failure.in_doubt() ? "in_doubt" : code);
@@ -105,6 +107,7 @@ server_response problem_of(const error& failure, const caller& client, std::stri
   details.members.emplace_back("code", json_text(code));
   details.members.emplace_back("transient", failure.transient() ? "true" : "false");
   details.members.emplace_back("inDoubt", failure.in_doubt() ? "true" : "false");
+  if (refusal != nullptr) details.members.emplace_back("reason", json_text(refusal->reason()));
   if (!failure.path().empty() && !hide)
     details.members.emplace_back("path", json_text(failure.path()));
   if (!failure.backend_code().empty() && !hide)

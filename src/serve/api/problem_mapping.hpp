@@ -22,7 +22,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 [[nodiscard]] int status_of(const error& failure) noexcept;
 
 /// The message of a backend is shown to operators and admins only: it can contain names of tables,
-/// hosts and users.
+/// hosts and users. That of a server_refusal is shown to all, with its `reason`.
 [[nodiscard]] server_response problem_of(const error& failure, const caller& client,
                                          std::string_view reference);
 /// Of any exception. One that is not a holdfast::error is 500, without its message.

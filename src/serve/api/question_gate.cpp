@@ -1,6 +1,6 @@
 #include "serve/api/question_gate.hpp"
 
-#include <holdfast/error.hpp>
+#include "serve/api/server_refusal.hpp"
 
 #include <utility>
 
@@ -15,9 +15,9 @@ question_gate::turn question_gate::enter(const std::string& database) {
     --line.waiting;
   }
   if (line.busy)
-    throw error(errc::unavailable,
-                "other questions to this database are being answered; repeat the request later",
-                {.transient = true});
+    throw server_refusal(
+        errc::unavailable, "busy_database",
+        "other questions to this database are being answered; repeat the request later");
   line.busy = true;
   return {*this, database};
 }

@@ -72,18 +72,12 @@ std::optional<std::string> decode_form_text(std::string_view encoded) {
   return decoded;
 }
 
-std::string_view trimmed(std::string_view text) noexcept {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 /// Returns false for a text that declares another encoding than UTF-8.
 bool is_in_utf8(std::string_view media_type) noexcept {
   for (auto semicolon = media_type.find(';'); semicolon != std::string_view::npos;
        semicolon = media_type.find(';')) {
     media_type.remove_prefix(semicolon + 1);
-    const auto parameter = trimmed(media_type.substr(0, media_type.find(';')));
+    const auto parameter = http::trim(media_type.substr(0, media_type.find(';')));
     const auto equals = std::min(parameter.find('='), parameter.size());
     if (!http::equals_ignoring_case(parameter.substr(0, equals), "charset")) continue;
     auto value = parameter.substr(std::min(equals + 1, parameter.size()));
@@ -187,7 +181,7 @@ std::optional<server_response> check_content(const endpoint& row, const api_requ
   if (request.fields.count("Content-Type") > 1)
     return problem_response(415, "Content-Type must be given once");
   const auto field = request.fields.find("Content-Type").value_or("");
-  const auto type = trimmed(field.substr(0, field.find(';')));
+  const auto type = http::trim(field.substr(0, field.find(';')));
   const bool accepted = std::ranges::any_of(row.accepts, [&](std::string_view candidate) {
     return candidate == "*/*" || http::equals_ignoring_case(candidate, type);
   });

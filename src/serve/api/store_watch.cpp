@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "serve/api/server_refusal.hpp"
 #include "serve/api/store_location.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -12,9 +13,9 @@ constexpr std::chrono::seconds health_lifetime{1};
 constexpr std::chrono::seconds findings_lifetime{60};
 
 [[noreturn]] void refuse_second(const char* activity) {
-  throw error(errc::unavailable,
-              std::string(activity) + " for another caller; repeat the request in a second",
-              {.transient = true});
+  throw server_refusal(
+      errc::unavailable, "busy_database",
+      std::string(activity) + " for another caller; repeat the request in a second");
 }
 
 }  // namespace

@@ -33,6 +33,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
 
@@ -71,6 +73,10 @@ class identity {
   identity& operator=(const identity&) = delete;
 
   [[nodiscard]] authenticator& requests() noexcept { return requests_; }
+  /// Replaces the clients that certificates identify.
+  void set_clients(std::vector<certificate_client> clients) {
+    requests_.set_clients(std::move(clients));
+  }
   [[nodiscard]] audit_writer& audit() noexcept { return audit_; }
   [[nodiscard]] token_table& tokens() noexcept { return tokens_; }
   [[nodiscard]] session_table& sessions() noexcept { return sessions_; }

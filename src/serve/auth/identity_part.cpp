@@ -35,7 +35,8 @@ class identity_part final : public server_part {
       : show_(std::move(show)),
         open_(config.open),
         https_(!config.tls.certificate.empty()),
-        has_proxy_(!config.trust.header.empty()) {
+        has_proxy_(!config.trust.header.empty()),
+        clients_(config.clients) {
     options_.state_url = config.state;
     options_.rules = {.https = https_, .open = open_, .proxy = proxy_of(config.trust)};
   }
@@ -45,6 +46,7 @@ class identity_part final : public server_part {
     options_.log = shared.log;
     options_.metrics = shared.metrics;
     auth_ = std::make_unique<serve::identity>(std::move(options_));
+    auth_->set_clients(clients_);
     shared.auth = auth_.get();
     shared.audit = &auth_->audit();
   }
@@ -60,8 +62,8 @@ class identity_part final : public server_part {
   authenticator* identity() override { return &auth_->requests(); }
   std::optional<bool> has_token() override {
     if (!auth_->tokens().is_loaded()) return std::nullopt;
-    // A proxy identifies users, too.
-    return has_proxy_ || auth_->tokens().has_usable(auth_->clock().now());
+    // A proxy and certificates identify callers, too.
+    return has_proxy_ || !clients_.empty() || auth_->tokens().has_usable(auth_->clock().now());
   }
   void start(const std::vector<std::string>& addresses) override {
     if (open_ || has_token() != false) return;
@@ -77,7 +79,11 @@ class identity_part final : public server_part {
     if (open_ || auth_->tokens().is_loaded()) return std::nullopt;
     return "state";
   }
-  void reload() override { auth_->reload(); }
+  void reload(const config::server_config& fresh) override {
+    clients_ = fresh.clients;
+    auth_->set_clients(clients_);
+    auth_->reload();
+  }
   std::vector<std::string> finish(std::chrono::steady_clock::time_point /*deadline*/) override {
     if (auth_->finish()) return {};
     return {"entries of the audit log"};
@@ -103,6 +109,7 @@ class identity_part final : public server_part {
   const bool open_;
   const bool https_;
   const bool has_proxy_;
+  std::vector<certificate_client> clients_;
   identity_options options_{};
   log_sink log_{};
   const endpoint_table* table_ = nullptr;

@@ -62,6 +62,17 @@ std::optional<std::string_view> proxy_user(const trusted_proxy& proxy,
   return request.fields.find(proxy.field);
 }
 
+/// A browser shows its certificate also for a page of another site, but says whose page it is.
+bool is_of_foreign_page(const server_request& request, bool https) {
+  const auto origin = origin_of(request, https);
+  return origin == request_origin::foreign ||
+         (origin == request_origin::navigation && !is_safe_method(request.method));
+}
+
+server_response refuse_foreign_page() {
+  return problem_response(403, "the request comes from a page of another site");
+}
+
 server_response unauthorized(std::string_view detail) {
   auto response = problem_response(401, detail);
   response.fields.add("WWW-Authenticate", R"(Bearer realm="holdfast", error="invalid_token")");
@@ -118,15 +129,13 @@ std::variant<caller, server_response> request_authenticator::identify(
       return by_proxy(*rules_.proxy, request, *user);
   }
   if (auto session = by_session(request)) return std::move(*session);
+  if (auto client = by_certificate(request)) return std::move(*client);
   caller actor{.address = std::string(request.peer)};
   const bool open = is_open_to(request);
   // Without this, any page that is open in a browser here could use an open server, or sign the
   // browser in with a token of its own.
-  const auto origin = origin_of(request, rules_.https);
-  const bool foreign = origin == request_origin::foreign ||
-                       (origin == request_origin::navigation && !is_safe_method(request.method));
-  if (foreign && (open || !is_safe_method(request.method)))
-    return problem_response(403, "the request comes from a page of another site");
+  if (is_of_foreign_page(request, rules_.https) && (open || !is_safe_method(request.method)))
+    return refuse_foreign_page();
   if (open) {
     actor.name = "local";
     actor.role = role::admin;
@@ -201,6 +210,44 @@ std::optional<std::variant<caller, server_response>> request_authenticator::by_s
   return caller{.name = session->name,
                 .role = role::admin,
                 .identified = true,
+                .address = std::string(request.peer)};
+}
+
+void request_authenticator::set_clients(std::vector<certificate_client> clients) {
+  auto replacement = std::make_shared<const std::vector<certificate_client>>(std::move(clients));
+  const std::scoped_lock lock(clients_mutex_);
+  clients_.swap(replacement);
+}
+
+std::optional<std::variant<caller, server_response>> request_authenticator::by_certificate(
+    const server_request& request) const {
+  if (request.certificate == nullptr) return std::nullopt;
+  std::shared_ptr<const std::vector<certificate_client>> clients;
+  {
+    const std::scoped_lock lock(clients_mutex_);
+    clients = clients_;
+  }
+  const auto& certificate = *request.certificate;
+  const auto matches = clients_of(*clients, certificate);
+  if (matches.empty()) {
+    if (clients->empty() || is_open_to(request)) return std::nullopt;
+    return unauthorized("no client of this server has this certificate; an operator adds it to " +
+                        std::string("serve.clients: ") + certificate.fingerprint);
+  }
+  if (matches.size() > 1)
+    return unauthorized("the clients " + matches[0]->name + " and " + matches[1]->name +
+                        " of serve.clients both have this certificate; an operator must remove it "
+                        "from one of them");
+  // A connection can be older than the end of its certificate.
+  if (clock_->now() >= certificate.not_after + std::chrono::seconds(1))
+    return unauthorized("the certificate of this connection has expired; connect with a new one");
+  if (is_of_foreign_page(request, rules_.https)) return refuse_foreign_page();
+  const auto& client = *matches.front();
+  return caller{.name = "client:" + client.name,
+                .role = client.role,
+                .identified = true,
+                .scopes = client.scopes,
+                .tenant = client.tenant,
                 .address = std::string(request.peer)};
 }
 

@@ -6,18 +6,21 @@
 ///   1. `Authorization: Bearer hf_...`          a token
 ///   2. the user that a trusted proxy names     single sign-on
 ///   3. the cookie of a session                 the console
-///   4. nothing, with `open`, on loopback       an admin
-///   5. nothing                                 not identified: public endpoints only
+///   4. the certificate of the connection       a client of the configuration
+///   5. nothing, with `open`, on loopback       an admin
+///   6. nothing                                 not identified: public endpoints only
 
 #include <holdfast/clock.hpp>
 #include <holdfast/version.hpp>
 
 #include "serve/auth/authenticator.hpp"
+#include "serve/auth/certificate_clients.hpp"
 #include "serve/auth/session_table.hpp"
 #include "serve/auth/token_table.hpp"
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +59,8 @@ class request_authenticator final : public authenticator {
 
   [[nodiscard]] std::variant<caller, server_response> identify(
       const server_request& request) override;
+  /// Replaces the clients that certificates identify.
+  void set_clients(std::vector<certificate_client> clients);
 
  private:
   using result = std::variant<caller, server_response>;
@@ -63,6 +68,8 @@ class request_authenticator final : public authenticator {
   [[nodiscard]] result by_proxy(const trusted_proxy& proxy, const server_request& request,
                                 std::string_view user) const;
   [[nodiscard]] std::optional<result> by_session(const server_request& request) const;
+  /// Nothing if the request does not come from a client with a certificate.
+  [[nodiscard]] std::optional<result> by_certificate(const server_request& request) const;
   [[nodiscard]] bool is_open_to(const server_request& request) const;
   [[nodiscard]] result admit(const live_token& token, const server_request& request) const;
 
@@ -70,6 +77,9 @@ class request_authenticator final : public authenticator {
   const token_table& tokens_;
   const session_table& sessions_;
   const std::shared_ptr<const clock> clock_;
+  mutable std::mutex clients_mutex_{};
+  std::shared_ptr<const std::vector<certificate_client>> clients_ =
+      std::make_shared<const std::vector<certificate_client>>();
 };
 
 /// 429 with Retry-After.

@@ -111,11 +111,7 @@ state_column_types state_columns(dialect_id dialect) {
 
 std::string create_state_table(dialect_id dialect, const std::string& table,
                                const std::string& columns) {
-  const auto text = "CREATE TABLE " + table + " (" + columns + ")";
-  if (dialect == dialect_id::oracle) return sql::oracle_create_if_missing(text);
-  if (dialect == dialect_id::sqlserver) return "IF OBJECT_ID('" + table + "') IS NULL " + text;
-  return "CREATE TABLE IF NOT EXISTS " + table + " (" + columns + ")" +
-         (sql::is_mysql(dialect) ? " ENGINE=InnoDB" : "");
+  return sql::create_table_if_missing(dialect, table, " (" + columns + ")");
 }
 
 sql::statement state_session::statement(std::string_view text,

@@ -39,23 +39,7 @@ bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 |
 void check_token_settings(const token_settings& settings) {
   if (settings.name.size() > 64 || !has_only(settings.name, "._@-"))
     refuse_setting("name", "the name has at most 64 letters, digits and the characters . _ @ -");
-  if (!settings.scopes.empty() && settings.role != role::application)
-    refuse_setting("scopes", "only the role app has scopes; the other roles act on everything");
-  if (settings.scopes.size() > max_scopes)
-    refuse_setting("scopes", "a token has at most " + std::to_string(max_scopes) + " scopes");
-  for (const auto& scope : settings.scopes) {
-    if (scope.empty() || scope.size() > max_scope_size || !has_only(scope, "._@-:*%"))
-      refuse_setting("scopes",
-                     "a scope has at most 78 letters, digits and the characters . _ @ - * %, with "
-                     "colons between its parts; for example outbox:orders:publish");
-  }
-  if (settings.tenant.size() > max_token_tenant || !is_utf8(settings.tenant) ||
-      std::ranges::any_of(settings.tenant, is_control))
-    refuse_setting("tenant",
-                   "the tenant has at most 128 bytes of UTF-8 without control characters");
-  // Such an admin could add a token for all tenants.
-  if (!settings.tenant.empty() && settings.role == role::admin)
-    refuse_setting("tenant", "an admin sees all tenants; choose the role operator or viewer");
+  check_rights(settings.role, settings.scopes, settings.tenant);
   if (settings.lifetime < std::chrono::seconds(1) || settings.lifetime > longest_token_life)
     refuse_setting("expires", "a token expires after 1 second to 10 years; for example 90d");
   if (settings.rate > 1'000'000) refuse_setting("rate", "the rate is at most 1000000/s");
@@ -177,6 +161,26 @@ role parse_role(std::string_view name) {
   }
   throw error(errc::invalid_argument, "the role must be viewer, operator, app or admin",
               {.path = "role"});
+}
+
+void check_rights(role owner, const std::vector<std::string>& scopes, const std::string& tenant) {
+  if (!scopes.empty() && owner != role::application)
+    refuse_setting("scopes", "only the role app has scopes; the other roles act on everything");
+  if (scopes.size() > max_scopes)
+    refuse_setting("scopes", "at most " + std::to_string(max_scopes) + " scopes are accepted");
+  for (const auto& scope : scopes) {
+    if (scope.empty() || scope.size() > max_scope_size || !has_only(scope, "._@-:*%"))
+      refuse_setting("scopes",
+                     "a scope has at most 78 letters, digits and the characters . _ @ - * %, with "
+                     "colons between its parts; for example outbox:orders:publish");
+  }
+  if (tenant.size() > max_token_tenant || !is_utf8(tenant) ||
+      std::ranges::any_of(tenant, is_control))
+    refuse_setting("tenant",
+                   "the tenant has at most 128 bytes of UTF-8 without control characters");
+  // Such an admin could add a token for all tenants.
+  if (!tenant.empty() && owner == role::admin)
+    refuse_setting("tenant", "an admin sees all tenants; choose the role operator or viewer");
 }
 
 added_token add_token(state_database& database, token_settings settings) {

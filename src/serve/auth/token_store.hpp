@@ -68,6 +68,10 @@ struct stored_token {
 /// with the path `role`.
 [[nodiscard]] role parse_role(std::string_view name);
 
+/// What a token and a client certificate may say: the name of a setting as the path, and why it is
+/// refused, as errc::invalid_argument.
+void check_rights(role owner, const std::vector<std::string>& scopes, const std::string& tenant);
+
 /// Throws errc::invalid_argument with the name of the setting as the path, errc::duplicate if a
 /// usable token has the name, errc::too_large beyond max_tokens, and errors of the database.
 [[nodiscard]] added_token add_token(state_database& database, token_settings settings);

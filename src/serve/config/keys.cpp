@@ -41,6 +41,13 @@ constexpr std::array table{
     known_key{"serve.tls.key", text, "", "file with its private key"},
     known_key{"serve.tls.client-ca", text, "",
               "file with the issuers of client certificates; each client needs one then"},
+    known_key{"serve.clients.*.certificates", names, "",
+              "certificates of this client: dns:, uri:, email: or cn: and a name, or sha256: and a "
+              "fingerprint"},
+    known_key{"serve.clients.*.role", choice, "", "what it may do", "viewer, operator, app, admin"},
+    known_key{"serve.clients.*.scopes", names, "",
+              "with the role app: what it may use, as for tokens; default: everything"},
+    known_key{"serve.clients.*.tenant", text, "", "the only tenant that it sees; default: all"},
     number("serve.loops", "", 1, 64,
            "threads that read and write; default: as many as processors, at most 4"),
     known_key{"serve.access-log", text, "-",
@@ -127,7 +134,8 @@ constexpr std::array table{
               "create the table and its index if they do not exist"},
     known_key{"stores.*.payload-column", choice, "text", "type of the payload column",
               "text, bytes"},
-    number("stores.*.connections", "20", 2, 1000, "maximum number of connections"),
+    number("stores.*.connections", "", 2, 1000,
+           "maximum number of connections; default: 20, and 4 for sqlite:"),
     known_key{"stores.*.statement-timeout", duration, "10s",
               "time limit for one statement, even if the server hangs"},
 
@@ -144,7 +152,8 @@ constexpr std::array table{
               "how long the ids of delivered events are remembered"},
     number("outboxes.*.max-deliveries", "10", 1, 1'000'000,
            "claims of an event without a settlement after which it is parked"),
-    number("outboxes.*.connections", "20", 2, 1000, "maximum number of connections"),
+    number("outboxes.*.connections", "", 2, 1000,
+           "maximum number of connections; default: 20, and 4 for sqlite:"),
     known_key{"outboxes.*.statement-timeout", duration, "10s",
               "time limit for one statement, even if the server hangs"},
 
@@ -161,7 +170,8 @@ constexpr std::array table{
               "super, clock, wait, none"},
     known_key{"sequences.super-store", url, "",
               "with fence super: SQL database that grants large blocks"},
-    number("sequences.connections", "20", 2, 1000, "maximum number of connections"),
+    number("sequences.connections", "", 2, 1000,
+           "maximum number of connections; default: 20, and 4 for sqlite:"),
     known_key{"sequences.statement-timeout", duration, "10s",
               "time limit for one statement, even if the server hangs"},
 };

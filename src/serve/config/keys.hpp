@@ -32,7 +32,7 @@ enum class value_kind : std::uint8_t {
 
 /// One key. docs/serve.md shows this table; a test compares the two.
 struct known_key {
-  std::string_view name;  ///< `*` stands for the name of a store, an outbox or a route
+  std::string_view name;  ///< `*` stands for the name of a store, an outbox, a route or a client
   value_kind kind = value_kind::text;
   std::string_view default_value{};  ///< as in a file; empty if there is none
   std::string_view description{};

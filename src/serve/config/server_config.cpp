@@ -4,6 +4,8 @@
 
 #include "base/secret.hpp"
 #include "serve/api/host_names.hpp"
+#include "serve/auth/token_store.hpp"
+#include "serve/config/effective.hpp"
 #include "serve/config/values.hpp"
 
 #include <algorithm>
@@ -67,6 +69,56 @@ class config_reader {
              "serve.trust.addresses: needs serve.trust.header");
   }
 
+  void read_client(const std::string& name, std::size_t line) {
+    const auto section = "serve.clients." + name;
+    certificate_client client{.name = name};
+    values_.read(client.certificates, "serve.clients.*.certificates", name);
+    values_.read(client.scopes, "serve.clients.*.scopes", name);
+    values_.read(client.tenant, "serve.clients.*.tenant", name);
+    // In the order of known_key::choices.
+    constexpr std::array roles{role::viewer, role::operator_, role::application, role::admin};
+    const auto chosen = values_.choice("serve.clients.*.role", name);
+    if (chosen) client.role = roles[*chosen];
+    else if (values_.line("serve.clients.*.role", name) == 0)
+      refuse(line, section + ": needs a role: viewer, operator, app or admin");
+    if (client.certificates.empty())
+      refuse(line, section + ": needs certificates: names or fingerprints");
+    for (std::size_t i = 0; i < client.certificates.size(); ++i) {
+      try {
+        client.certificates[i] = certificate_text(client.certificates[i]);
+      } catch (const error& failure) {
+        // Not the text: it may come from the environment.
+        refuse(values_.line("serve.clients.*.certificates", name),
+               section + ".certificates[" + std::to_string(i) + "]: " + failure.message());
+      }
+    }
+    try {
+      check_rights(client.role, client.scopes, client.tenant);
+    } catch (const error& failure) {
+      refuse(line, section + "." + failure.what());
+    }
+    result.clients.push_back(std::move(client));
+  }
+
+  void read_clients() {
+    const auto& names = values_.names_below("serve.clients");
+    for (const auto& [name, line] : names) read_client(name, line);
+    if (!names.empty() && result.tls.client_ca.empty())
+      refuse(names.front().second,
+             "serve.clients: certificates are only trusted with serve.tls.client-ca; set it");
+    for (auto it = result.clients.begin(); it != result.clients.end(); ++it) {
+      const auto shares = [&](const certificate_client& other) {
+        return std::ranges::find_first_of(it->certificates, other.certificates) !=
+               it->certificates.end();
+      };
+      const auto other = std::find_if(result.clients.begin(), it, shares);
+      if (other != it)
+        refuse(values_.line("serve.clients.*.certificates", it->name),
+               "serve.clients." + it->name + ".certificates: " + other->name +
+                   " has one of them, too; remove it from one of the two");
+    }
+  }
+
   void read_server() {
     values_.read(result.listen, "serve.listen");
     for (auto& address : result.listen) address = socket_address(std::move(address));
@@ -84,6 +136,7 @@ class config_reader {
              "serve.tls: certificate and key require each other; give both or neither");
     else if (result.tls.certificate.empty() && !result.tls.client_ca.empty())
       refuse(values_.line("serve.tls.client-ca"), "serve.tls.client-ca: needs certificate and key");
+    read_clients();
     values_.read(result.loops, "serve.loops");
     values_.read(result.access_log, "serve.access-log");
     values_.read(result.connections, "serve.limits.connections");
@@ -181,18 +234,8 @@ void read_points(const std::string& file, std::string_view text, engine_options 
       problems.push_back({.line = value.line,
                           .text = failover::config::dotted(path) +
                                   ": points use the first store; set this in [stores.NAME]"});
-    const auto* key = failover::config::find_key(path);
-    if (key == nullptr) continue;
-    std::string shown = "***";
-    if (const auto* words = std::get_if<std::string>(&value.value);
-        words != nullptr && !value.substituted && key->kind != failover::config::value_kind::secret)
-      shown = *words;
-    else if (const auto* flag = std::get_if<bool>(&value.value)) shown = *flag ? "true" : "false";
-    else if (const auto* whole = std::get_if<std::int64_t>(&value.value))
-      shown = std::to_string(*whole);
-    config.effective.push_back(
-        {.key = failover::config::dotted(path), .value = std::move(shown), .line = value.line});
   }
+  config.effective = point_values(points.values);
   try {
     config.points = failover::config::make_plan(file, text, std::move(base), lookup, store_url);
     wipe(config.points->url);
@@ -213,7 +256,8 @@ void add_effective(const config_values& values, server_config& config) {
     if (const auto star = full.find('*'); star != std::string::npos) full.replace(star, 1, name);
     shown.push_back({.key = std::move(full),
                      .value = values.shown(key, name),
-                     .line = values.line(key.name, name)});
+                     .line = values.line(key.name, name),
+                     .from_environment = values.from_environment(key.name, name)});
   };
   for (const auto& key : known_keys()) {
     if (key.name.starts_with("sequences.") && !config.sequences) continue;
@@ -230,6 +274,10 @@ void add_effective(const config_values& values, server_config& config) {
 }
 
 }  // namespace
+
+std::size_t default_connections(std::string_view url) noexcept {
+  return url.starts_with("sqlite:") ? 4 : 20;
+}
 
 bool is_local_address(const std::string& address) {
   return is_loopback(address.starts_with('/') ? address : host_part(address));

@@ -9,6 +9,7 @@
 #include "failover/config/file.hpp"
 #include "failover/config/plan.hpp"
 #include "net/tls.hpp"
+#include "serve/auth/certificate_clients.hpp"
 #include "serve/config/gateway_config.hpp"
 
 #include <chrono>
@@ -26,9 +27,14 @@ struct database_config {
   std::string user{};
   std::string password{};
   std::string password_file{};
-  std::size_t connections = 20;
+  /// 0: default_connections.
+  std::size_t connections = 0;
   std::chrono::milliseconds statement_timeout = std::chrono::seconds(10);
 };
+
+/// A connection of SQLite has a cache of its own, of up to 16 MiB, and only one of them writes at a
+/// time. So a server has few of them: more would need memory and save no time.
+[[nodiscard]] std::size_t default_connections(std::string_view url) noexcept;
 
 struct store_config {
   std::string name{};
@@ -75,6 +81,8 @@ struct effective_value {
   std::string value{};
   /// Line of the file; 0: the default, or the command line.
   std::size_t line = 0;
+  /// The line takes it from an environment variable.
+  bool from_environment = false;
 };
 
 struct server_config {
@@ -90,6 +98,8 @@ struct server_config {
   bool open = false;
   trust_config trust{};
   net::tls_server_options tls{};
+  /// `[serve.clients]`
+  std::vector<certificate_client> clients{};
   std::size_t loops = 0;
   std::string access_log = "-";
   std::size_t connections = 4096;

@@ -63,6 +63,15 @@ std::optional<std::size_t> index_of_choice(std::string_view choices, std::string
   return std::nullopt;
 }
 
+/// `stores` for stores.main.url: the section in which the path has a name. Empty: none.
+std::string_view section_of_names(const key_path& path) {
+  if (path.size() > 2 && path[0] == "gateway" && path[1] == "routes") return "gateway.routes";
+  if (path.size() > 2 && path[0] == "serve" && path[1] == "clients") return "serve.clients";
+  if (path.size() > 1 && path[0] == "stores") return "stores";
+  if (path.size() > 1 && path[0] == "outboxes") return "outboxes";
+  return {};
+}
+
 std::string joined(const std::vector<std::string>& texts) {
   std::string result;
   for (const auto& text : texts) result.append(result.empty() ? "" : ", ").append(text);
@@ -112,14 +121,15 @@ void config_values::add(const file_value& value, std::vector<problem>& problems)
     return;
   }
   converted->line = value.line;
+  converted->from_environment = value.substituted;
   settings_.insert_or_assign(setting_id(key->name, name), *std::move(converted));
 }
 
 void config_values::remember_name(const key_path& path, std::size_t line) {
-  const bool is_route = path.size() > 2 && path[0] == "gateway" && path[1] == "routes";
-  if (!is_route && (path.size() < 2 || (path[0] != "stores" && path[0] != "outboxes"))) return;
-  auto& names = names_[is_route ? "gateway.routes" : path[0]];
-  const auto& name = path[is_route ? 2 : 1];
+  const auto section = section_of_names(path);
+  if (section.empty()) return;
+  auto& names = names_[std::string(section)];
+  const auto& name = path[section.find('.') == std::string_view::npos ? 1 : 2];
   if (std::ranges::find(names, name, &std::pair<std::string, std::size_t>::first) == names.end())
     names.emplace_back(name, line);
 }
@@ -217,6 +227,11 @@ std::optional<std::size_t> config_values::choice(std::string_view key,
 std::size_t config_values::line(std::string_view key, std::string_view name) const {
   const auto* stored = find(key, name);
   return stored == nullptr ? 0 : stored->line;
+}
+
+bool config_values::from_environment(std::string_view key, std::string_view name) const {
+  const auto* stored = find(key, name);
+  return stored != nullptr && stored->from_environment;
 }
 
 const std::vector<std::pair<std::string, std::size_t>>& config_values::names_below(

@@ -45,8 +45,10 @@ class config_values {
                                                   std::string_view name = {}) const;
   /// The line of a key; 0 if the file does not have it.
   [[nodiscard]] std::size_t line(std::string_view key, std::string_view name = {}) const;
-  /// The names below `stores`, `outboxes` or `gateway.routes`, in the order of the file, with their
-  /// lines.
+  /// Whether the file takes the value from an environment variable.
+  [[nodiscard]] bool from_environment(std::string_view key, std::string_view name = {}) const;
+  /// The names below `stores`, `outboxes`, `gateway.routes` or `serve.clients`, in the order of the
+  /// file, with their lines.
   [[nodiscard]] const std::vector<std::pair<std::string, std::size_t>>& names_below(
       std::string_view section) const;
 
@@ -63,6 +65,7 @@ class config_values {
         value;
     std::size_t line = 0;
     std::string shown{};
+    bool from_environment = false;
   };
   void add(const file_value& value, std::vector<problem>& problems);
   void remember_name(const key_path& path, std::size_t line);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -51,6 +52,12 @@ class cached_answer {
     if (!value) return;
     answer_.value = std::move(value);
     answer_.moment = clock_->now();
+    ++count_;
+  }
+  /// How often the database has answered.
+  [[nodiscard]] std::uint64_t count() const {
+    const std::scoped_lock lock(mutex_);
+    return count_;
   }
   /// Never waits for the database.
   [[nodiscard]] answered<Value> get() const {
@@ -67,6 +74,7 @@ class cached_answer {
   std::chrono::milliseconds limit_;
   mutable std::mutex mutex_{};
   answered<Value> answer_{};
+  std::uint64_t count_ = 0;
   std::optional<std::chrono::steady_clock::time_point> asked_at_{};
 };
 

@@ -116,10 +116,10 @@ history::history(state_database* database) : database_(database) {
   if (database_ != nullptr) database_->add_tables(history_tables());
 }
 
-history::series_data* history::find_or_add(const series_id& id) {
+history::series_data* history::find_or_add(const series_id& id, bool is_wanted) {
   const auto it = series_.find(id);
   if (it != series_.end()) return &it->second;
-  if (series_.size() >= max_series || id.name.size() > 64 || id.subject.size() > 128)
+  if (!is_wanted || series_.size() >= max_series || id.name.size() > 64 || id.subject.size() > 128)
     return nullptr;
   auto& data = series_[id];
   data.fine.assign(fine_slots, no_number);
@@ -148,6 +148,7 @@ void history::add(timestamp moment, const std::vector<series_value>& values) {
       if (minute / 60 != hour_) {
         hour_ = minute / 60;
         for (auto& [id, data] : series_) data.hour.fill(no_number);
+        forget_empty_series();
       }
     }
     // Slots that were passed over have no numbers.
@@ -156,8 +157,8 @@ void history::add(timestamp moment, const std::vector<series_value>& values) {
       for (std::int64_t i = 0; i < passed; ++i)
         data.fine[static_cast<std::size_t>((slot - i) % std::int64_t{fine_slots})] = no_number;
     slot_ = slot;
-    for (const auto& [id, value] : values) {
-      auto* const data = find_or_add(id);
+    for (const auto& [id, value, starts_at_zero] : values) {
+      auto* const data = find_or_add(id, value != 0 || starts_at_zero);
       if (data == nullptr || !std::isfinite(value)) continue;
       data->fine[static_cast<std::size_t>(slot % std::int64_t{fine_slots})] =
           static_cast<float>(value);
@@ -166,6 +167,15 @@ void history::add(timestamp moment, const std::vector<series_value>& values) {
     }
   }
   if (!rows.empty()) store(rows, minute / 60 - std::chrono::hours(kept_time).count());
+}
+
+/// Leaves room for others when a point or an outbox has gone. Its older numbers are in the
+/// database.
+void history::forget_empty_series() {
+  std::erase_if(series_, [](const auto& entry) {
+    return std::ranges::none_of(entry.second.fine,
+                                [](float value) { return std::isfinite(value); });
+  });
 }
 
 /// The first minutes of the hour may be in the database, from before a restart.
@@ -240,12 +250,15 @@ void history::flush() {
 std::vector<history::stored_hour> history::load(std::int64_t first, std::int64_t last,
                                                 const std::vector<std::string>& selection) const {
   using sql::type;
-  // The database selects the names, so that the rows of all other series are not read.
+  // The database selects the series, so that the rows of all others are not read.
   std::vector<sql::parameter> parameters{first, last};
   std::string names;
   for (const std::string_view text : selection) {
-    names += names.empty() ? " AND SERIES IN (?" : ", ?";
-    parameters.emplace_back(text.substr(0, text.find(':')));
+    const auto colon = text.find(':');
+    names += names.empty() ? " AND (" : " OR ";
+    names += colon == text.npos ? "SERIES = ?" : "(SERIES = ? AND SUBJECT = ?)";
+    parameters.emplace_back(text.substr(0, colon));
+    if (colon != text.npos) parameters.emplace_back(text.substr(colon + 1));
   }
   if (!names.empty()) names += ")";
   auto session = database_->read("history.load");

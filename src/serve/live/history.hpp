@@ -34,6 +34,8 @@ struct series_id {
 struct series_value {
   series_id id{};
   double value = 0;
+  /// The series begins with its first number that is not 0: most points never fail.
+  bool starts_at_zero = true;
 };
 
 struct history_request {
@@ -59,7 +61,8 @@ class history {
   static constexpr std::chrono::seconds fine_step{10};
   static constexpr std::chrono::hours fine_time{6};
   static constexpr std::chrono::days kept_time{30};
-  static constexpr std::size_t max_series = 1'000;
+  /// Enough for 1,000 points that all fail. A series needs 9 KB.
+  static constexpr std::size_t max_series = 4'000;
   static constexpr std::size_t max_numbers = 20'000;
 
   /// Creates its table. A state database that fails is not an error: see `failures`.
@@ -97,7 +100,8 @@ class history {
   };
 
   void load_hour(std::int64_t hour);
-  series_data* find_or_add(const series_id& id);
+  series_data* find_or_add(const series_id& id, bool is_wanted = true);
+  void forget_empty_series();
   void finish_minute();
   [[nodiscard]] std::vector<stored_hour> rows_of_hour() const;
   void store(const std::vector<stored_hour>& rows, std::int64_t oldest_hour);

@@ -159,8 +159,22 @@ void incident_log::load() {
     }
   }
   // An incident that was open stays open until nothing was bad for `close_after`.
-  if (const auto* const current = find_open(); current != nullptr)
-    last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().moment;
+  const auto* const current = find_open();
+  if (current == nullptr) return;
+  last_bad_ = current->timeline.empty() ? current->opened : current->timeline.back().moment;
+  for (const auto& entry : current->timeline) {
+    if (entry.kind == "end") subjects_.erase(entry.subject);
+    else if (entry.kind == "begin")
+      subjects_[entry.subject] = {
+          .bad_since = entry.moment, .text = entry.text, .reported = true, .restored = true};
+  }
+}
+
+void incident_log::begin_observing(timestamp now) {
+  if (first_observed_ != timestamp{}) return;
+  first_observed_ = now;
+  // What was bad when the server stopped may have been bad until now.
+  if (!subjects_.empty()) last_bad_ = std::max(last_bad_, now);
 }
 
 incident* incident_log::find_open() {
@@ -169,8 +183,10 @@ incident* incident_log::find_open() {
 
 void incident_log::observe(timestamp now, const std::vector<incident_condition>& conditions) {
   const std::scoped_lock lock(mutex_);
+  begin_observing(now);
   for (const auto& condition : conditions) {
     auto& subject = subjects_[condition.kind + " " + condition.subject];
+    subject.restored = false;
     if (subject.bad_since == timestamp{}) subject.bad_since = now;
     subject.last_bad = now;
     subject.text = condition.text;
@@ -180,6 +196,11 @@ void incident_log::observe(timestamp now, const std::vector<incident_condition>&
   for (auto it = subjects_.begin(); it != subjects_.end();) {
     auto& [name, subject] = *it;
     auto* current = find_open();
+    // After a start the databases are not asked yet, and the rates are 0.
+    if (subject.restored && now - first_observed_ < options_.open_after) {
+      ++it;
+      continue;
+    }
     if (subject.last_bad != now) {  // no condition names it any more
       if (subject.reported && current != nullptr) {
         add_entry(*current, {.moment = now, .kind = "end", .subject = name});

@@ -92,9 +92,11 @@ class incident_log {
     timestamp last_bad{};
     std::string text{};
     bool reported = false;  // the timeline of the open incident has its begin
+    bool restored = false;  // it was bad before a restart, and not since
   };
 
   void load();
+  void begin_observing(timestamp now);
   void open_incident(timestamp moment);
   void add_entry(incident& target, incident_entry entry) const;
   void save(const incident& changed);
@@ -108,6 +110,7 @@ class incident_log {
   std::deque<incident> incidents_{};                 // the oldest first
   std::map<std::string, subject_state> subjects_{};  // those that are bad
   timestamp last_bad_{};
+  timestamp first_observed_{};
   std::uint64_t failures_ = 0;
 };
 

@@ -41,39 +41,74 @@ call_counts counts_of(const point_numbers& numbers) noexcept {
       .unserved = numbers.failed};
 }
 
+point_totals::source_entry* point_totals::find_or_add(point_entry& point,
+                                                      const instance_entry& instance,
+                                                      const call_counts& counts) {
+  const auto it =
+      std::ranges::lower_bound(point.sources, &instance, std::less<>(), &source_entry::instance);
+  if (it != point.sources.end() && it->instance == &instance) return &*it;
+  if (source_count_ >= max_sources) return nullptr;
+  ++source_count_;
+  // What it counted before the server looked is not in the rates.
+  return &*point.sources.insert(it, {.instance = &instance, .counts = counts});
+}
+
 void point_totals::add(std::string_view instance, const std::vector<reported_point>& points) {
+  auto it = instances_.find(instance);
+  if (it == instances_.end()) it = instances_.emplace(instance, instance_entry{}).first;
+  auto& entry = it->second;
+  ++entry.report;
+  entry.turn = turn_;
   for (const auto& reported : points) {
-    const std::pair<std::string, std::string> id{instance, reported.name};
-    auto source = sources_.find(id);
     auto& point = points_[reported.name];
-    if (source == sources_.end()) {
-      if (sources_.size() >= max_sources) continue;
-      // What it counted before the server looked is not in the rates.
-      source = sources_.emplace(id, source_entry{.last = reported.counts}).first;
-    }
-    add_growth(point.total, source->second.last, reported.counts);
-    source->second = {.last = reported.counts, .turn = turn_};
-    auto& current = point.current;
-    ++current.instances;
-    current.running += reported.running;
-    if (badness(reported.breaker) > badness(current.breaker)) current.breaker = reported.breaker;
+    auto* const source = find_or_add(point, entry, reported.counts);
+    if (source == nullptr) continue;
+    add_growth(point.total, source->counts, reported.counts);
+    source->report = entry.report;
+    source->turn = turn_;
+    source->breaker = reported.breaker;
+    source->running = reported.running;
+    source->counts = reported.counts;
   }
+}
+
+void point_totals::repeat(std::string_view instance) {
+  if (const auto it = instances_.find(instance); it != instances_.end()) it->second.turn = turn_;
+}
+
+point_sample point_totals::sum_sources(point_entry& point) {
+  point_sample sum;
+  std::erase_if(point.sources, [&](const source_entry& source) {
+    const bool reports = source.instance->turn == turn_ && source.report == source.instance->report;
+    if (!reports) {
+      const bool is_old = turn_ - source.turn > source_turns;
+      source_count_ -= is_old ? 1 : 0;
+      return is_old;
+    }
+    ++sum.instances;
+    sum.running += source.running;
+    if (badness(source.breaker) > badness(sum.breaker)) sum.breaker = source.breaker;
+    return false;
+  });
+  return sum;
 }
 
 std::vector<point_sample> point_totals::finish(std::chrono::steady_clock::time_point now) {
   std::vector<point_sample> samples;
+  samples.reserve(points_.size());
   for (auto it = points_.begin(); it != points_.end();) {
     auto& [name, point] = *it;
-    if (point.current.instances > 0 || point.reported == std::chrono::steady_clock::time_point{})
+    auto sample = sum_sources(point);
+    if (sample.instances > 0 || point.reported == std::chrono::steady_clock::time_point{})
       point.reported = now;
     if (now - point.reported > forgotten_after) {
+      source_count_ -= point.sources.size();
       it = points_.erase(it);
       continue;
     }
     point.past.push_back({.moment = now, .counts = point.total});
     while (point.past.size() > 2 && now - point.past[1].moment >= window) point.past.pop_front();
     const auto& first = point.past.front();
-    auto sample = std::exchange(point.current, {});
     sample.name = name;
     sample.calls = point.total.ended - first.counts.ended;
     sample.stale = point.total.stale - first.counts.stale;
@@ -87,8 +122,9 @@ std::vector<point_sample> point_totals::finish(std::chrono::steady_clock::time_p
     samples.push_back(std::move(sample));
     ++it;
   }
-  std::erase_if(sources_,
-                [this](const auto& entry) { return turn_ - entry.second.turn > source_turns; });
+  // Later than their sources, which refer to them.
+  std::erase_if(instances_,
+                [this](const auto& entry) { return turn_ - entry.second.turn > 2 * source_turns; });
   ++turn_;
   return samples;
 }

@@ -37,6 +37,7 @@ struct answered {
 struct point_sample {
   std::string name{};
   std::size_t instances = 0;
+  bool own = false;                               ///< the engine of the server has it
   breaker_state breaker = breaker_state::closed;  ///< open if it is open in an instance
   std::uint64_t running = 0;
   double rate = 0;  ///< calls a second

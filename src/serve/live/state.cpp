@@ -114,7 +114,7 @@ void live_state::add_questions() {
                                  const std::string& prefix) {
     if (url == "memory:" || !reported.emplace(url, prefix).second) return;
     auto answer = std::make_shared<cached_answer<std::vector<instance_report>>>(clock, limit);
-    instances_.push_back(answer);
+    instances_.push_back({.answer = answer});
     add_database(url, [answer, db, prefix] {
       answer->ask([&] {
         try {
@@ -219,6 +219,51 @@ double live_state::rate_of(const std::string& name, std::int64_t value, timestam
   return past.rate;
 }
 
+live_state::reported_instance live_state::read_report(const instance_report& report,
+                                                      std::chrono::microseconds tolerance) {
+  reported_instance instance{.sample = {.id = report.instance, .kind = report.kind},
+                             .age = report.age,
+                             .silent_after = 3 * report.every + tolerance};
+  try {
+    auto state = json_object::parse(report.state);
+    if (auto health = state.object("health")) {
+      instance.sample.healthy = health->boolean("healthy").value_or(true);
+      instance.sample.problem = health->text("problem").value_or("");
+    }
+    instance.points = read_points(state);
+  } catch (const error& problem) {
+    instance.sample.healthy = false;
+    instance.sample.problem = std::string("the report is not readable: ") + problem.what();
+  }
+  return instance;
+}
+
+void live_state::collect_instances(instance_source& source, snapshot& current) {
+  // The reports are large, and most turns have no new ones.
+  if (const auto count = source.answer->count(); count != source.count) {
+    const auto answer = source.answer->get();
+    source.count = count;
+    source.moment = answer.moment;
+    source.reports.clear();
+    if (answer.value) {
+      for (const auto& report : *answer.value)
+        source.reports.push_back(read_report(report, options_.question_interval));
+    }
+  }
+  // A report grows older while the database does not answer.
+  const auto passed = std::max(std::chrono::microseconds(0), current.moment - source.moment);
+  for (auto& report : source.reports) {
+    auto sample = report.sample;
+    sample.age = report.age + passed;
+    sample.silent = sample.age > report.silent_after;
+    if (!sample.silent) {
+      if (std::exchange(report.is_new, false)) points_.add(sample.id, report.points);
+      else points_.repeat(sample.id);
+    }
+    current.instances.push_back(std::move(sample));
+  }
+}
+
 void live_state::collect_points(snapshot& current) {
   if (shared_.engine) {
     std::vector<reported_point> own;
@@ -229,31 +274,7 @@ void live_state::collect_points(snapshot& current) {
                      .counts = counts_of(status.numbers)});
     points_.add("", own);
   }
-  for (const auto& source : instances_) {
-    const auto answer = source->get();
-    if (!answer.value) continue;
-    for (const auto& report : *answer.value) {
-      // The report grows older while the database does not answer.
-      const auto age =
-          report.age + std::max(std::chrono::microseconds(0), current.moment - answer.moment);
-      instance_sample instance{.id = report.instance,
-                               .kind = report.kind,
-                               .age = age,
-                               .silent = age > 3 * report.every + options_.question_interval};
-      try {
-        auto state = json_object::parse(report.state);
-        if (auto health = state.object("health")) {
-          instance.healthy = health->boolean("healthy").value_or(true);
-          instance.problem = health->text("problem").value_or("");
-        }
-        if (!instance.silent) points_.add(report.instance, read_points(state));
-      } catch (const error& problem) {
-        instance.healthy = false;
-        instance.problem = std::string("the report is not readable: ") + problem.what();
-      }
-      current.instances.push_back(std::move(instance));
-    }
-  }
+  for (auto& source : instances_) collect_instances(source, current);
   current.points = points_.finish(shared_.clock->steady());
   add_expiries(current.points);
   if (!shared_.ages) return;
@@ -262,12 +283,14 @@ void live_state::collect_points(snapshot& current) {
 }
 
 void live_state::add_expiries(std::vector<point_sample>& points) const {
-  if (!expiries_) return;
+  if (!shared_.engine) return;
   std::set<std::string> own;
   for (const auto& status : shared_.engine->points()) own.insert(status.name);
   for (auto& point : points) {
-    if (!own.contains(point.name)) continue;
+    point.own = own.contains(point.name);
+    if (!point.own) continue;
     point.coverage = shared_.engine->coverage(point.name).part();
+    if (!expiries_) continue;
     const auto times = expiries_->get(point.name);
     point.first_expiry = times.first;
     point.half_expiry = times.half;

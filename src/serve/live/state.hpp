@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -96,7 +97,24 @@ class live_state {
   std::vector<std::shared_ptr<cached_answer<finding_counts>>> findings_{};  // as stores_
   std::shared_ptr<cached_answer<std::vector<named_counter>>> counters_{};
   std::shared_ptr<sequence_ends> ends_{};  // null without sequences
-  std::vector<std::shared_ptr<cached_answer<std::vector<instance_report>>>> instances_{};
+  struct reported_instance {
+    instance_sample sample{};  // without its age
+    std::chrono::microseconds age{};
+    std::chrono::microseconds silent_after{};
+    std::vector<reported_point> points{};
+    bool is_new = true;
+  };
+  /// The reports of one database. They are parsed when the database has given new ones.
+  struct instance_source {
+    std::shared_ptr<cached_answer<std::vector<instance_report>>> answer{};
+    std::uint64_t count = 0;  // of the answers when these reports came
+    timestamp moment{};
+    std::vector<reported_instance> reports{};
+  };
+  static reported_instance read_report(const instance_report& report,
+                                       std::chrono::microseconds tolerance);
+  void collect_instances(instance_source& source, snapshot& current);
+  std::vector<instance_source> instances_{};
   std::shared_ptr<point_expiries> expiries_{};        // null without an engine
   std::map<std::string, question_list> questions_{};  // by the URL of the database
   std::vector<std::unique_ptr<database_questions>> databases_{};

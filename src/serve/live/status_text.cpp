@@ -39,7 +39,8 @@ void add_points(json_writer& out, const std::vector<point_sample>& points) {
         .member("unserved", point.unserved)
         .member("breaker", to_string(point.breaker))
         .member("running", point.running)
-        .member("instances", point.instances);
+        .member("instances", point.instances)
+        .member("own", point.own);
     if (point.oldest_served) out.member("oldestServed", seconds_text(*point.oldest_served));
     if (point.coverage) out.member("coverage", rounded(*point.coverage));
     if (point.first_expiry && point.half_expiry)
@@ -177,14 +178,26 @@ std::string status_members(const snapshot& current, std::string_view label,
 }
 
 std::vector<series_value> history_values(const snapshot& current) {
+  struct call_rates {
+    double live = 0, stale = 0, unserved = 0;
+  };
   std::vector<series_value> values;
   const auto add = [&](const char* name, const std::string& subject, double value) {
     values.push_back({{name, subject}, value});
   };
+  call_rates sum;
   for (const auto& point : current.points) {
     add("point.rate", point.name, point.rate);
-    add("point.staleRatio", point.name, point.stale_ratio);
-    add("point.unservedRatio", point.name, point.unserved_ratio);
+    values.push_back({{"point.staleRatio", point.name}, point.stale_ratio, false});
+    values.push_back({{"point.unservedRatio", point.name}, point.unserved_ratio, false});
+    sum.stale += point.rate * point.stale_ratio;
+    sum.unserved += point.rate * point.unserved_ratio;
+    sum.live += point.rate * std::max(0.0, 1 - point.stale_ratio - point.unserved_ratio);
+  }
+  if (!current.points.empty()) {
+    add("calls.live", "all", sum.live);
+    add("calls.stale", "all", sum.stale);
+    add("calls.unserved", "all", sum.unserved);
   }
   for (const auto& outbox : current.outboxes) {
     if (!outbox.stats.value || !outbox.stats.problem.empty()) continue;

@@ -417,7 +417,7 @@ TEST_F(FailoverClose, AClockThatStandsStillDoesNotHoldTheWrites) {
   (void)protect()("FR");
   auto closed = std::async(std::launch::async,
                            [this] { return current_engine().close(clock->steady() + 50ms); });
-  const bool in_time = closed.wait_for(20s) == std::future_status::ready;
+  const bool in_time = closed.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(in_time);
   if (!in_time) clock->advance(1s);
   EXPECT_EQ(closed.get().unsaved, 1U);
@@ -448,7 +448,7 @@ TEST_F(FailoverGivenQueue, IsNotWaitedForLongerThanTheDeadline) {
   const open_in_the_end release(*held);
   auto flushed =
       std::async(std::launch::async, [&] { return queued_engine.flush(clock->steady() + 50ms); });
-  const bool in_time = flushed.wait_for(20s) == std::future_status::ready;
+  const bool in_time = flushed.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(in_time) << "a moment of the engine's clock is none of the queue's";
   if (!in_time) held->open();
   EXPECT_NE(flushed.get(), in_time);

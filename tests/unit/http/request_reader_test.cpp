@@ -146,6 +146,17 @@ TEST(RequestReader, Lines) {
   EXPECT_EQ(defect_of("GET / HTTP/1.1\r\n Host: a\r\n\r\n"), defect::folded_line);
 }
 
+// nginx takes the tab for a part of the value.
+TEST(RequestReader, TabsBesideValuesThatFrame) {
+  for (const std::string_view value : {"\tchunked", "chunked\t", " \tchunked", "chunked \t "})
+    EXPECT_EQ(defect_of(with_fields("Transfer-Encoding:" + std::string(value) + "\r\n")),
+              defect::transfer_encoding)
+        << value;
+  EXPECT_EQ(defect_of(with_fields("Content-Length:\t0\r\n")), defect::content_length);
+  EXPECT_EQ(defect_of("GET / HTTP/1.1\r\nHost:\ta\r\n\r\n"), defect::host);
+  EXPECT_EQ(defect_of(with_fields("Accept:\ta\t\r\n")), defect::none);
+}
+
 TEST(RequestReader, Fields) {
   for (const std::string_view line : {"X : a", "X\t: a", ": a", "X", "X Y: a", "X(: a", "X\x01: a",
                                       "\xC3\xBC: a", "\"X\": a", "X;: a", "X@: a", "X/: a"})

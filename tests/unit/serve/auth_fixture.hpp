@@ -54,8 +54,11 @@ class built_request {
             .host = "127.0.0.1:7360",
             .fields = fields_,
             .body = body_,
-            .peer = peer_};
+            .peer = peer_,
+            .certificate = certificate};
   }
+
+  const detail::net::peer_certificate* certificate = nullptr;
 
  private:
   std::string method_;

@@ -290,6 +290,99 @@ TEST_F(AuthRequests, AProxyNamesUsersFromItsAddressOnly) {
             0);
 }
 
+TEST_F(AuthRequests, ACertificateNamesItsClient) {
+  identity auth(state.options({.https = true}));
+  const auto now = std::chrono::floor<std::chrono::seconds>(state.clock->now());
+  const detail::net::peer_certificate shown{.names = {"dns:billing.example", "cn:billing"},
+                                            .fingerprint = "sha256:00ff",
+                                            .not_after = now + 1h};
+  const auto request_with = [&](std::string_view method, built_request::field_list fields) {
+    built_request request(method, fields, "{}");
+    request.certificate = &shown;
+    return ask(auth, request);
+  };
+  const auto status = [&](std::string_view method, built_request::field_list fields = {}) {
+    const auto result = request_with(method, fields);
+    if (const auto* refusal = std::get_if<server_response>(&result)) return refusal->status;
+    return std::get<caller>(result).identified ? 0 : 1;
+  };
+  EXPECT_EQ(status("GET"), 1) << "no client is configured";
+
+  const certificate_client billing{.name = "billing",
+                                   .certificates = {"dns:other.example", "dns:billing.example"},
+                                   .role = role::application,
+                                   .scopes = {"outbox:orders:publish"},
+                                   .tenant = "acme"};
+  auth.set_clients({billing});
+  const auto result = request_with("POST", {});
+  ASSERT_TRUE(std::holds_alternative<caller>(result));
+  const auto& actor = std::get<caller>(result);
+  EXPECT_EQ(actor.name, "client:billing");
+  EXPECT_TRUE(actor.identified);
+  EXPECT_EQ(actor.role, role::application);
+  EXPECT_EQ(actor.tenant, "acme");
+  EXPECT_TRUE(actor.has_scope("outbox:orders:publish"));
+  EXPECT_FALSE(actor.has_scope("outbox:payments:publish"));
+
+  // A browser shows the certificate to this server for a page of another site, too.
+  EXPECT_EQ(status("POST", {{"Sec-Fetch-Site", "cross-site"}}), 403);
+  EXPECT_EQ(status("GET", {{"Sec-Fetch-Site", "cross-site"}}), 403);
+  EXPECT_EQ(status("POST", {{"Origin", "https://elsewhere.example"}}), 403);
+  EXPECT_EQ(status("POST", {{"Sec-Fetch-Site", "same-origin"}}), 0);
+
+  // A token says more than the connection.
+  const auto secret = token(auth, {.name = "ops", .role = role::operator_});
+  const auto with_token = request_with("GET", {{"Authorization", "Bearer " + secret}});
+  EXPECT_EQ(std::get<caller>(with_token).name, "ops");
+  EXPECT_EQ(status("GET", {{"Authorization", "Bearer hf_wrong"}}), 401);
+
+  auth.set_clients({{.name = "shop", .certificates = {"cn:shop"}}});
+  const auto unknown = request_with("GET", {});
+  EXPECT_EQ(std::get<server_response>(unknown).status, 401);
+  EXPECT_NE(std::get<server_response>(unknown).body.find("sha256:00ff"), std::string::npos);
+  auto by_fingerprint = billing;
+  by_fingerprint.certificates = {"sha256:00ff"};
+  auth.set_clients({by_fingerprint});
+  EXPECT_EQ(status("GET"), 0);
+  auth.set_clients({by_fingerprint, {.name = "second", .certificates = {"cn:billing"}}});
+  EXPECT_EQ(status("GET"), 401) << "ambiguous";
+  auth.set_clients({billing});
+  state.clock->advance(1h);
+  EXPECT_EQ(status("GET"), 0) << "the last second";
+  state.clock->advance(1s);
+  EXPECT_EQ(status("GET"), 401) << "the connection is older than the end of its certificate";
+}
+
+TEST_F(AuthRequests, AnOpenServerAdmitsUnknownCertificates) {
+  identity auth(state.options({.https = true, .open = true}));
+  const detail::net::peer_certificate shown{
+      .names = {"cn:billing"}, .not_after = std::chrono::sys_days(std::chrono::year(2900) / 1 / 1)};
+  built_request request("GET", {});
+  request.certificate = &shown;
+  auth.set_clients({{.name = "shop", .certificates = {"cn:shop"}}});
+  EXPECT_EQ(std::get<caller>(ask(auth, request)).name, "local");
+  auth.set_clients({{.name = "billing", .certificates = {"cn:billing"}, .role = role::viewer}});
+  EXPECT_EQ(std::get<caller>(ask(auth, request)).role, role::viewer);
+}
+
+TEST(CertificateText, HasTheFormOfCertificates) {
+  EXPECT_EQ(certificate_text("dns:Billing.Example"), "dns:billing.example");
+  EXPECT_EQ(certificate_text("cn:Billing"), "cn:Billing");
+  EXPECT_EQ(certificate_text("uri:spiffe://Shop"), "uri:spiffe://Shop");
+  EXPECT_EQ(certificate_text("email:A@b"), "email:A@b");
+  std::string digits;
+  std::string pairs;
+  for (int i = 0; i < 32; ++i) {
+    digits += "ab";
+    pairs += i == 0 ? "AB" : ":AB";
+  }
+  EXPECT_EQ(certificate_text("sha256:" + pairs), "sha256:" + digits);
+  for (const auto& text : {std::string(), std::string("billing.example"), std::string("dns:"),
+                           std::string("sha256:ab"), "sha256:" + digits + "g", "sha1:" + digits})
+    EXPECT_EQ(failure_of([&] { (void)certificate_text(text); }).code(), errc::invalid_argument)
+        << text;
+}
+
 TEST_F(AuthRequests, AUserWithoutARoleIsRefused) {
   identity auth(state.options({.proxy = trusted_proxy{.field = "X-Forwarded-User",
                                                       .addresses = {"unix"},

@@ -151,6 +151,56 @@ TEST(ServeConfig, RefusesContradictions) {
   expect_problem("[serve]\ndrain = \"25h\"", "at most 24h");
 }
 
+TEST(ServeConfig, ClientsHaveCertificatesAndARole) {
+  constexpr std::string_view tls =
+      "[serve.tls]\ncertificate = \"c\"\nkey = \"k\"\nclient-ca = \"a\"\n";
+  const std::string digits(64, 'A');
+  const auto config = read(std::string(tls) + R"(
+[serve.clients.billing]
+certificates = ["dns:Billing.example", "sha256:)" +
+                           digits + R"("]
+role = "app"
+scopes = ["outbox:orders:publish"]
+tenant = "acme"
+[serve.clients.ops]
+certificates = "cn:ops"
+role = "operator"
+[stores.m]
+url = "memory:"
+)");
+  ASSERT_EQ(config.clients.size(), 2U);
+  EXPECT_EQ(config.clients[0].name, "billing");
+  EXPECT_EQ(config.clients[0].certificates,
+            (std::vector<std::string>{"dns:billing.example", "sha256:" + std::string(64, 'a')}));
+  EXPECT_EQ(config.clients[0].role, role::application);
+  EXPECT_EQ(config.clients[0].scopes, std::vector<std::string>{"outbox:orders:publish"});
+  EXPECT_EQ(config.clients[0].tenant, "acme");
+  EXPECT_EQ(config.clients[1].role, role::operator_);
+  EXPECT_TRUE(std::ranges::any_of(config.effective, [](const effective_value& value) {
+    return value.key == "serve.clients.ops.role" && value.value == "operator";
+  }));
+
+  const auto expect_refused = [&](const std::string& client, const std::string& problem) {
+    expect_problem(std::string(tls) + "[serve.clients.x]\n" + client, problem);
+  };
+  expect_problem("[serve.clients.x]\ncertificates = \"cn:x\"\nrole = \"app\"",
+                 "only trusted with serve.tls.client-ca");
+  expect_refused("role = \"app\"", "serve.clients.x: needs certificates");
+  expect_refused("certificates = \"cn:x\"", "serve.clients.x: needs a role");
+  expect_refused("certificates = \"cn:x\"\nrole = \"root\"",
+                 "one of: viewer, operator, app, admin");
+  expect_refused("certificates = [\"cn:x\", \"x\"]\nrole = \"app\"",
+                 "line 6: serve.clients.x.certificates[1]: must be dns:");
+  expect_refused("certificates = \"cn:x\"\nrole = \"viewer\"\nscopes = \"a:b\"",
+                 "serve.clients.x.scopes: only the role app has scopes");
+  expect_refused("certificates = \"cn:x\"\nrole = \"admin\"\ntenant = \"acme\"",
+                 "serve.clients.x.tenant: an admin sees all tenants");
+  expect_refused(
+      "certificates = \"cn:x\"\nrole = \"app\"\n[serve.clients.y]\ncertificates = \"cn:x\"\n"
+      "role = \"viewer\"",
+      "serve.clients.y.certificates: x has one of them, too");
+}
+
 TEST(ServeConfig, IsNotToml) {
   for (const auto* text :
        {"[serve", "serve.listen = ", "a = 1\na = 2", "\x01", "x = \"\\q\"", "[[[[[["})

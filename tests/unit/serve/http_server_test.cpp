@@ -6,7 +6,9 @@
 
 #include "net/tls.hpp"
 #include "serve/http_client.hpp"
+#include "serve/loop_worker.hpp"
 #include "support/certificate.hpp"
+#include "support/certificate_authority.hpp"
 #include "support/eventually.hpp"
 #include "support/gate.hpp"
 #include "support/raw_client.hpp"
@@ -510,6 +512,62 @@ TEST(HttpServer, UnixSocketAndSeveralLoops) {
   }
 }
 
+TEST(HttpServer, AConnectionEndsAfterTheAllowedRequests) {
+  auto options = on_loopback();
+  options.max_requests_per_connection = 3;
+  http_server server(std::move(options), echo);
+  raw_client client(server.addresses().front());
+  std::string requests;
+  for (int i = 0; i < 5; ++i) requests += get;
+  client.send(requests);
+  const auto answers = client.read_to_end();
+  EXPECT_EQ(count_of(answers, "HTTP/1.1 200 "), 3U) << answers;
+  EXPECT_EQ(count_of(answers, "Connection: close"), 1U) << answers;
+  EXPECT_EQ(server.counts().requests, 3U);
+}
+
+TEST(HttpServer, AnAddressHasAShareOfTheConnections) {
+  server_shared shared;
+  shared.options.max_connections_per_address = 2;
+  EXPECT_TRUE(shared.admit("10.0.0.1"));
+  EXPECT_TRUE(shared.admit("10.0.0.1"));
+  EXPECT_FALSE(shared.admit("10.0.0.1"));
+  EXPECT_TRUE(shared.admit("10.0.0.2")) << "others are not affected";
+  shared.release("10.0.0.1");
+  EXPECT_TRUE(shared.admit("10.0.0.1"));
+  EXPECT_FALSE(shared.admit("10.0.0.1"));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(shared.admit("127.0.0.1")) << "a proxy on this machine";
+    EXPECT_TRUE(shared.admit("unix"));
+  }
+}
+
+// The buffers of a request belong to the next connection that sends one.
+TEST(HttpServer, WaitingConnectionsShareTheirBuffers) {
+  http_server server(on_loopback(), echo);
+  std::vector<raw_client> clients;
+  for (int i = 0; i < 5; ++i) clients.emplace_back(server.addresses().front());
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+      const auto text = std::to_string(turn) + "-" + std::to_string(i);
+      // One of them is large, and one is not complete while the others are answered.
+      const auto content = i == 1 ? std::string(20'000, 'L') : "content " + text;
+      const auto request = "POST /" + text + " HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                           std::to_string(content.size()) + "\r\n\r\n" + content;
+      if (i == 2) {
+        clients[i].send(request.substr(0, request.size() - 3));
+        continue;
+      }
+      clients[i].send(request);
+      EXPECT_TRUE(clients[i].read_until(content).ends_with("POST /" + text + " " + content));
+    }
+    const auto text = std::to_string(turn) + "-2";
+    clients[2].send(text);
+    EXPECT_TRUE(clients[2].read_until("content " + text).ends_with("content " + text));
+  }
+  EXPECT_EQ(server.counts().accepted, 5U);
+}
+
 TEST(HttpServer, NeedsAnAddress) {
   EXPECT_THROW(http_server({}, echo), error);
   EXPECT_THROW(http_server({.listen = {"nonsense"}}, echo), error);
@@ -540,6 +598,99 @@ TEST(HttpServer, Tls) {
   const auto refused = stranger.send({}, std::chrono::steady_clock::now() + 60s);
   EXPECT_EQ(refused.result, exchange_status::unreachable);
   EXPECT_TRUE(refused.certificate_refused);
+}
+
+/// A server that requires certificates, and answers with what it knows of the client.
+class VerifiedClients : public ::testing::Test {
+ protected:
+  using context = detail::net::tls_server_context;
+  test::certificate_authority authority_{};
+  test::certificate_authority foreign_{};
+  test::certificate_authority::issued own_ =
+      authority_.issue({.name = "server", .names = "IP:127.0.0.1"});
+  std::shared_ptr<const context> tls_ = make_context(authority_);
+  http_server server_{{.listen = {"127.0.0.1:0"}, .tls = tls_.get()},
+                      [](const server_request& request, responder answer) {
+                        server_response response;
+                        if (request.certificate != nullptr) {
+                          for (const auto& name : request.certificate->names)
+                            response.body += name + "\n";
+                          response.body += request.certificate->fingerprint + "\n";
+                        }
+                        answer.answer(std::move(response));
+                      }};
+
+  [[nodiscard]] std::shared_ptr<const context> make_context(
+      const test::certificate_authority& clients) const {
+    return std::make_shared<const context>(detail::net::tls_server_options{
+        .certificate = own_.file, .key = own_.key, .client_ca = clients.file()});
+  }
+  [[nodiscard]] std::unique_ptr<http_client> client_with(
+      const test::certificate_authority::issued& shown) const {
+    return std::make_unique<http_client>(
+        "https://" + server_.addresses().front(),
+        client_options{
+            .tls = {.ca = authority_.file(), .certificate = shown.file, .key = shown.key}});
+  }
+  static client_response ask(http_client& client) {
+    return client.send({.method = "POST"}, std::chrono::steady_clock::now() + 60s);
+  }
+};
+
+TEST_F(VerifiedClients, TheNamesOfTheCertificateReachTheHandler) {
+  const auto client = client_with(authority_.issue(
+      {.name = "billing",
+       .names =
+           "DNS:Billing.Example,URI:spiffe://shop/billing,email:ops@example.org,IP:10.1.2.3"}));
+  const auto response = ask(*client);
+  ASSERT_EQ(response.result, exchange_status::complete) << response.reason;
+  EXPECT_TRUE(
+      response.body.starts_with("dns:billing.example\nuri:spiffe://shop/billing\n"
+                                "email:ops@example.org\ncn:billing\nsha256:"))
+      << response.body;
+  EXPECT_EQ(response.body.size() - response.body.find("sha256:"), 7U + 64 + 1);
+}
+
+TEST_F(VerifiedClients, OthersReachNothing) {
+  const auto refused = [&](const test::certificate_authority::issued& shown) {
+    return ask(*client_with(shown)).result != exchange_status::complete;
+  };
+  EXPECT_FALSE(refused(authority_.issue({.name = "right"})));
+  EXPECT_TRUE(refused({})) << "no certificate";
+  EXPECT_TRUE(refused(foreign_.issue({.name = "right"}))) << "another issuer";
+  EXPECT_TRUE(refused(authority_.issue({.name = "right", .lifetime = -1min}))) << "expired";
+  EXPECT_EQ(server_.counts().requests, 1U);
+}
+
+TEST_F(VerifiedClients, NewIssuersEndTheConnectionsOfBefore) {
+  const auto shown = authority_.issue({.name = "billing"});
+  const auto client = client_with(shown);
+  ASSERT_EQ(ask(*client).result, exchange_status::complete);
+  ASSERT_EQ(ask(*client).result, exchange_status::complete);
+  EXPECT_EQ(server_.counts().accepted, 1U) << "the connection was kept";
+  server_.set_tls(make_context(foreign_));
+  EXPECT_TRUE(eventually([&] { return server_.counts().connections == 0; }));
+  EXPECT_NE(ask(*client).result, exchange_status::complete);
+  server_.set_tls(make_context(authority_));
+  EXPECT_EQ(ask(*client).result, exchange_status::complete);
+}
+
+TEST(HttpServer, WithoutAnIssuerACertificateSaysNothing) {
+  const test::certificate_authority authority;
+  const auto own = authority.issue({.name = "server", .names = "IP:127.0.0.1"});
+  const detail::net::tls_server_context context({.certificate = own.file, .key = own.key});
+  std::atomic<bool> was_shown = false;
+  http_server server({.listen = {"127.0.0.1:0"}, .tls = &context},
+                     [&](const server_request& request, responder answer) {
+                       was_shown = was_shown || request.certificate != nullptr;
+                       answer.answer({});
+                     });
+  const auto shown = authority.issue({.name = "billing"});
+  http_client client(
+      "https://" + server.addresses().front(),
+      {.tls = {.ca = authority.file(), .certificate = shown.file, .key = shown.key}});
+  EXPECT_EQ(client.send({}, std::chrono::steady_clock::now() + 60s).status, 200);
+  EXPECT_FALSE(was_shown);
 }
 
 // 400 connections send a byte now and then. They are closed at the deadline, and others are

@@ -221,12 +221,57 @@ TEST(History, RequestsAreBounded) {
 TEST(History, SeriesAreBounded) {
   history tested;
   std::vector<series_value> values;
-  for (int i = 0; i < 1'100; ++i) values.push_back({{"point.rate", std::to_string(i)}, 1});
+  for (std::size_t i = 0; i < history::max_series + 100; ++i)
+    values.push_back({{"point.rate", std::to_string(i)}, 1});
   tested.add(begin, values);
   EXPECT_EQ(
       tested.read({.series = {"point.rate"}, .begin_time = begin, .end_time = begin, .step = 10s})
           .all.size(),
       history::max_series);
+}
+
+TEST(History, ASeriesMayBeginWithItsFirstNumber) {
+  history tested;
+  const auto count = [&](std::string name) {
+    return tested
+        .read(
+            {.series = {std::move(name)}, .begin_time = begin, .end_time = begin + 1h, .step = 10s})
+        .all.size();
+  };
+  tested.add(begin, {{{"point.staleRatio", "a"}, 0, false}, {{"point.rate", "a"}, 0}});
+  EXPECT_EQ(count("point.staleRatio"), 0U) << "most points never fail";
+  EXPECT_EQ(count("point.rate"), 1U);
+  tested.add(begin + 10s, {{{"point.staleRatio", "a"}, 0.5, false}});
+  tested.add(begin + 20s, {{{"point.staleRatio", "a"}, 0, false}});
+  const auto answer = tested.read({.series = {"point.staleRatio:a"},
+                                   .begin_time = begin,
+                                   .end_time = begin + 20s,
+                                   .step = 10s});
+  ASSERT_EQ(answer.all.size(), 1U);
+  EXPECT_EQ(answer.all[0].values.at(1), 0.5);
+  EXPECT_EQ(answer.all[0].values.at(2), 0);
+}
+
+TEST(History, SeriesThatHaveEndedLeaveRoomForOthers) {
+  history tested;
+  std::vector<series_value> old;
+  for (std::size_t i = 0; i < history::max_series; ++i)
+    old.push_back({{"point.rate", "old " + std::to_string(i)}, 1});
+  tested.add(begin, old);
+  const std::vector<series_value> later{{{"point.rate", "later"}, 1}};
+  const auto has_room = [&](timestamp moment) {
+    tested.add(moment, later);
+    return !tested
+                .read({.series = {"point.rate:later"},
+                       .begin_time = moment,
+                       .end_time = moment,
+                       .step = 10s})
+                .all.empty();
+  };
+  EXPECT_FALSE(has_room(begin + 5h));
+  // Nothing in memory is older than 6 hours.
+  (void)has_room(begin + 7h);
+  EXPECT_TRUE(has_room(begin + 8h));
 }
 
 TEST(History, GoesOnWithoutItsDatabase) {

@@ -166,6 +166,42 @@ TEST(Incidents, SurviveARestart) {
   EXPECT_EQ(later.list(1)[0].id, after.list(1)[0].id);
 }
 
+std::vector<std::string> timeline_of(const incident_log& tested) {
+  std::vector<std::string> entries;
+  const auto newest = tested.list(1).at(0);
+  for (const auto& entry : newest.timeline) entries.push_back(entry.kind + " " + entry.subject);
+  return entries;
+}
+
+TEST(Incidents, ARestartNeitherRepeatsABeginNorLosesAnEnd) {
+  const test::temporary_directory directory("incidents");
+  auto now = start;
+  {
+    const auto database = incident_database(directory);
+    incident_log before(database.get());
+    pass(before, now, 40s, {stale, failed});
+    pass(before, now, 600s, {stale, failed});
+  }
+  const auto database = incident_database(directory);
+  incident_log after(database.get());
+  // Nothing is known in the first seconds. Then the point is still bad, and the store is well.
+  pass(after, now, 10s, {});
+  EXPECT_FALSE(after.open().empty()) << "it was bad until the restart";
+  pass(after, now, 60s, {stale});
+  const std::vector<std::string> begins{"begin point countries", "begin store main"};
+  auto expected = begins;
+  expected.emplace_back("end store main");
+  EXPECT_EQ(timeline_of(after), expected);
+  pass(after, now, 1s, {});
+  expected.emplace_back("end point countries");
+  EXPECT_EQ(timeline_of(after), expected);
+  pass(after, now, 298s, {});
+  EXPECT_FALSE(after.open().empty());
+  pass(after, now, 1s, {});
+  EXPECT_TRUE(after.open().empty());
+  EXPECT_EQ(after.list(10).size(), 1U);
+}
+
 TEST(Incidents, WorkWithoutAStateDatabaseThatAnswers) {
   state_database broken({.url = "sqlite:///nonexistent/state.db",
                          .clock = system_clock(),

@@ -343,6 +343,46 @@ TEST(PointTotals, SurviveRestartsOfInstances) {
   EXPECT_TRUE(totals.finish(now += 2h).empty());
 }
 
+TEST(PointTotals, AReportHoldsUntilTheNextOne) {
+  point_totals totals;
+  const std::vector<reported_point> both{
+      {.name = "a", .breaker = breaker_state::open, .running = 2}, {.name = "b", .running = 1}};
+  auto now = std::chrono::steady_clock::time_point(1h);
+  totals.add("web-1", both);
+  totals.add("web-2", both);
+  (void)totals.finish(now);
+  totals.repeat("web-1");
+  auto points = totals.finish(now += 1s);
+  EXPECT_EQ(points.at(0).instances, 1U) << "the other one is silent";
+  EXPECT_EQ(points.at(0).breaker, breaker_state::open);
+  EXPECT_EQ(points.at(1).running, 1U);
+  totals.repeat("web-1");
+  totals.add("web-2", {{.name = "b", .running = 5}});
+  points = totals.finish(now += 1s);
+  EXPECT_EQ(points.at(0).instances, 1U) << "web-2 reports this point no more";
+  EXPECT_EQ(points.at(1).instances, 2U);
+  EXPECT_EQ(points.at(1).running, 6U);
+  totals.repeat("unknown");
+  EXPECT_EQ(totals.finish(now += 1s).at(0).instances, 0U);
+}
+
+TEST(PointTotals, FollowAThousandPointsOfTwoHundredInstances) {
+  point_totals totals;
+  std::vector<reported_point> points;
+  for (int i = 0; i < 1'000; ++i) points.push_back({.name = "point " + std::to_string(i)});
+  auto now = std::chrono::steady_clock::time_point(1h);
+  for (const std::uint64_t calls : {0U, 10U}) {
+    for (auto& point : points) point.counts = {.started = calls, .ended = calls};
+    for (int i = 0; i < 200; ++i) totals.add("web-" + std::to_string(i), points);
+    const auto samples = totals.finish(now += 10s);
+    ASSERT_EQ(samples.size(), 1'000U);
+    for (const auto& sample : samples) {
+      ASSERT_EQ(sample.instances, 200U);
+      ASSERT_EQ(sample.calls, 200 * calls);
+    }
+  }
+}
+
 TEST(PointTotals, ShowTheWorstBreaker) {
   point_totals totals;
   totals.add("a", {{.name = "p", .breaker = breaker_state::open}});

@@ -66,7 +66,7 @@ class probe_part final : public server_part {
     if (events_->broken) return "probe";
     return std::nullopt;
   }
-  void reload() override { ++events_->reloads; }
+  void reload(const config::server_config& /*fresh*/) override { ++events_->reloads; }
   void drain() noexcept override {
     events_->drained = true;
     events_->gate.open();

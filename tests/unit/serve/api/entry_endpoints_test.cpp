@@ -402,7 +402,7 @@ TEST_F(FaultyEntries, AStoreThatHangsLeavesWorkersToOthers) {
   EXPECT_TRUE(test::eventually([&] { return gate.waiting() == 16; }));
   // They are slow from now on.
   std::this_thread::sleep_for(1001ms);
-  EXPECT_TRUE(is_problem(api.send("GET", path, "app"), 503, "\"transient\":true"));
+  EXPECT_TRUE(is_problem(api.send("GET", path, "app"), 503, R"("reason":"slow_database")"));
   EXPECT_TRUE(is_problem(api.send("PUT", path, "app", "x", an_hour, "text/plain"), 503,
                          "\"inDoubt\":false"));
   EXPECT_EQ(gate.waiting(), 16);
@@ -417,7 +417,7 @@ TEST_F(FaultyEntries, ManyWritesOfOneKeyLeaveTheStoreToOthers) {
   };
   (void)api.server();
   const auto put = [&](const std::string& key) {
-    return api.send("PUT", "/v1/stores/main/country/" + key, "admin", "x", an_hour, "text/plain");
+    return api.send("PUT", "/v1/stores/main/country/" + key, "app", "x", an_hour, "text/plain");
   };
   std::vector<std::jthread> clients;
   std::atomic<int> stored = 0;
@@ -437,8 +437,10 @@ TEST_F(FaultyEntries, ManyWritesOfOneKeyLeaveTheStoreToOthers) {
     std::this_thread::sleep_for(10ms);
   }
   EXPECT_EQ(stored, 0);
-  // A later write of the key does not wait, and says why.
-  EXPECT_TRUE(is_problem(put("FR"), 503, "writes of this key"));
+  // A later write of the key does not wait, and the application is told why.
+  const auto refusal = put("FR");
+  EXPECT_TRUE(is_problem(refusal, 503, "writes of this key"));
+  EXPECT_TRUE(is_problem(refusal, 503, R"("reason":"busy_key")"));
   gate.open();
   clients.clear();
   EXPECT_EQ(stored + refused, 20);

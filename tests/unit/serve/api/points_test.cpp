@@ -110,6 +110,9 @@ TEST_F(ApiPoints, AnAnswerIsKeptAndRecovered) {
   EXPECT_TRUE(has(explained, R"("says":"Served the answer of 00:00:00 UTC (6 min 52 s old) )"))
       << explained;
   EXPECT_TRUE(has(explained, R"("rule":"recovered")"));
+  // A program reported the failure. How the server does that is of no interest.
+  EXPECT_TRUE(has(explained, "because the upstream failed after ")) << explained;
+  EXPECT_FALSE(has(explained, "holdfast::")) << explained;
 }
 
 TEST_F(ApiPoints, NothingKeptIsNotFoundWithAnExplanation) {

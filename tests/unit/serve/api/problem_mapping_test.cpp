@@ -2,6 +2,8 @@
 
 #include "serve/api/problem_mapping.hpp"
 
+#include "serve/api/server_refusal.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -61,6 +63,20 @@ TEST(ProblemMapping, MessagesOfABackendAreForOperators) {
             std::string::npos);
   const error refused(errc::invalid_argument, "column y", {.backend_code = "22001"});
   EXPECT_EQ(problem_of(refused, {}, "r").body.find("column y"), std::string::npos);
+}
+
+TEST(ProblemMapping, RefusalsOfTheServerAreForAll) {
+  const server_refusal refusal(errc::unavailable, "busy_key", "enough writes wait");
+  for (const auto& client : {caller{}, someone(role::application), someone(role::admin)}) {
+    const auto answer = problem_of(refusal, client, "r");
+    EXPECT_EQ(answer.status, 503);
+    EXPECT_EQ(answer.fields.find("Retry-After"), "1");
+    for (const auto* part : {R"("detail":"enough writes wait")", R"("reason":"busy_key")",
+                             R"("transient":true)", R"("inDoubt":false)"})
+      EXPECT_NE(answer.body.find(part), std::string::npos) << answer.body;
+  }
+  const auto thrown = problem_of(std::make_exception_ptr(refusal), {}, "r");
+  EXPECT_NE(thrown.body.find("busy_key"), std::string::npos) << thrown.body;
 }
 
 TEST(ProblemMapping, OtherExceptionsAreNotShown) {
