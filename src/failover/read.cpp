@@ -1,6 +1,7 @@
 #include "failover/read.hpp"
 
 #include "failover/call.hpp"
+#include "failover/memory_recall.hpp"
 
 namespace HOLDFAST_NAMESPACE::detail::failover {
 
@@ -82,9 +83,27 @@ counter counter_of(read_status status) noexcept {
   return status == read_status::late ? counter::read_late : counter::not_found;
 }
 
+namespace {
+
+/// Reads for a thread that must not wait. Returns nothing for a key that it has not looked up.
+std::optional<read_result> read_recalled(memory_recall& recalled, const point_core& point,
+                                         const call_base& call) {
+  if (recalled.is_used()) {
+    const auto* const row = recalled.find(call.key);
+    return row == nullptr ? std::nullopt : std::optional(result_of_row(row->entry));
+  }
+  recalled.add(call.key, recall(point.engine, place(point.effective_name, call.realm), call.key));
+  return read_result{};
+}
+
+}  // namespace
+
 read_result read_row(const std::shared_ptr<point_core>& point, const call_base& call,
                      std::chrono::steady_clock::time_point deadline) {
   auto& engine = point->engine;
+  if (auto* const recalled = memory_recall::current()) {
+    if (auto result = read_recalled(*recalled, *point, call)) return *std::move(result);
+  }
   if (!engine.reads_block) {
     std::exception_ptr error;
     auto result =

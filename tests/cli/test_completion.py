@@ -31,7 +31,7 @@ class Completion(CommandTest):
     def test_options(self):
         self.assertEqual(self.complete("--v"), ["--version"])
         self.assertEqual(self.complete("key", "failover", "--n"), ["--name"])
-        self.assertEqual(self.complete("key", "slot", "-"), ["--help", "--json"])
+        self.assertEqual(self.complete("key", "slot", "-"), ["--help", "--json", "--log", "--log-level"])
         self.assertEqual(self.complete("key", "slot", "--", "-"), [])
 
     def test_values(self):

@@ -230,14 +230,38 @@ upstream = "{self.upstream.url}"
     def test_bad_input(self):
         for words, expected in [
             ((), "--upstream"),
-            (("--upstream", "ftp://a"), "an upstream is http://host:port"),
+            (("--upstream", "ftp://a"), "--upstream ftp://a: an upstream is http://host:port"),
+            (("--upstream", "localhost:8080"), "--upstream localhost:8080: an upstream is http://host:port"),
+            (("--upstream", "nonsense"), "--upstream nonsense: an upstream is http://host:port"),
             (("--upstream", "http://a/path"), "without a path"),
-            (("--upstream", "http://a", "--expiry", "soon"), "expiry"),
-            (("--upstream", "http://a", "--listen", "0.0.0.0:0"), "can be reached from other machines"),
+            (("--upstream", "http://a", "--expiry", "soon"), "--expiry 'soon' is not a time"),
+            (("--upstream", "http://a", "--deadline", "0"), "--deadline '0' is not a time"),
+            (("--upstream", "http://a", "--listen", "0.0.0.0:0"), "--listen 0.0.0.0:0 can be reached from other machines"),
         ]:
             done = subprocess.run([HOLDFAST, "gateway", "--store", "memory:", *words], capture_output=True, text=True, timeout=LONG, cwd=self.directory)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(expected, done.stderr)
+            self.assertNotRegex(done.stderr, r"gateway\.routes|failover\.points|\bline \d")
+
+    def invalidate(self, *words):
+        done = subprocess.run([HOLDFAST, "gateway", "invalidate", "--store", f"sqlite:{self.directory}/answers.db", *words], capture_output=True, text=True, timeout=LONG)
+        return done.returncode, done.stdout.strip() or done.stderr.strip()
+
+    def test_invalidate(self):
+        gateway = self.gateway("--upstream", self.upstream.url)
+        for path in ("/a/1", "/a/2?x=1", "/b/1", "/c"):
+            self.assertEqual(gateway.get(path)[0], 200)
+        self.assertEqual(gateway.stop(), 0)
+        self.assertEqual(self.invalidate("--below", "/a/"), (0, "2 of 4 answers invalidated"))
+        self.assertEqual(self.invalidate("--below", "/a/"), (1, "0 of 4 answers invalidated"))
+        self.assertEqual(self.invalidate("--target", "/b/1"), (0, "1 of 4 answers invalidated"))
+        for words, expected in [((), "give one of"), (("--below", "/a?b"), "without a query"), (("--target", "a"), "begins with a slash")]:
+            code, message = self.invalidate(*words)
+            self.assertEqual(code, 2)
+            self.assertIn(expected, message)
+        self.upstream.kill()
+        gateway = self.gateway("--upstream", self.upstream.url)
+        self.assertEqual([gateway.get(path)[0] for path in ("/a/1", "/a/2?x=1", "/b/1", "/c")], [502, 502, 502, 200])
 
     def test_routes_of_serve_toml(self):
         second = Upstream()

@@ -1,6 +1,7 @@
 #include "failover/config/settings.hpp"
 
 #include "base/secret.hpp"
+#include "base/trim.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,12 +14,6 @@ namespace HOLDFAST_NAMESPACE::detail::failover::config {
 namespace {
 
 using std::chrono::microseconds;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 /// The trimmed words of a list separated by commas.
 std::vector<std::string> split(std::string_view list) {

@@ -1,6 +1,7 @@
 #include "failover/insight/drill.hpp"
 
 #include "failover/insight/call_notes.hpp"
+#include "failover/insight/drill_probe.hpp"
 #include "failover/insight/drill_run.hpp"
 #include "failover/insight/look.hpp"
 #include "failover/read.hpp"
@@ -83,6 +84,7 @@ void move_deadlines(call_base& call, std::chrono::steady_clock::duration by) noe
 }  // namespace
 
 bool serve_in_drill(const std::shared_ptr<point_core>& point, call_base& call) noexcept {
+  if (drill_probe::note_active()) return false;
   auto& engine = point->engine;
   const auto provenance = call.provenance;
   try {

@@ -68,10 +68,10 @@ std::string explained_attempts(const decision& reported) {
 std::string explained_cause(const decision& reported) {
   switch (reported.cause) {
     case cause_code::failed:
-      return "the upstream failed with " +
-             (reported.exception_type.empty() ? std::string("an exception")
-                                              : reported.exception_type) +
-             " after " + explained_duration(reported.waited) + explained_attempts(reported);
+      return "the upstream failed " +
+             (reported.exception_type.empty() ? std::string()
+                                              : "with " + reported.exception_type + " ") +
+             "after " + explained_duration(reported.waited) + explained_attempts(reported);
     case cause_code::late:
       return "the upstream had not answered after " + explained_duration(reported.waited);
     case cause_code::refused:

@@ -2,14 +2,15 @@
 
 #include <holdfast/error.hpp>
 
-#include "http/date.hpp"
-#include "serve/gateway/forwarding.hpp"
+#include "failover/insight/drill_probe.hpp"
+#include "serve/gateway/invalidated_targets.hpp"
+#include "serve/gateway/revalidation.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve::gateway {
@@ -17,86 +18,19 @@ namespace HOLDFAST_NAMESPACE::detail::serve::gateway {
 using net::steady;
 using forward_reason = http::cache_status::forward_reason;
 
-namespace {
-
-/// The slowest transfer is 1 KiB a second, after the first ten seconds.
-constexpr std::chrono::seconds transfer_reserve{10};
-/// The client's connection has at most so much of an answer before the upstream has to wait.
-constexpr std::size_t most_unsent = std::size_t{256} << 10U;
-
-bool is_safe(std::string_view method) noexcept {
-  return method == "GET" || method == "HEAD" || method == "OPTIONS";
-}
-
-/// Repeating it changes nothing.
-bool is_idempotent(std::string_view method) noexcept {
-  return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE";
-}
-
-/// The path and query that a reference names, if it is of the origin `host`; else empty text.
-std::string target_in_origin(std::string_view reference, std::string_view host,
-                             std::string_view base) {
-  if (reference.starts_with('/') && !reference.starts_with("//")) return std::string(reference);
-  const auto colon = reference.find("://");
-  if (colon != std::string_view::npos || reference.starts_with("//")) {
-    const auto authority =
-        reference.substr(colon != std::string_view::npos ? colon + 3 : std::size_t{2});
-    const auto slash = authority.find('/');
-    if (slash == std::string_view::npos ||
-        !http::equals_ignoring_case(authority.substr(0, slash), host))
-      return {};
-    return std::string(authority.substr(slash));
-  }
-  // Relative to the folder of the request.
-  const auto path = base.substr(0, base.find('?'));
-  return std::string(path.substr(0, path.rfind('/') + 1)).append(reference);
-}
-
-/// A part of the deadline is for the recovery.
-std::chrono::microseconds upstream_time(std::chrono::microseconds deadline) {
-  constexpr std::chrono::microseconds longest_reserve = std::chrono::milliseconds(50);
-  return deadline - std::min(longest_reserve, deadline / 4);
-}
-
-}  // namespace
-
 gateway_call::gateway_call(gateway_loop& owner, route_runtime& target,
                            const server_request& request, responder answer)
     : runtime_(owner.runtime()),
       loop_(&owner),
       target_(target),
       rules_(target.rules),
-      servers_(owner.servers(target)),
-      method_(request.method),
-      target_text_(target_text(target.rules, source_of(request.target, request.host))),
-      host_(target.rules.forward_host ? request.host : std::string_view{}),
-      address_(request.peer),
-      body_(std::move(request.body)),
-      is_read_(method_ == "GET" || method_ == "HEAD"),
-      // The content of a request is not part of the key.
-      protected_(is_read_ && target.options.enabled && body_.empty()),
-      forwarded_(forwarded_request(target.rules, request.method, request.fields,
-                                   {.address = request.peer,
-                                    .host = request.host,
-                                    .secure = request.secure,
-                                    .trusted = owner.runtime()->is_trusted(request.peer)})),
-      conditions_(request.fields),
-      facts_(request_facts::of(request.method, request.fields)),
+      request_(target, *owner.runtime(), request),
       answer_(std::move(answer)),
       started_(owner.loop().now()),
-      timer_(owner.loop()) {
-  const auto source = source_of(request.target, request.host);
-  if (protected_) {
-    key_text_ = runtime_->keys().of_request(rules_, source, request.fields);
-    if (!rules_.vary.empty()) invalidation_key_ = route_keys::invalidation_key(rules_, source);
-  } else if (!is_safe(method_)) {
-    request_host_ = request.host;
-    request_target_ = request.target.text();
-  }
-  const auto limit =
-      is_read_ ? upstream_time(target.deadline) : std::chrono::microseconds(rules_.other_deadline);
-  deadline_ = started_ + limit;
-}
+      deadline_(started_ + request_.time_limit(target)),
+      attempts_(owner.servers(target), target.retry.get(), request_.is_idempotent()),
+      timer_(owner.loop()),
+      transfer_(owner.loop(), call_) {}
 
 gateway_call::~gateway_call() = default;
 
@@ -120,57 +54,60 @@ bool gateway_call::run_on_worker(Work work, Done done) {
   });
 }
 
+template <class Done>
+bool gateway_call::read_kept(Done done) {
+  if (auto result = runtime_->read_from_memory(target_, request_, cause_code::fresh)) {
+    done(*this, *std::move(result));
+    return true;
+  }
+  return run_on_worker([this] { return runtime_->read(target_, request_, cause_code::fresh); },
+                       std::move(done));
+}
+
 // Starting.
 
 void gateway_call::start() {
   loop_->add(shared_from_this());
-  if (protected_ && facts_.directives.only_if_cached) return serve_kept_only();
-  if (protected_ && target_.options.soft_expiry) return serve_before_call();
-  begin();
+  if (request_.is_protected && request_.facts.directives.only_if_cached) {
+    if (!read_kept([](gateway_call& self, const recovery_result& result) {
+          self.answer_kept_only(result);
+        }))
+      answer(problem_response(503, "the gateway is busy"), outcome::unserved);
+    return;
+  }
+  if (!request_.is_protected || !target_.options.soft_expiry) return begin();
+  if (!read_kept([](gateway_call& self, recovery_result result) {
+        self.answer_before_call(std::move(result));
+      }))
+    begin();
 }
 
-void gateway_call::serve_kept_only() {
-  const bool posted = run_on_worker(
-      [this] {
-        return runtime_->read(target_, facts_, key_text_, invalidation_key_, cause_code::fresh);
-      },
-      [](gateway_call& self, recovery_result result) {
-        if (result.kept)
-          return self.answer(kept_answer(self.rules_, self.asked(), result.kept->response,
-                                         result.kept->facts, {.hit = true}, self.runtime_->now()),
-                             outcome::fresh);
-        auto response = problem_response(504, "nothing is kept for this only-if-cached request");
-        add_cache_status(self.rules_, self.address_,
-                         {.forwarded = forward_reason::miss, .detail = result.refusal}, {},
-                         response);
-        self.answer(std::move(response), outcome::unserved);
-      });
-  if (!posted) answer(problem_response(503, "the gateway is busy"), outcome::unserved);
+void gateway_call::answer_kept_only(const recovery_result& result) {
+  if (result.kept)
+    return answer(kept_answer(rules_, request_.as_answered(), result.kept->response,
+                              result.kept->facts, {.hit = true}, runtime_->now()),
+                  outcome::fresh);
+  auto response = problem_response(504, "nothing is kept for this only-if-cached request");
+  add_cache_status(rules_, request_.address,
+                   {.forwarded = forward_reason::miss, .detail = result.refusal}, {}, response);
+  answer(std::move(response), outcome::unserved);
 }
 
 /// Soft expiry: a young answer is given without asking; an older one, too, while it is refreshed.
-void gateway_call::serve_before_call() {
-  const bool posted = run_on_worker(
-      [this] {
-        return runtime_->read(target_, facts_, key_text_, invalidation_key_, cause_code::fresh);
-      },
-      [](gateway_call& self, recovery_result result) {
-        const auto now = self.runtime_->now();
-        if (!result.kept) return self.begin();
-        auto& facts = result.kept->facts;
-        const auto soft = self.target_.options.soft_expiry.value_or(std::chrono::seconds(0));
-        const auto decision =
-            decide_reuse(self.facts_, result.kept->response.fields, facts.as_of, now, soft);
-        if (decision == reuse::none) return self.begin();
-        if (decision == reuse::refresh) facts.cause = cause_code::refreshing;
-        self.answer_stored(*result.kept, decision == reuse::young);
-      });
-  if (!posted) begin();
+void gateway_call::answer_before_call(recovery_result result) {
+  if (!result.kept) return begin();
+  auto& facts = result.kept->facts;
+  const auto soft = target_.options.soft_expiry.value_or(std::chrono::seconds(0));
+  const auto decision = decide_reuse(request_.facts, result.kept->response.fields, facts.as_of,
+                                     runtime_->now(), soft);
+  if (decision == reuse::none) return begin();
+  if (decision == reuse::refresh) facts.cause = cause_code::refreshing;
+  answer_stored(*result.kept, decision == reuse::young);
 }
 
 void gateway_call::answer_stored(const kept_response& kept, bool is_young) {
   auto response =
-      kept_answer(rules_, asked(), kept.response, kept.facts,
+      kept_answer(rules_, request_.as_answered(), kept.response, kept.facts,
                   {.hit = true, .detail = is_young ? "" : "refreshing"}, runtime_->now());
   if (is_young) return answer(std::move(response), outcome::fresh);
   log_answer(outcome::fresh, response.status, response.body.size());
@@ -180,30 +117,53 @@ void gateway_call::answer_stored(const kept_response& kept, bool is_young) {
 }
 
 void gateway_call::begin() {
-  if (!protected_) return ask();
+  if (!request_.is_protected) return ask();
   bool is_allowed = true;
   try {
-    auto call = target_.point.begin(arguments_of(key_text_));
+    auto call = target_.point.begin(arguments_of(request_.key_text));
     as_of_ = call.as_of();
     is_allowed = call.allowed();
     pending_.emplace(std::move(call));
   } catch (const error&) {
     return answer(problem_response(503, "the gateway is stopping"), outcome::unserved);
   }
-  if (!is_allowed) {
-    const bool open =
-        runtime_->options().engine->status(rules_.name).breaker == breaker_state::open;
+  if (!is_allowed)
     return recover({.cause = cause_code::refused,
                     .status = 503,
-                    .detail = open ? "breaker-open" : "limit",
+                    .detail = target_.refusal_detail(*runtime_->options().engine),
                     .asked = false});
-  }
-  join_or_ask();
+  failover::drill_probe probe;
+  (void)pending_->rehearse();
+  // A refresh has no client that could rehearse an outage.
+  if (probe.is_active() && answer_) rehearse();
+  else join_or_ask();
+}
+
+/// A drill runs. If it selects this request, and an answer is kept, the client gets that.
+void gateway_call::rehearse() {
+  auto call = std::make_shared<pending_value>(take_pending());
+  const auto go_on = [call, since = loop_->loop().now()](gateway_call& self) {
+    self.as_of_ = call->as_of();
+    self.pending_.emplace(std::move(*call));
+    self.deadline_ += self.loop_->loop().now() - since;
+    self.join_or_ask();
+  };
+  const bool posted = run_on_worker(
+      [this, call] { return runtime_->rehearse(target_, *call, request_); },
+      [go_on](gateway_call& self, recovery_result result) {
+        if (!result.kept) return go_on(self);
+        self.answer(
+            kept_answer(self.rules_, self.request_.as_answered(), result.kept->response,
+                        result.kept->facts, {.hit = true, .detail = "drill"}, self.runtime_->now()),
+            outcome::stale);
+      });
+  if (!posted) go_on(*this);
 }
 
 void gateway_call::join_or_ask() {
   const bool shares = target_.options.single_flight || !answer_;
-  if (!shares || method_ != "GET" || !conditions_.fields().empty()) return ask();
+  if (!shares || request_.method != "GET" || !request_.conditions.fields().empty())
+    return confirm_or_ask();
   leads_ = runtime_->shared().lead_or_follow(
       shared_id(),
       [weak = weak_from_this(), loop = loop_->shared_loop()](const shared_result& result) {
@@ -212,7 +172,7 @@ void gateway_call::join_or_ask() {
           if (self && self->state_ == state::starting) self->follow(result);
         });
       });
-  if (leads_) return ask();
+  if (leads_) return confirm_or_ask();
   if (!answer_) return end(outcome::fresh, 0, 0);  // another request refreshes it
   timer_.set_callback(
       [this] { fail({.cause = cause_code::late, .status = 504, .detail = "late"}); });
@@ -221,41 +181,39 @@ void gateway_call::join_or_ask() {
 
 void gateway_call::follow(const shared_result& result) {
   timer_.cancel();
-  if (!result) return ask();
+  if (!result) return confirm_or_ask();
   const auto& shared = *result;
   if (shared.failure) return fail(*shared.failure);
-  if (!shared.response) return ask();
-  const auto& response = *shared.response;
-  status_ = response.status;
-  fields_ = response.fields;
-  content_ = response.content;
+  if (!shared.response) return confirm_or_ask();
+  received_.status = shared.response->status;
+  received_.fields = shared.response->fields;
+  received_.content = shared.response->content;
   (void)take_pending().succeed(point_value{.keep = false});
   answer_live({.forwarded = forward_reason::miss, .collapsed = true});
 }
 
-std::string gateway_call::shared_id() const { return rules_.name + '\n' + key_text_; }
+std::string gateway_call::shared_id() const { return rules_.name + '\n' + request_.key_text; }
 
 // Asking.
 
+/// Asks whether the kept answer is still valid, if memory has it and it can be confirmed.
+void gateway_call::confirm_or_ask() {
+  confirmable_ = runtime_->confirmable(target_, request_);
+  ask();
+}
+
 void gateway_call::ask() {
-  const auto chosen = servers_.choose(tried_);
-  if (!chosen) {
-    // A retry may go to a server that failed before.
-    tried_ = 0;
-    return ask();
-  }
-  server_ = *chosen;
-  tried_ |= std::uint64_t{1} << server_;
-  ++attempts_;
-  if (target_.retry && attempts_ == 1) target_.retry->record_call();
+  auto& server = attempts_.begin();
   state_ = state::asking;
+  auto fields = request_.forwarded;
+  if (confirmable_) add_validators(confirmable_->fields, fields);
   try {
-    call_ = servers_.server(server_).stream({.method = method_,
-                                             .target = target_text_,
-                                             .fields = forwarded_,
-                                             .body = body_,
-                                             .host = host_},
-                                            deadline_, *this);
+    call_ = server.stream({.method = request_.method,
+                           .target = request_.target_text,
+                           .fields = std::move(fields),
+                           .body = request_.body,
+                           .host = request_.host},
+                          deadline_, *this);
   } catch (const error& problem) {
     pending_.reset();
     answer(problem_response(400, "the request cannot be forwarded: " + problem.message()),
@@ -263,86 +221,65 @@ void gateway_call::ask() {
   }
 }
 
-bool gateway_call::may_ask_again(const upstream_failure& reason, bool sent) const {
-  if (loop_->loop().now() >= deadline_ || reason.cause == cause_code::late) return false;
-  const bool has_other = (~tried_ & ((std::uint64_t{1} << servers_.size()) - 1)) != 0;
-  // Nothing was sent: another server can be asked whatever the method is.
-  if (!sent && reason.detail == "unreachable" && has_other) return true;
-  return target_.retry != nullptr && is_idempotent(method_);
-}
-
 void gateway_call::ask_again(const upstream_failure& reason, bool sent) {
-  if (!may_ask_again(reason, sent)) return fail(reason);
-  const bool has_other = (~tried_ & ((std::uint64_t{1} << servers_.size()) - 1)) != 0;
-  std::chrono::microseconds pause{};
-  if (sent || !has_other) {
-    const auto next = target_.retry->next(attempts_);
-    if (next.refused_by != failover::retry_plan::refusal::none) return fail(reason);
-    pause = has_other ? std::chrono::microseconds::zero() : next.pause;
-  }
-  status_ = 0;
-  fields_ = {};
-  content_.clear();
-  content_bytes_ = 0;
-  announced_.reset();
+  const auto now = loop_->loop().now();
+  if (now >= deadline_ || reason.cause == cause_code::late) return fail(reason);
+  const auto pause = attempts_.pause_after(reason, sent);
+  if (!pause) return fail(reason);
+  received_ = {};
   is_failing_ = false;
-  if (pause.count() == 0) return ask();
+  if (pause->count() == 0) return ask();
   timer_.set_callback([this] { ask(); });
-  timer_.set(std::min(deadline_, loop_->loop().now() + pause));
+  timer_.set(std::min(deadline_, now + *pause));
 }
 
 void gateway_call::on_head(const http::response_head& head) {
   state_ = state::holding;
-  status_ = head.status;
-  fields_ = passed_response(head.fields);
-  if (!fields_.has("date"))
-    fields_.add("Date",
-                http::format_date(std::chrono::floor<std::chrono::seconds>(runtime_->now())));
-  if (const auto length = head.fields.find("content-length"))
-    announced_ = http::parse_digits(*length);
-  is_failing_ = protected_ && is_failure(rules_, status_);
+  received_.read_head(head, runtime_->now());
+  is_failing_ = request_.is_protected && is_failure(rules_, received_.status);
   // What comes now and then would be held until the deadline.
-  const bool has_content = head.content != http::framing::none && method_ != "HEAD";
-  const bool is_large = announced_.value_or(0) > rules_.hold;
-  if (!is_failing_ && has_content && (is_large || rules_.hold == 0 || is_event_stream())) commit();
-}
-
-bool gateway_call::is_event_stream() const {
-  const auto type = fields_.find("content-type");
-  return type && http::equals_ignoring_case(type->substr(0, 17), "text/event-stream");
+  const bool has_content = head.content != http::framing::none && request_.method != "HEAD";
+  const bool is_large = received_.length.value_or(0) > rules_.hold;
+  if (!is_failing_ && has_content && (is_large || rules_.hold == 0 || received_.is_event_stream()))
+    commit();
 }
 
 void gateway_call::on_content(std::string_view piece) {
   if (state_ == state::ended) return;
-  content_bytes_ += piece.size();
+  received_.bytes += piece.size();
   if (state_ == state::streaming) return write_piece(piece);
-  content_.append(piece);
-  if (state_ != state::holding || content_.size() <= rules_.hold) return;
+  received_.content.append(piece);
+  if (state_ != state::holding || received_.content.size() <= rules_.hold) return;
   if (!is_failing_) return commit();
-  if (std::exchange(is_paused_, true)) return;
+  if (std::exchange(is_held_back_, true)) return;
   // A large response that is a failure: it is only needed if nothing else can be given.
   call_.pause();
-  recover({.status = status_});
+  recover({.status = received_.status});
 }
 
 void gateway_call::on_end(client_response end_of_response) {
   if (state_ == state::ended) return;
   const bool complete = end_of_response.result == exchange_status::complete;
-  servers_.report(server_, complete && !is_failing_);
+  attempts_.report(complete && !is_failing_);
   if (state_ == state::streaming) return finish_stream(complete);
   if (state_ == state::recovering) {
     is_response_over_ = true;  // a large failure
     is_response_whole_ = complete;
     return;
   }
-  if (complete && status_ != 101) {
+  const bool is_confirmed = complete && received_.status == 304 && confirmable_;
+  if (is_confirmed) return finish_confirmed();
+  // The conditions of clients are not forwarded, so nobody has asked for 304.
+  const bool is_usable = received_.status != 101 && !(request_.is_read && received_.status == 304);
+  if (complete && is_usable) {
     if (!is_failing_) return finish_live();
-    return ask_again({.status = status_}, true);
+    return ask_again({.status = received_.status}, true);
   }
   upstream_failure reason{.detail = "malformed"};
   switch (end_of_response.result) {
     case exchange_status::unreachable:
       reason.detail = "unreachable";
+      reason.unreachable = true;
       break;
     case exchange_status::late:
       reason = {.cause = cause_code::late, .status = 504, .detail = "late"};
@@ -357,111 +294,97 @@ void gateway_call::on_end(client_response end_of_response) {
   ask_again(reason, end_of_response.sent);
 }
 
+/// The kept response is valid; its fields are newer now.
+void gateway_call::finish_confirmed() {
+  if (!confirmable_) return ask();
+  auto kept = std::move(*confirmable_);
+  confirmable_.reset();
+  if (!is_about(received_.fields, kept.fields)) {
+    // It is about something that is not kept.
+    received_ = {};
+    return ask();
+  }
+  received_.status = kept.status;
+  received_.fields = merge_fields(kept.fields, received_.fields);
+  received_.content = std::move(kept.content);
+  is_confirmed_ = true;
+  const auto decision = decide_keep(rules_, request_.facts, received_.status, received_.fields,
+                                    received_.content.size());
+  keep_and_answer(value_of(decision), decision);
+}
+
 // A good response.
 
 /// The response is larger than what is held: from now on a failure cannot be replaced.
 void gateway_call::commit() {
   state_ = state::streaming;
   finish_shared(nullptr);
-  const auto& loop = loop_->loop();
-  streaming_since_ = loop.now();
-  call_.set_deadline(transfer_deadline());
-  const auto decision = protected_ ? decide_keep(rules_, facts_, status_, fields_,
-                                                 static_cast<std::size_t>(announced_.value_or(0)))
-                                   : keep_decision{.reason = "method"};
-  is_gathering_ = decision.action == keep_action::keep && !is_event_stream();
-  const auto held = is_gathering_ ? content_ : std::exchange(content_, {});
+  transfer_.start(received_.bytes, received_.is_event_stream());
+  const auto decision =
+      request_.is_protected
+          ? decide_keep(rules_, request_.facts, received_.status, received_.fields,
+                        static_cast<std::size_t>(received_.length.value_or(0)))
+          : keep_decision{.reason = "method"};
+  is_gathering_ = decision.action == keep_action::keep && !received_.is_event_stream();
+  auto held = is_gathering_ ? received_.content : std::exchange(received_.content, {});
   if (!answer_) return;  // a refresh
-  if (is_not_modified(asked(), status_, fields_, runtime_->now())) {
-    auto response =
-        live_answer(rules_, asked(), status_, fields_, {},
-                    {.forwarded = forward_reason::bypass, .detail = "streamed"}, runtime_->now());
+  const auto asked = request_.as_answered();
+  const auto now = runtime_->now();
+  if (is_not_modified(asked, received_.status, received_.fields, now)) {
+    auto response = live_answer(rules_, asked, received_.status, received_.fields, {},
+                                {.forwarded = forward_reason::bypass, .detail = "streamed"}, now);
     log_answer(outcome::live, 304, 0);
     take_responder().answer(std::move(response));
     return;
   }
-  const auto detail = decision.reason.empty() ? std::string_view("streamed") : decision.reason;
-  auto response = live_answer(rules_, asked(), status_, fields_, held,
-                              is_read_ ? http::cache_status{.forwarded = forward_reason::bypass,
-                                                            .detail = std::string(detail)}
-                                       : http::cache_status{.forwarded = forward_reason::method},
-                              runtime_->now());
-  stream_answer(std::move(response), held.size());
-}
-
-void gateway_call::stream_answer(server_response response, std::size_t held) {
-  unsent_ = held;
-  answer_stream_options options{.max_queued = std::size_t{16} << 20U,
-                                .completes = true,
-                                .content_length = announced_,
-                                .until_close = true,
-                                .on_progress = [weak = weak_from_this()] {
-                                  if (const auto self = weak.lock()) self->on_client_progress();
-                                }};
-  stream_ = take_responder().begin_stream(std::move(response), std::move(options));
-  if (!stream_->is_open()) give_up_client();
+  http::cache_status report{.forwarded = forward_reason::method};
+  if (request_.is_read)
+    report = {.forwarded = forward_reason::bypass,
+              .detail = std::string(decision.reason.empty() ? std::string_view("streamed")
+                                                            : decision.reason)};
+  auto response =
+      live_answer(rules_, asked, received_.status, received_.fields, std::move(held), report, now);
+  if (!transfer_.open(take_responder(), std::move(response), received_.length,
+                      [weak = weak_from_this()] {
+                        if (const auto self = weak.lock()) self->on_client_progress();
+                      }))
+    give_up_client();
 }
 
 void gateway_call::on_client_progress() {
-  unsent_ = 0;
-  if (state_ != state::streaming || is_writing_) return;
-  if (stream_ && !stream_->is_open()) return give_up_client();
-  if (!std::exchange(is_paused_, false)) return;
-  paused_time_ += loop_->loop().now() - paused_since_;
-  call_.set_deadline(transfer_deadline());
-  call_.resume();
-}
-
-steady::time_point gateway_call::transfer_deadline() const {
-  // Events come when they happen.
-  if (is_event_stream()) return steady::time_point::max();
-  return streaming_since_ + paused_time_ + transfer_reserve +
-         std::chrono::milliseconds(content_bytes_);
+  if (state_ == state::streaming && !transfer_.resume()) give_up_client();
 }
 
 void gateway_call::write_piece(std::string_view piece) {
   if (is_gathering_) {
-    if (content_.size() + piece.size() > rules_.max_payload) {
+    if (received_.content.size() + piece.size() > rules_.max_payload) {
       is_gathering_ = false;
-      std::string().swap(content_);
+      std::string().swap(received_.content);
     } else {
-      content_.append(piece);
+      received_.content.append(piece);
     }
   }
-  if (stream_) {
-    is_writing_ = true;
-    const bool is_open = stream_->write(piece);
-    is_writing_ = false;
-    if (!is_open) return give_up_client();
-    unsent_ += piece.size();
-    if (unsent_ > most_unsent && !std::exchange(is_paused_, true)) {
-      paused_since_ = loop_->loop().now();
-      call_.set_deadline(steady::time_point::max());
-      call_.pause();
-      return;
-    }
-  }
-  call_.set_deadline(transfer_deadline());
+  if (!transfer_.write(piece)) give_up_client();
 }
 
 /// The client is gone, so the rest of the response is not needed.
 void gateway_call::give_up_client() {
   call_.cancel();
   pending_.reset();
-  end(outcome::cut, status_, content_bytes_);
+  end(outcome::cut, received_.status, received_.bytes);
 }
 
 /// What the engine gets for a response that was received completely.
 point_value gateway_call::value_of(const keep_decision& decision) const {
-  point_value value{.response = {.target = masked_target(target_text_)},
+  point_value value{.response = {.target = masked_target(request_.target_text)},
                     .form = runtime_->options().form,
                     .keep = decision.action != keep_action::pass};
   if (decision.action == keep_action::keep) {
-    value.expires = keep_until(rules_, fields_, target_.options.expiry, as_of_);
+    value.expires = keep_until(rules_, received_.fields, target_.options.expiry, as_of_);
     if (value.expires > as_of_) {
-      value.response.status = status_;
-      value.response.fields = fields_;
-      value.response.content = content_;
+      value.response.status = received_.status;
+      value.response.fields = received_.fields;
+      value.response.content = received_.content;
       return value;
     }
   }
@@ -472,12 +395,17 @@ point_value gateway_call::value_of(const keep_decision& decision) const {
 }
 
 void gateway_call::finish_live() {
-  if (!protected_) {
-    note_invalidations();
-    if (!stale_targets_.empty()) return invalidate_and_answer();
-    return answer_live({.forwarded = is_read_ ? forward_reason::bypass : forward_reason::method});
+  confirmable_.reset();
+  if (!request_.is_protected) {
+    return invalidate(invalidated_targets(*runtime_, request_, received_), [](gateway_call& self,
+                                                                              bool is_invalidated) {
+      self.answer_live(
+          {.forwarded = self.request_.is_read ? forward_reason::bypass : forward_reason::method,
+           .detail = is_invalidated ? "" : "not-invalidated"});
+    });
   }
-  const auto decision = decide_keep(rules_, facts_, status_, fields_, content_.size());
+  const auto decision = decide_keep(rules_, request_.facts, received_.status, received_.fields,
+                                    received_.content.size());
   keep_and_answer(value_of(decision), decision);
 }
 
@@ -487,6 +415,7 @@ void gateway_call::keep_and_answer(point_value value, keep_decision decision) {
   http::cache_status report{.forwarded = is_kept ? forward_reason::miss : forward_reason::bypass,
                             .stored = is_kept,
                             .detail = is_expired ? "expired" : std::string(decision.reason)};
+  if (is_kept) target_.note_validators(received_.fields);
   if (leads_)
     finish_shared(
         is_kept ? std::make_shared<const shared_outcome>(shared_outcome{.response = value.response})
@@ -499,7 +428,7 @@ void gateway_call::keep_and_answer(point_value value, keep_decision decision) {
   const bool posted = run_on_worker(
       [this, call, value = std::make_shared<point_value>(std::move(value)), is_kept] {
         (void)call->succeed(std::move(*value));
-        return !is_kept || runtime_->is_stored(target_, key_text_, as_of_);
+        return !is_kept || runtime_->is_stored(target_, request_.key_text, as_of_);
       },
       [report](gateway_call& self, bool is_stored) {
         if (is_stored) self.answer_live(report);
@@ -508,80 +437,57 @@ void gateway_call::keep_and_answer(point_value value, keep_decision decision) {
   if (!posted) answer_live({.forwarded = forward_reason::bypass, .detail = "busy"});
 }
 
-/// RFC 9111, section 4.4: those of the request, and of Location and Content-Location if they are of
-/// the same origin.
-void gateway_call::note_invalidations() {
-  if (request_target_.empty() || status_ >= 400) return;
-  const auto add = [&](std::string_view target) {
-    if (auto entry = runtime_->invalidation_of(request_host_, target))
-      stale_targets_.push_back(*std::move(entry));
-  };
-  add(request_target_);
-  for (const auto name : {"location", "content-location"}) {
-    if (const auto value = fields_.find(name))
-      add(target_in_origin(*value, request_host_, request_target_));
-  }
-}
-
-void gateway_call::invalidate_and_answer() {
-  const auto invalidate = [this] {
+/// Stores that older answers of the targets are not valid, and calls `done` with whether it did.
+/// The client gets the end of its answer after that: its next request must not see them.
+template <class Done>
+void gateway_call::invalidate(std::vector<invalidation> targets, Done done) {
+  if (targets.empty()) return done(*this, true);
+  const auto store = [runtime = runtime_, targets = std::move(targets)] {
     try {
-      runtime_->invalidate(stale_targets_);
+      runtime->invalidate(targets);
     } catch (const error&) {
       return false;
     }
     return true;
   };
-  const http::cache_status report{.forwarded = forward_reason::method};
-  const auto finish = [report](gateway_call& self, bool invalidated) {
-    auto described = report;
-    if (!invalidated) described.detail = "not-invalidated";
-    self.answer_live(described);
-  };
-  if (!runtime_->keeping_waits(target_)) return finish(*this, invalidate());
-  if (!run_on_worker(invalidate, finish)) finish(*this, false);
+  if (!runtime_->keeping_waits(target_)) return done(*this, store());
+  if (!run_on_worker(store, done)) done(*this, false);
 }
 
-void gateway_call::answer_live(const http::cache_status& report) {
-  if (!answer_) return end(outcome::live, status_, content_.size());
-  auto response =
-      live_answer(rules_, asked(), status_, fields_, std::move(content_), report, runtime_->now());
-  if (method_ == "HEAD") {
-    response.head_length = announced_;
-    response.unknown_length = !announced_;
+void gateway_call::answer_live(http::cache_status report) {
+  if (!answer_) return end(outcome::live, received_.status, received_.content.size());
+  if (is_confirmed_) report.forwarded_status = 304;
+  auto response = live_answer(rules_, request_.as_answered(), received_.status, received_.fields,
+                              std::move(received_.content), report, runtime_->now());
+  if (request_.method == "HEAD") {
+    response.head_length = received_.length;
+    response.unknown_length = !received_.length;
   }
   answer(std::move(response), outcome::live);
 }
 
 void gateway_call::finish_stream(bool complete) {
   if (!complete) {
-    // The client must not take a part of the content for all of it.
-    stream_.reset();
-    if (!pending_) return end(outcome::cut, status_, content_bytes_);
-    report_failure();
-    return end(outcome::cut, status_, content_bytes_);
+    transfer_.cut();
+    if (pending_) report_failure();
+    return end(outcome::cut, received_.status, received_.bytes);
   }
-  if (stream_) stream_->close();
-  if (pending_) {
-    const auto decision =
-        is_gathering_
-            ? decide_keep(rules_, facts_, status_, fields_, content_.size())
-            : decide_keep(rules_, facts_, status_, fields_,
-                          is_event_stream() ? 0 : static_cast<std::size_t>(content_bytes_));
-    keep_streamed(value_of(decision));
-  } else {
-    note_invalidations();
-    if (!stale_targets_.empty())
-      (void)runtime_->post([runtime = runtime_, targets = std::move(stale_targets_)] {
-        runtime->invalidate(targets);
-      });
-  }
-  end(outcome::live, status_, content_bytes_);
+  const auto finish = [](gateway_call& self, bool /*is_invalidated*/) {
+    self.transfer_.complete();
+    self.end(outcome::live, self.received_.status, self.received_.bytes);
+  };
+  if (!pending_) return invalidate(invalidated_targets(*runtime_, request_, received_), finish);
+  std::size_t size = 0;
+  if (is_gathering_) size = received_.content.size();
+  else if (!received_.is_event_stream()) size = static_cast<std::size_t>(received_.bytes);
+  keep_streamed(
+      value_of(decide_keep(rules_, request_.facts, received_.status, received_.fields, size)));
+  finish(*this, true);
 }
 
-/// The client has its answer already.
+/// The client does not wait for the store.
 void gateway_call::keep_streamed(point_value value) {
-  if (is_event_stream()) value.keep = false;
+  if (received_.is_event_stream()) value.keep = false;
   if (!value.keep || !runtime_->keeping_waits(target_)) {
     (void)take_pending().succeed(std::move(value));
     return;
@@ -594,7 +500,7 @@ void gateway_call::keep_streamed(point_value value) {
 
 /// Nothing can be given to the client, but breaker and counters must know.
 void gateway_call::report_failure() {
-  (void)runtime_->post([runtime = runtime_, &target = target_, facts = facts_,
+  (void)runtime_->post([runtime = runtime_, &target = target_, facts = request_.facts,
                         call = std::make_shared<pending_value>(take_pending())] {
     (void)runtime->recover(target, std::move(*call), facts, {}, cause_code::failed);
   });
@@ -604,7 +510,7 @@ void gateway_call::report_failure() {
 
 void gateway_call::fail(const upstream_failure& reason) {
   if (pending_) return recover(reason);
-  if (status_ != 0 && reason.detail.empty()) return pass_failure(reason, {});
+  if (received_.status != 0 && reason.detail.empty()) return pass_failure(reason, {});
   answer_unserved(reason, {});
 }
 
@@ -614,9 +520,12 @@ void gateway_call::recover(const upstream_failure& reason) {
   if (leads_)
     finish_shared(std::make_shared<const shared_outcome>(shared_outcome{.failure = reason}));
   auto call = std::make_shared<pending_value>(take_pending());
+  if (auto result = runtime_->recover_from_memory(target_, *call, request_, reason.cause))
+    return on_recovered(reason, *std::move(result));
   const bool posted = run_on_worker(
       [this, call, cause = reason.cause] {
-        return runtime_->recover(target_, std::move(*call), facts_, invalidation_key_, cause);
+        return runtime_->recover(target_, std::move(*call), request_.facts,
+                                 request_.invalidation_key, cause);
       },
       [reason](gateway_call& self, recovery_result result) {
         self.on_recovered(reason, std::move(result));
@@ -639,36 +548,37 @@ void gateway_call::on_recovered(const upstream_failure& reason, recovery_result 
     report.hit = true;
   }
   report.detail = std::string(reason.detail);
-  answer(kept_answer(rules_, asked(), result.kept->response, result.kept->facts, std::move(report),
-                     runtime_->now()),
+  answer(kept_answer(rules_, request_.as_answered(), result.kept->response, result.kept->facts,
+                     std::move(report), runtime_->now()),
          outcome::stale);
 }
 
 /// Passes on what the upstream said, if it said anything.
 void gateway_call::pass_failure(const upstream_failure& reason, const std::string& refusal) {
-  if (status_ == 0 || !reason.detail.empty()) return answer_unserved(reason, refusal);
+  if (received_.status == 0 || !reason.detail.empty()) return answer_unserved(reason, refusal);
+  if (is_response_over_ && !is_response_whole_) return answer_unserved(reason, refusal);
   const http::cache_status report{
-      .forwarded = is_read_ ? forward_reason::miss : forward_reason::method,
+      .forwarded = request_.is_read ? forward_reason::miss : forward_reason::method,
       .forwarded_status = reason.status,
       .detail = refusal};
-  if (is_response_over_ && !is_response_whole_) return answer_unserved(reason, refusal);
-  const auto held = content_.size();
-  auto response =
-      live_answer(rules_, asked(), status_, fields_, std::move(content_), report, runtime_->now());
-  if (!is_paused_ || is_response_over_) {
-    if (method_ == "HEAD") {
-      response.head_length = announced_;
-      response.unknown_length = !announced_;
+  auto response = live_answer(rules_, request_.as_answered(), received_.status, received_.fields,
+                              std::move(received_.content), report, runtime_->now());
+  if (!is_held_back_ || is_response_over_) {
+    if (request_.method == "HEAD") {
+      response.head_length = received_.length;
+      response.unknown_length = !received_.length;
     }
     return answer(std::move(response), outcome::unserved);
   }
   // It is larger than what is held.
   state_ = state::streaming;
-  is_paused_ = false;
   is_gathering_ = false;
-  streaming_since_ = loop_->loop().now();
-  stream_answer(std::move(response), held);
-  call_.set_deadline(transfer_deadline());
+  transfer_.start(received_.bytes, false);
+  if (!transfer_.open(take_responder(), std::move(response), received_.length,
+                      [weak = weak_from_this()] {
+                        if (const auto self = weak.lock()) self->on_client_progress();
+                      }))
+    return give_up_client();
   call_.resume();
 }
 
@@ -678,8 +588,8 @@ void gateway_call::answer_unserved(const upstream_failure& reason, const std::st
   if (!refusal.empty()) text += "; nothing else can be given: " + refusal;
   auto response = problem_response(reason.status, text);
   if (reason.status == 503) response.fields.add("Retry-After", "1");
-  add_cache_status(rules_, address_,
-                   {.forwarded = is_read_ ? forward_reason::miss : forward_reason::method,
+  add_cache_status(rules_, request_.address,
+                   {.forwarded = request_.is_read ? forward_reason::miss : forward_reason::method,
                     .detail = refusal.empty() ? std::string(reason.detail) : refusal},
                    {}, response);
   answer(std::move(response), outcome::unserved);
@@ -713,11 +623,11 @@ void gateway_call::answer(server_response response, outcome result) {
 void gateway_call::log_answer(outcome result, int status, std::uint64_t bytes) {
   runtime_->record(
       {.target = target_,
-       .method = method_,
-       .path = target_text_,
-       .address = address_,
+       .method = request_.method,
+       .path = request_.target_text,
+       .address = request_.address,
        .status = status,
-       .received = body_.size(),
+       .received = request_.body.size(),
        .sent = bytes,
        .duration = std::chrono::duration_cast<std::chrono::microseconds>(steady::now() - started_),
        .result = result});
@@ -737,7 +647,7 @@ void gateway_call::abandon() noexcept {
   finish_shared(nullptr);
   timer_.cancel();
   call_.cancel();
-  stream_.reset();
+  transfer_.cut();
   pending_.reset();
   answer_.reset();
 }

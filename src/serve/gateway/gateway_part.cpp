@@ -38,7 +38,7 @@ class gateway_part final : public server_part {
     gateway_->start();
     if (listening_) listening_(gateway_->addresses());
   }
-  void reload() override {
+  void reload(const config::server_config& /*fresh*/) override {
     if (access_) access_->reopen();
     if (auto tls = make_client_tls(settings())) gateway_->set_tls(std::move(tls));
   }

@@ -18,15 +18,6 @@ bool is_shared(const http::cache_control& directives) noexcept {
   return directives.is_public || directives.s_maxage || directives.must_revalidate;
 }
 
-/// The credential for which an answer must not be shared; empty if there is none.
-std::string_view unkeyed_credential(const route& rules, const request_facts& request,
-                                    const http::cache_control& response) noexcept {
-  if (is_shared(response)) return {};
-  if (request.has_authorization && !rules.varies_by("authorization")) return "authorization";
-  if (request.has_cookie && !rules.varies_by("cookie")) return "cookie";
-  return {};
-}
-
 /// Whether Vary names a field that is not part of the key.
 bool varies_beyond_key(const route& rules, const response_fields& response) {
   bool beyond = false;
@@ -52,6 +43,14 @@ std::string_view forbidden_by(const overridden_directives& overridden,
 }
 
 }  // namespace
+
+std::string_view unkeyed_credential(const route& rules, const request_facts& request,
+                                    const http::cache_control& response) noexcept {
+  if (is_shared(response)) return {};
+  if (request.has_authorization && !rules.varies_by("authorization")) return "authorization";
+  if (request.has_cookie && !rules.varies_by("cookie")) return "cookie";
+  return {};
+}
 
 request_facts request_facts::of(std::string_view method, const http::fields& request) {
   request_facts facts{.get = method == "GET",

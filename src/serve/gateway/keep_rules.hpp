@@ -31,6 +31,11 @@ struct request_facts {
   [[nodiscard]] static request_facts of(std::string_view method, const http::fields& request);
 };
 
+/// The credential of a request that is not part of the key, so that the response is for its caller
+/// alone (RFC 9111, section 3.5); empty if there is none, or the response allows to share it.
+[[nodiscard]] std::string_view unkeyed_credential(const route& rules, const request_facts& request,
+                                                  const http::cache_control& response) noexcept;
+
 /// Statuses of an upstream that count as its failure.
 [[nodiscard]] bool is_failure(const route& rules, int status) noexcept;
 

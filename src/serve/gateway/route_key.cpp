@@ -40,6 +40,17 @@ bool is_credential(std::string_view name) noexcept {
   return name == "authorization" || name == "cookie" || name == "proxy-authorization";
 }
 
+/// Such a field ends here, so the upstream does not see it.
+bool is_of_connection(const http::fields& request, std::string_view name) {
+  bool named = false;
+  request.for_each("connection", [&](std::string_view value) {
+    http::for_each_element(value, [&](std::string_view element) {
+      if (http::equals_ignoring_case(element, name)) named = true;
+    });
+  });
+  return named;
+}
+
 std::string base_text(const route& rules, const key_source& source) {
   auto text = target_text(rules, source);
   if (rules.forward_host) {
@@ -114,7 +125,7 @@ std::string route_keys::of_request(const route& rules, const key_source& source,
   if (accepts_gzip(request)) text += gzip_part;
   for (const auto& name : rules.vary) {
     if (name == "accept-encoding") continue;
-    const auto value = request.join(name);
+    const auto value = is_of_connection(request, name) ? std::nullopt : request.join(name);
     text.append("\n").append(name);
     // No field and an empty field are different requests.
     if (!value) continue;

@@ -3,7 +3,10 @@
 #include <holdfast/error.hpp>
 
 #include "base/url.hpp"
+#include "failover/memory_recall.hpp"
 #include "serve/api/decision_recorder.hpp"
+#include "serve/gateway/gateway_request.hpp"
+#include "serve/gateway/revalidation.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -71,12 +74,17 @@ std::string_view to_string(outcome result) noexcept {
 }
 
 upstream_target parse_upstream(const std::string& text) {
-  const auto parsed = parse_url(text);
-  const bool secure = parsed.scheme == "https";
-  if ((parsed.scheme != "http" && !secure) || parsed.host.empty() || !parsed.path.empty() ||
-      parsed.user || parsed.password || !parsed.parameters.empty())
+  const auto refuse = [] {
     throw error(errc::invalid_argument,
                 "an upstream is http://host:port or https://host:port, without a path");
+  };
+  // Without a scheme, parse_url would advise how to write the URL of a database.
+  const bool secure = text.starts_with("https://");
+  if (!secure && !text.starts_with("http://")) refuse();
+  const auto parsed = parse_url(text);
+  if (parsed.host.empty() || !parsed.path.empty() || parsed.user || parsed.password ||
+      !parsed.parameters.empty())
+    refuse();
   const unsigned usual_port = secure ? 443 : 80;
   const auto port = parsed.port.value_or(usual_port);
   const bool is_v6 = parsed.host.find(':') != std::string::npos && !parsed.host.starts_with('[');
@@ -103,6 +111,13 @@ route_runtime::route_runtime(const route& configured, std::size_t position, engi
   if (targets.empty()) refuse_route(rules, "needs an upstream");
   if (options.retry)
     retry = std::make_unique<failover::retry_plan>(*options.retry, std::random_device{}());
+}
+
+std::string_view route_runtime::refusal_detail(const engine& owner) const {
+  // The status of a point is too much work for each request.
+  if (!options.breaker) return "limit";
+  if (options.concurrency_limit == 0) return "breaker-open";
+  return owner.status(rules.name).breaker == breaker_state::open ? "breaker-open" : "limit";
 }
 
 gateway_runtime::gateway_runtime(runtime_options options)
@@ -212,6 +227,68 @@ std::optional<timestamp> gateway_runtime::invalidation_time(const route_runtime&
   }
 }
 
+namespace {
+
+kept_response kept_from(answer<point_value>& source) {
+  return {.response = std::move(source.value().response),
+          .facts = {.as_of = source.as_of(),
+                    .expires = source.expires(),
+                    .cause = source.cause().code(),
+                    .ref = decision_ref(source.provenance().decision)}};
+}
+
+}  // namespace
+
+/// Copies the rows that a recovery needs. Returns whether memory has all of them.
+bool gateway_runtime::is_in_memory(const route_runtime& target, const gateway_request& request) {
+  try {
+    (void)target.point.peek(arguments_of(request.key_text));
+    if (!request.invalidation_key.empty())
+      (void)target.point.peek(arguments_of(request.invalidation_key));
+  } catch (const std::exception&) {
+    return false;
+  }
+  return failover::memory_recall::current()->is_complete();
+}
+
+std::optional<stored_response> gateway_runtime::confirmable(const route_runtime& target,
+                                                            const gateway_request& request) {
+  if (!request.is_protected || !target.has_validators.load(std::memory_order_relaxed))
+    return std::nullopt;
+  try {
+    failover::memory_recall recalled;
+    (void)target.point.peek(arguments_of(request.key_text));
+    const auto* const row = recalled.first_row();
+    if (row == nullptr || !row->payload || row->payload_class != stored_response_class ||
+        row->expire_on < now())
+      return std::nullopt;
+    auto response = decode(*row->payload);
+    if (is_confirmable(target.rules, request, response)) return response;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    // It cannot be read, so the upstream sends the whole.
+  }
+  return std::nullopt;
+}
+
+std::optional<recovery_result> gateway_runtime::recover_from_memory(const route_runtime& target,
+                                                                    pending_value& call,
+                                                                    const gateway_request& request,
+                                                                    cause_code cause) {
+  failover::memory_recall recalled;
+  if (!is_in_memory(target, request)) return std::nullopt;
+  recalled.use();
+  return recover(target, std::move(call), request.facts, request.invalidation_key, cause);
+}
+
+std::optional<recovery_result> gateway_runtime::read_from_memory(const route_runtime& target,
+                                                                 const gateway_request& request,
+                                                                 cause_code cause) {
+  failover::memory_recall recalled;
+  if (!is_in_memory(target, request)) return std::nullopt;
+  recalled.use();
+  return read(target, request, cause);
+}
+
 recovery_result gateway_runtime::recover(const route_runtime& target, pending_value call,
                                          const request_facts& request,
                                          const std::string& invalidation_key, cause_code cause) {
@@ -220,12 +297,7 @@ recovery_result gateway_runtime::recover(const route_runtime& target, pending_va
   try {
     auto answer = cause == cause_code::late ? call.fail_late()
                                             : call.fail(std::make_exception_ptr(failed_request()));
-    if (answer.has_value() && answer.source() == origin::stored)
-      return {.kept = kept_response{.response = std::move(answer.value().response),
-                                    .facts = {.as_of = answer.as_of(),
-                                              .expires = answer.expires(),
-                                              .cause = answer.cause().code(),
-                                              .ref = decision_ref(answer.provenance().decision)}}};
+    if (answer.has_value() && answer.source() == origin::stored) return {.kept = kept_from(answer)};
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
     // The exception of the failure: nothing can be served.
   }
@@ -236,13 +308,13 @@ recovery_result gateway_runtime::recover(const route_runtime& target, pending_va
   return {.refusal = name_of(reported->miss)};
 }
 
-recovery_result gateway_runtime::read(const route_runtime& target, const request_facts& request,
-                                      const std::string& key_text,
-                                      const std::string& invalidation_key, cause_code cause) {
+recovery_result gateway_runtime::read(const route_runtime& target, const gateway_request& request,
+                                      cause_code cause) {
   try {
-    auto answer = target.point.peek(arguments_of(key_text));
+    auto answer = target.point.peek(arguments_of(request.key_text));
     if (!answer || !answer->has_value()) return {.refusal = "not-found"};
-    recovery_scope scope(target.rules, request, now(), invalidation_time(target, invalidation_key));
+    recovery_scope scope(target.rules, request.facts, now(),
+                         invalidation_time(target, request.invalidation_key));
     if (!scope.admits(answer->value(), answer->as_of())) return {.refusal = scope.refusal()};
     return {.kept = kept_response{
                 .response = std::move(answer->value().response),
@@ -250,6 +322,18 @@ recovery_result gateway_runtime::read(const route_runtime& target, const request
   } catch (const std::exception&) {
     return {.refusal = "read-failed"};
   }
+}
+
+recovery_result gateway_runtime::rehearse(const route_runtime& target, pending_value& call,
+                                          const gateway_request& request) {
+  recovery_scope scope(target.rules, request.facts, now(),
+                       invalidation_time(target, request.invalidation_key));
+  auto answer = call.rehearse();
+  if (!answer) return {.refusal = scope.refusal()};
+  if (answer->has_value()) return {.kept = kept_from(*answer)};
+  // What is kept says that there is nothing, and the call has ended with that.
+  call = target.point.begin(arguments_of(request.key_text));
+  return {.refusal = "not-found"};
 }
 
 bool gateway_runtime::is_stored(const route_runtime& target, const std::string& key_text,

@@ -23,6 +23,7 @@
 #include "serve/gateway/shared_requests.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -75,6 +76,17 @@ struct route_runtime {
   std::chrono::microseconds deadline{};
   /// By outcome.
   std::array<std::shared_ptr<metrics::counter>, outcome_count> counters{};
+  /// An answer with a validator was kept, so that it is worth to look for one.
+  std::atomic<bool> has_validators{false};
+
+  /// Why the point refuses a call, as `detail` of Cache-Status says it.
+  [[nodiscard]] std::string_view refusal_detail(const engine& owner) const;
+  /// Called with the fields of an answer that is kept.
+  void note_validators(const response_fields& fields) noexcept {
+    if (!has_validators.load(std::memory_order_relaxed) &&
+        (fields.has("etag") || fields.has("last-modified")))
+      has_validators.store(true, std::memory_order_relaxed);
+  }
 };
 
 /// A kept response that a client may have.
@@ -110,6 +122,8 @@ struct recovery_result {
   /// Why nothing is served: `not-found`, `expired`, `forbidden-by=must-revalidate`.
   std::string refusal{};
 };
+
+struct gateway_request;
 
 struct runtime_options {
   std::vector<route> routes{};
@@ -159,6 +173,21 @@ class gateway_runtime {
   /// Whether keeping an answer of this route may wait for the store.
   [[nodiscard]] bool keeping_waits(const route_runtime& target) const noexcept;
 
+  // These never wait: they know what the memory of this process has.
+
+  /// The kept response that the upstream may confirm; see revalidation.hpp.
+  [[nodiscard]] std::optional<stored_response> confirmable(const route_runtime& target,
+                                                           const gateway_request& request);
+  /// As `recover`. Returns nothing, and leaves the call as it was, if the store must be asked.
+  [[nodiscard]] std::optional<recovery_result> recover_from_memory(const route_runtime& target,
+                                                                   pending_value& call,
+                                                                   const gateway_request& request,
+                                                                   cause_code cause);
+  /// As `read`. Returns nothing if the store must be asked.
+  [[nodiscard]] std::optional<recovery_result> read_from_memory(const route_runtime& target,
+                                                                const gateway_request& request,
+                                                                cause_code cause);
+
   // These may wait for the store.
 
   /// Reports a failure to the engine, and returns the kept response if the client may have it.
@@ -166,9 +195,12 @@ class gateway_runtime {
                                         const request_facts& request,
                                         const std::string& invalidation_key, cause_code cause);
   /// The kept response, without a failure. `cause` is that of the answer.
-  [[nodiscard]] recovery_result read(const route_runtime& target, const request_facts& request,
-                                     const std::string& key_text,
-                                     const std::string& invalidation_key, cause_code cause);
+  [[nodiscard]] recovery_result read(const route_runtime& target, const gateway_request& request,
+                                     cause_code cause);
+  /// For a call of a point with a drill: the kept response, if the drill selects the call and the
+  /// client may have it. Otherwise leaves the call as it was.
+  [[nodiscard]] recovery_result rehearse(const route_runtime& target, pending_value& call,
+                                         const gateway_request& request);
   /// Whether the answer of this version, or a newer one, is in the store.
   [[nodiscard]] bool is_stored(const route_runtime& target, const std::string& key_text,
                                timestamp as_of);
@@ -179,6 +211,7 @@ class gateway_runtime {
   void invalidate(const std::vector<invalidation>& targets);
 
  private:
+  [[nodiscard]] bool is_in_memory(const route_runtime& target, const gateway_request& request);
   [[nodiscard]] std::optional<timestamp> invalidation_time(const route_runtime& target,
                                                            const std::string& key) const;
 

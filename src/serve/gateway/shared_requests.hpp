@@ -28,6 +28,8 @@ struct upstream_failure {
   std::string_view detail{};
   /// The upstream was asked.
   bool asked = true;
+  /// There was no connection.
+  bool unreachable = false;
 };
 
 /// What the first client's request gave, for the others.

@@ -2,12 +2,15 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/url.hpp"
 #include "commands/database_location.hpp"
 #include "commands/groups.hpp"
 #include "commands/observation.hpp"
 #include "commands/serve/serve_signals.hpp"
+#include "failover/config/settings.hpp"
 #include "serve/access_log.hpp"
 #include "serve/gateway/gateway_part.hpp"
+#include "serve/gateway/route_runtime.hpp"
 #include "serve/open_services.hpp"
 #include "serve/service_manager.hpp"
 #include "terminal/message_queue.hpp"
@@ -32,6 +35,16 @@ using std::chrono::steady_clock;
 constexpr long gateway_turn_milliseconds = 50;
 constexpr std::string_view route_name = "gateway";
 
+/// Puts the option in front of the message.
+template <class Check>
+void name_option(const std::string& option_text, Check check) {
+  try {
+    check();
+  } catch (const error& problem) {
+    throw error(problem.code(), option_text + ": " + problem.message());
+  }
+}
+
 struct gateway_options {
   option upstream;
   option listen;
@@ -45,8 +58,7 @@ struct gateway_options {
   explicit gateway_options(command& cmd)
       : upstream(cmd.values("--upstream", "URL",
                             "The server behind the gateway: http://host:port; several for one that "
-                            "takes over from another")
-                     .required()),
+                            "takes over from another")),
         listen(
             cmd.values("--listen", "ADDRESS",
                        "Address of the gateway: host:port, unix:/path (default 127.0.0.1:7361)")),
@@ -63,8 +75,36 @@ struct gateway_options {
                              "Listen on addresses that other machines can reach; there is no "
                              "encryption")) {}
 
+  /// Throws errc::invalid_argument, with the name of the option. What the configuration file would
+  /// refuse must not be told with the names of its keys.
+  void check() const {
+    if (!upstream.is_set())
+      throw error(errc::invalid_argument,
+                  "--upstream is required: the server behind the gateway, http://host:port");
+    for (const auto& url : upstream.all())
+      name_option("--upstream " + url, [&] { (void)serve::gateway::parse_upstream(url); });
+    for (const auto& [name, value] :
+         {std::pair{"--expiry", &expiry}, std::pair{"--deadline", &deadline}}) {
+      const auto text = value->text("1s");
+      const auto time = detail::failover::config::parse_expiry(text);
+      const bool is_time = time && time->name().empty();
+      if (!is_time)
+        throw error(errc::invalid_argument, std::string(name) + " '" + text +
+                                                "' is not a time, such as 500ms, 5s, 24h or 7d");
+    }
+    for (const auto& address : listen.all()) {
+      if (!serve::config::is_local_address(serve::config::socket_address(address)) &&
+          !allow_plain.is_set())
+        throw error(errc::invalid_argument,
+                    "--listen " + address +
+                        " can be reached from other machines, without encryption; add "
+                        "--allow-plain, or configure TLS in the file of 'holdfast serve'");
+    }
+  }
+
   /// The configuration that says the same.
   [[nodiscard]] serve::config::server_config read(console& io, engine_options base) const {
+    check();
     const auto quoted = [](const std::string& text) { return json_string(text); };
     std::string file = "[gateway.routes." + std::string(route_name) + "]\nupstream = [";
     for (const auto& url : upstream.all()) file += quoted(url) + ",";
@@ -99,7 +139,7 @@ struct gateway_options {
 class gateway_run {
  public:
   gateway_run(console& io, const gateway_options& options) : io_(io) {
-    const auto log = queue_warnings(messages_);
+    const auto log = queue_records(records_, io.log.least);
     auto metrics = make_prometheus_registry();
     config_ = options.read(io, {.log = log, .metrics = metrics});
     auto& shared = opened_.shared;
@@ -116,8 +156,8 @@ class gateway_run {
 
   exit_code run() {
     for (const auto& address : server_->addresses())
-      print_notice(io_, "gateway on " +
-                            (address.starts_with('/') ? "unix:" + address : "http://" + address));
+      io_.note("gateway on " +
+               (address.starts_with('/') ? "unix:" + address : "http://" + address));
     serve::notify_service_manager("READY=1");
     for (;;) {
       const int signal = signals_.wait(gateway_turn_milliseconds);
@@ -128,13 +168,11 @@ class gateway_run {
   }
 
  private:
-  void print_messages() {
-    for (const auto& message : messages_.drain()) io_.warn(message);
-  }
+  void print_messages() { print_records(io_, *records_); }
 
   exit_code stop() {
     serve::notify_service_manager("STOPPING=1");
-    print_notice(io_, "stopping");
+    io_.note("stopping");
     server_->begin_drain();
     const auto deadline = steady_clock::now() + config_.grace;
     auto remaining = server_->stop(deadline);
@@ -153,7 +191,7 @@ class gateway_run {
 
   console& io_;
   const serve_signals signals_{};
-  message_queue<std::string> messages_{};
+  const std::shared_ptr<record_queue> records_ = std::make_shared<record_queue>();
   serve::config::server_config config_{};
   serve::opened_services opened_{};
   std::unique_ptr<serve::access_log> access_{};
@@ -178,6 +216,7 @@ void add_gateway_command(command root) {
       "postgresql://app@db/app --expiry 7d");
   const gateway_options options(cmd);
   cmd.run([options](console& io) { return gateway_run(io, options).run(); });
+  add_gateway_invalidate_command(cmd);
 }
 
 }  // namespace holdfast::cli

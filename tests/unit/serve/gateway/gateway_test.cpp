@@ -1,6 +1,8 @@
 // The gateway between a client and an upstream: the rules of docs/gateway.md that need both, and
 // the table of what a client is told.
 
+#include <holdfast/store/tiered.hpp>
+
 #include "support/certificate.hpp"
 #include "support/eventually.hpp"
 #include "support/gate.hpp"
@@ -533,6 +535,152 @@ TEST_F(Gateway, OptionsOfAPointThatHaveNoEffectAreRefused) {
   EXPECT_THROW(start(), error);
   configure = [](point_options& point) { point.max_payload = 1000; };
   EXPECT_THROW(start(), error);
+}
+
+TEST_F(Gateway, Rule10TheUpstreamConfirmsWhatIsKept) {
+  start();
+  upstream.answer(200,
+                  block_of({{"ETag", "\"v1\""},
+                            {"Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT"},
+                            {"Cache-Control", "max-age=5"},
+                            {"Age", "3"},
+                            {"Content-Type", "text/plain"}}),
+                  "first");
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+  clock->advance(60s);
+  upstream.answer(304, block_of({{"ETag", "\"v1\""}, {"Cache-Control", "max-age=9"}}), "");
+  const auto confirmed = get("/a");
+  EXPECT_EQ(summary(confirmed), "200 first");
+  EXPECT_EQ(status_of(confirmed), "holdfast;fwd=miss;fwd-status=304;stored");
+  EXPECT_EQ(confirmed.fields.find("Cache-Control"), "max-age=9");
+  EXPECT_EQ(confirmed.fields.find("Content-Type"), "text/plain");
+  EXPECT_FALSE(confirmed.fields.has("Age"));
+  const auto sent = upstream.last_fields();
+  EXPECT_NE(sent.find("If-None-Match: \"v1\"\n"), std::string::npos) << sent;
+  EXPECT_NE(sent.find("If-Modified-Since: Thu, 01 Jan 2026 00:00:00 GMT\n"), std::string::npos);
+  // The kept answer is as new as its confirmation.
+  clock->advance(2s);
+  upstream.answer(503, {}, "broken");
+  const auto stale = get("/a");
+  EXPECT_EQ(summary(stale), "200 first");
+  EXPECT_EQ(stale.fields.find("Age"), "2");
+  EXPECT_EQ(status_of(stale), "holdfast;fwd=stale;fwd-status=503;ttl=7");
+}
+
+TEST_F(Gateway, Rule10AClientWithTheConfirmedAnswerGets304) {
+  start();
+  upstream.answer(200, block_of({{"ETag", "\"v1\""}}), "first");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(304, block_of({{"ETag", "\"v1\""}}), "");
+  EXPECT_EQ(summary(get("/a", block_of({{"If-None-Match", "\"v1\""}}))), "304 ");
+  EXPECT_EQ(summary(get("/a", block_of({{"If-None-Match", "\"other\""}}))), "200 first");
+}
+
+TEST_F(Gateway, Rule10AConfirmationOfSomethingElseIsNotUsed) {
+  start();
+  upstream.answer(200, block_of({{"ETag", "\"v1\""}}), "first");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer_with([](const server_request& request, responder reply) {
+    if (request.fields.find("if-none-match"))
+      reply.answer({.status = 304, .fields = block_of({{"ETag", "\"v2\""}})});
+    else reply.answer({.fields = block_of({{"ETag", "\"v2\""}}), .body = "second"});
+  });
+  EXPECT_EQ(summary(get("/a")), "200 second");
+}
+
+TEST_F(Gateway, Rule10A304ThatNobodyAskedForIsAFailure) {
+  start();
+  upstream.answer(200, {}, "first");
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.answer(304, {}, "");
+  EXPECT_EQ(summary(get("/a")), "200 first");
+  EXPECT_EQ(get("/b").status, 502);
+}
+
+TEST_F(Gateway, Rule10NoOneIsToldAboutTheAnswerOfAnother) {
+  start();
+  upstream.answer(200, block_of({{"ETag", "\"v1\""}}), "first");
+  EXPECT_EQ(get("/a").status, 200);
+  EXPECT_EQ(get("/a", block_of({{"Authorization", "Bearer bob"}})).status, 200);
+  EXPECT_EQ(upstream.last_fields().find("If-None-Match"), std::string::npos);
+  EXPECT_EQ(get("/a", block_of({{"Range", "bytes=0-1"}})).status, 200);
+  EXPECT_EQ(upstream.last_fields().find("If-None-Match"), std::string::npos);
+}
+
+TEST_F(Gateway, DrillsTakePartInRequests) {
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  const auto asked = upstream.requests();
+  (void)engine->drill("r", {.part = 1});
+  const auto drilled = get("/a");
+  EXPECT_EQ(summary(drilled), "200 live");
+  EXPECT_EQ(status_of(drilled), "holdfast;hit;ttl=0;detail=drill");
+  const auto told = std::string(drilled.fields.find("Holdfast-Answer").value_or(""));
+  EXPECT_NE(told.find(";cause=drill"), std::string::npos) << told;
+  EXPECT_EQ(upstream.requests(), asked);
+  // A drill makes no request fail: what is not kept comes from the upstream.
+  EXPECT_EQ(status_of(get("/b")), "holdfast;fwd=miss;stored");
+  const auto report = engine->end_drill("r");
+  EXPECT_EQ(report.served, 1U);
+  EXPECT_EQ(report.not_covered, 1U);
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+}
+
+TEST_F(Gateway, ADrillGivesNoAnswerThatIsForbidden) {
+  start();
+  upstream.answer(200, block_of({{"Cache-Control", "no-cache"}}), "first");
+  EXPECT_EQ(get("/a").status, 200);
+  (void)engine->drill("r", {.part = 1});
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+  // An invalidated entry says that there is nothing.
+  const auto page = store->find_all(place("r"), 10);
+  ASSERT_EQ(page.entries.size(), 1U);
+  EXPECT_TRUE(engine->invalidate_entry("r", page.entries.front().key));
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=miss;stored");
+}
+
+/// A store that may wait, and counts how often it is asked.
+class counting_store final : public store {
+ public:
+  explicit counting_store(std::shared_ptr<store> next) : next_(std::move(next)) {}
+  using store::put;
+  void put(std::span<const entry> entries) override { next_->put(entries); }
+  std::optional<entry> find(place location, std::string_view key) override {
+    ++finds;
+    return next_->find(location, key);
+  }
+  entry_page find_all(place location, std::size_t limit, std::string_view after) override {
+    return next_->find_all(location, limit, after);
+  }
+  bool erase(place location, std::string_view key, timestamp as_of) override {
+    return next_->erase(location, key, as_of);
+  }
+  std::size_t expire(timestamp before, std::size_t limit) override {
+    return next_->expire(before, limit);
+  }
+  std::uint64_t count(place location) override { return next_->count(location); }
+  store_health health() noexcept override { return next_->health(); }
+
+  std::atomic<int> finds = 0;
+
+ private:
+  std::shared_ptr<store> next_;
+};
+
+TEST_F(Gateway, AHotStaleAnswerAsksNoDatabase) {
+  const auto database = std::make_shared<counting_store>(store);
+  store = make_tiered_store(database, {.clock = clock});
+  start();
+  EXPECT_EQ(get("/a").status, 200);
+  upstream.stop();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(summary(get("/a")), "200 live");
+  EXPECT_EQ(database->finds, 0);
+  // Another process may have written meanwhile.
+  clock->advance(11s);
+  EXPECT_EQ(summary(get("/a")), "200 live");
+  EXPECT_EQ(database->finds, 1);
+  EXPECT_EQ(get("/b").status, 502);
+  EXPECT_EQ(database->finds, 2);
 }
 
 /// An upstream that sends these bytes after each request, and closes.

@@ -98,6 +98,13 @@ TEST_F(GatewayKeys, FieldsOfVaryBelongToTheKey) {
   EXPECT_NO_THROW((void)key("/a", request_fields{{"accept-language", "\xFF\xFE"}}));
 }
 
+TEST_F(GatewayKeys, Rule9FieldsThatConnectionNamesAreNotForwardedSoTheyAreNotInTheKey) {
+  rules.vary = {"x-tenant"};
+  const request_fields hidden{{"X-Tenant", "acme"}, {"Connection", "close, X-TENANT"}};
+  EXPECT_EQ(key("/a", hidden), key("/a", request_fields{}));
+  EXPECT_NE(key("/a", hidden), key("/a", request_fields{{"X-Tenant", "acme"}}));
+}
+
 TEST_F(GatewayKeys, CredentialsAreHashed) {
   rules.vary = {"authorization", "cookie"};
   const request_fields alice{{"Authorization", "Bearer alice-secret"},
