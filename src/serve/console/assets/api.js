@@ -35,7 +35,8 @@ async function call(method, path, body, signal) {
       signal,
       credentials: 'same-origin',
       cache: 'no-store',
-      headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
+      // With a session the server wants the type also of a request without content.
+      headers: method === 'GET' ? {} : { 'Content-Type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body)
     });
   } catch (failure) {

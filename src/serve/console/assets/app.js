@@ -15,11 +15,12 @@ import {
   facts,
   h,
   morph,
+  number,
   p,
   refresh_times,
   visible
 } from './dom.js';
-import { announce_sign_out, listen, live, start_live, stop_live } from './live.js';
+import { announce, listen, live, start_live, stop_live } from './live.js';
 import { instances } from './instances.js';
 import { incidents } from './incidents.js';
 import { audit } from './audit.js';
@@ -280,19 +281,14 @@ function draw_navigation() {
 /// A sign beside the pages that have something wrong.
 function worries(name) {
   const { incidents: open = [], outboxes = [] } = live.status ?? {};
-  const total =
-    name === 'incidents'
-      ? open.length
-      : name === 'outbox' && outboxes.reduce((sum, { parked = 0 }) => sum + parked, 0);
+  const parked = outboxes.reduce((sum, each) => sum + (each.parked ?? 0), 0);
+  const is_bound = outboxes.some(({ atLeast }) => atLeast);
+  const [total, words, sign = ''] =
+    { incidents: [open.length, ' open'], outbox: [parked, ' parked', is_bound ? '+' : ''] }[name] ??
+    [];
   return (
     total > 0 &&
-    h(
-      'span',
-      { class: 'worry' },
-      ' ',
-      total,
-      h('span', { class: 'hidden' }, name === 'outbox' ? ' parked' : ' open')
-    )
+    h('span', { class: 'worry' }, ` ${number(total)}${sign}`, h('span', { class: 'hidden' }, words))
   );
 }
 
@@ -345,6 +341,7 @@ async function sign_in(credentials) {
   try {
     session = await post(url`/v1/session`, credentials);
     begin();
+    announce('signed-in');
   } catch (failure) {
     sign_in_reason = failure.message;
     draw();
@@ -354,7 +351,7 @@ async function sign_in(credentials) {
 async function sign_out() {
   await remove(url`/v1/session`).catch(() => {});
   end_session('You have signed out.');
-  announce_sign_out();
+  announce('signed-out');
 }
 
 function end_session(reason) {
@@ -397,7 +394,7 @@ function show_keys() {
     ],
     run: (values) => {
       localStorage.setItem(keys_setting, values.keys);
-      return p(values.keys === 'on' ? 'Single keys work.' : 'Single keys do nothing.');
+      return p('Saved.');
     }
   });
 }
@@ -425,6 +422,8 @@ document.getElementById('skip').onclick = (event) => {
 };
 
 listen((kind) => {
+  // In another tab.
+  if (kind === 'signed-in' && !session) start();
   if (!session || !view?.page) return;
   if (kind === 'found') view.reload();
   if (['lost', 'found'].includes(kind) || (kind === 'state' && view.page.live !== false)) draw();
@@ -435,6 +434,8 @@ setInterval(() => {
   refresh_times();
   const { page, loaded_at: loaded } = view ?? {};
   if (!session || document.hidden || !page?.every || !loaded || live.lost) return;
+  // What is gone does not come back.
+  if (view.failure?.status === 404) return;
   if (Date.now() - loaded >= page.every * 1000) view.reload();
 }, 1000);
 

@@ -3,7 +3,7 @@
 // never the only difference. Every chart can be read as a table.
 
 import { get, url } from './api.js';
-import { clock_time, date_time, h, muted, panel } from './dom.js';
+import { clock_time, h, muted, panel } from './dom.js';
 
 const width = 600;
 const height = 160;
@@ -20,7 +20,7 @@ function pieces(values, to_point) {
   const result = [];
   let piece = null;
   values.forEach((value, i) => {
-    if (value === null || value === undefined) piece = null;
+    if (value == null) piece = null;
     else {
       if (!piece) result.push((piece = []));
       piece.push(to_point(value, i));
@@ -71,30 +71,21 @@ export function sparkline(values) {
   );
 }
 
-/// Leaves out the time before the first value, but keeps `least` points.
-export function without_empty_start(history, least = 30) {
-  const first = history.at.findIndex((_, i) =>
-    history.series.some(({ values }) => values[i] !== null && values[i] !== undefined)
-  );
-  const begin = Math.max(
-    0,
-    Math.min(first < 0 ? history.at.length : first, history.at.length - least)
-  );
+/// Leaves out the time before the first value, but keeps 30 points.
+function without_empty_start({ at, series }) {
+  const first = at.findIndex((_, i) => series.some(({ values }) => values[i] != null));
+  const begin = Math.max(0, Math.min(first < 0 ? at.length : first, at.length - 30));
   return {
-    at: history.at.slice(begin),
-    series: history.series.map((each) => ({ ...each, values: each.values.slice(begin) }))
+    at: at.slice(begin),
+    series: series.map((each) => ({ ...each, values: each.values.slice(begin) }))
   };
 }
 
-/// `chart`: title, at (times), series ([{name, values}]), stacked, format(value), most (optional
-/// upper end of the axis), label(time) (optional).
-export function chart({ title, at, series, stacked = false, format, most, label }) {
+/// `chart`: title, at (times), series ([{name, values}]), stacked, format(value).
+export function chart({ title, at, series, stacked = false, format }) {
   const known = series.some(({ values }) => values.some((value) => value !== null));
   const tops = stacked ? stack(series) : series.map(({ values }) => values);
-  const end = most ?? ceiling(Math.max(0, ...tops.flat().filter((value) => value !== null)));
-  const show_time =
-    label ??
-    (at.length && Date.parse(at.at(-1)) - Date.parse(at[0]) > 86_400_000 ? date_time : clock_time);
+  const end = ceiling(Math.max(0, ...tops.flat().filter((value) => value !== null)));
   return h(
     'figure',
     { class: 'chart', 'data-key': title },
@@ -111,34 +102,34 @@ export function chart({ title, at, series, stacked = false, format, most, label 
             null,
             h('span', { class: `swatch s${i}`, 'aria-hidden': 'true' }),
             `${name} `,
-            !label && h('span', { class: 'value' }, format(last_known(values)))
+            h('span', { class: 'value' }, format(last_known(values)))
           )
         )
       )
     ),
     known
-      ? plot({ title, at, series, tops, stacked, format, end, show_time })
+      ? plot({ title, at, series, tops, stacked, format, end })
       : muted('No values yet.'),
-    known && as_table({ title, at, series, format, show_time })
+    known && as_table({ title, at, series, format })
   );
 }
 
 const last_known = (values) =>
-  values.findLast((value) => value !== null && value !== undefined) ?? null;
+  values.findLast((value) => value != null) ?? null;
 
 function stack(series) {
   const sums = [];
   series.forEach(({ values }, i) =>
     sums.push(
       values.map((value, k) =>
-        value === null || value === undefined ? null : value + (i ? (sums[i - 1][k] ?? 0) : 0)
+        value == null ? null : value + (i ? (sums[i - 1][k] ?? 0) : 0)
       )
     )
   );
   return sums;
 }
 
-function plot({ title, at, series, tops, stacked, format, end, show_time }) {
+function plot({ title, at, series, tops, stacked, format, end }) {
   const shapes = tops.map((values, i) => [
     stacked &&
       h('path', {
@@ -160,7 +151,7 @@ function plot({ title, at, series, tops, stacked, format, end, show_time }) {
     }
     target.dataset.index = index;
     target.style.left = `${(100 * index) / Math.max(1, at.length - 1)}%`;
-    text.textContent = `${show_time(at[index])}: ${series
+    text.textContent = `${clock_time(at[index])}: ${series
       .map(({ name, values }) => `${name} ${format(values[index])}`)
       .join(', ')}`;
   };
@@ -238,7 +229,7 @@ function plot({ title, at, series, tops, stacked, format, end, show_time }) {
         'div',
         { class: 'x-axis', 'aria-hidden': 'true' },
         [0, 0.5, 1].map((part) =>
-          h('span', null, show_time(at[Math.round(part * (at.length - 1))]))
+          h('span', null, clock_time(at[Math.round(part * (at.length - 1))]))
         )
       )
     ),
@@ -247,7 +238,7 @@ function plot({ title, at, series, tops, stacked, format, end, show_time }) {
 }
 
 /// At most 60 rows, the newest first.
-function as_table({ title, at, series, format, show_time }) {
+function as_table({ title, at, series, format }) {
   const most = 60;
   const step = Math.max(1, Math.ceil(at.length / most));
   const indexes = at
@@ -281,7 +272,7 @@ function as_table({ title, at, series, format, show_time }) {
             h(
               'tr',
               null,
-              h('th', { scope: 'row' }, show_time(at[i])),
+              h('th', { scope: 'row' }, clock_time(at[i])),
               series.map(({ values }) => h('td', { class: 'numeric' }, format(values[i])))
             )
           )
@@ -292,10 +283,12 @@ function as_table({ title, at, series, format, show_time }) {
 }
 
 /// The history of a page, since its first value.
-export async function load_history(names, signal, step = '10s') {
-  // A comma separates the names.
-  if (names.some((name) => name.includes(','))) return null;
-  return without_empty_start(await get(url`/v1/history`, signal, { series: names.join(), step }));
+export async function load_history(names, signal) {
+  // A comma separates the names, and an address has a longest length.
+  const series = names
+    .filter((name) => !name.includes(',') && encodeURIComponent(name).length < 200)
+    .join();
+  return series && without_empty_start(await get(url`/v1/history`, signal, { series }));
 }
 
 /// A panel with a chart of the series of one subject: [[name of the series, its words], ...].

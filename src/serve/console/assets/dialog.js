@@ -54,7 +54,7 @@ export function ask(action) {
           cancel.className = 'primary';
         } catch (failure) {
           shown.replaceChildren();
-          errors.replaceChildren(explain_failure(failure));
+          errors.replaceChildren(...explain_failure(failure));
           submit.disabled = false;
         }
         cancel.disabled = false;

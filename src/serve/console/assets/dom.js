@@ -23,7 +23,7 @@ export function h(tag, attributes, ...children) {
     ? document.createElementNS(svg_namespace, tag)
     : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value == null || value === false) continue;
     if (name.startsWith('on')) element[name] = value;
     else element.setAttribute(name, value === true ? '' : value);
   }
@@ -33,7 +33,7 @@ export function h(tag, attributes, ...children) {
 
 function append(element, children) {
   for (const child of children.flat(Infinity)) {
-    if (child === null || child === undefined || child === false) continue;
+    if (child == null || child === false) continue;
     element.append(child instanceof Node ? child : String(child));
   }
 }
@@ -147,7 +147,7 @@ export function copyable(value) {
 
 /// Integers of any length, also as texts, because 64 bits do not fit a number of JavaScript.
 export function number(value) {
-  if (value === null || value === undefined || value === '') return '–';
+  if (value == null || value === '') return '–';
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
@@ -160,14 +160,14 @@ export function at_least(value, is_bound) {
 }
 
 export function rate(value) {
-  if (value === null || value === undefined) return '–';
+  if (value == null) return '–';
   if (value === 0) return '0/s';
   if (value < 0.01) return '< 0.01/s';
   return `${value < 10 ? Number(value.toFixed(2)) : number(Math.round(value))}/s`;
 }
 
 export function percent(part) {
-  if (part === null || part === undefined) return '–';
+  if (part == null) return '–';
   const value = part * 100;
   if (value > 0 && value < 0.1) return '< 0.1 %';
   if (value > 99.9 && value < 100) return '> 99.9 %';
@@ -198,7 +198,7 @@ export function seconds(text) {
 
 /// `2 h 58 min`: the two largest units.
 export function length(total) {
-  if (total === null || total === undefined) return '–';
+  if (total == null) return '–';
   if (total < 0.001 && total > 0) return `${Math.round(total * 1e6)} µs`;
   if (total < 1) return `${Math.round(total * 1000)} ms`;
   const whole = Math.floor(total);
@@ -288,7 +288,7 @@ export function facts(...pairs) {
     { class: 'facts' },
     pairs
       .filter(
-        ([, value]) => value !== undefined && value !== null && value !== '' && value !== false
+        ([, value]) => value != null && value !== '' && value !== false
       )
       .map(([term, value]) => h('div', null, h('dt', null, term), h('dd', null, value)))
   );

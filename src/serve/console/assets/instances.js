@@ -7,11 +7,12 @@ import { filters, table } from './table.js';
 
 export function instances(view) {
   return {
-    title: 'Instances',
+    title: ['Instances', view.path[1]].filter(Boolean).join(': '),
     load: current_status,
     render: (loaded, { instances: all } = loaded) => {
       const silent = all.filter((each) => each.silent).length;
-      const rows = all.filter((each) => `${each.id} ${each.kind}`.includes(view.query.q ?? ''));
+      const text = view.path[1] ?? view.query.q ?? '';
+      const rows = all.filter((each) => `${each.id} ${each.kind}`.includes(text));
       return [
         p(
           silent

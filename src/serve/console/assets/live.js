@@ -69,9 +69,9 @@ export function stop_live() {
   stopping.abort();
 }
 
-/// Tells all tabs that the session has ended.
-export function announce_sign_out() {
-  publish('signed-out');
+/// Tells all tabs that a session has begun, or has ended.
+export function announce(kind) {
+  publish(kind);
 }
 
 const pause = (milliseconds, signal) =>

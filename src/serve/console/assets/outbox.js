@@ -91,7 +91,7 @@ function tabs(view, name) {
 }
 
 function outbox_page(view, name) {
-  return {
+  const page = {
     title: name,
     every: 5,
     load: async (signal) => {
@@ -103,6 +103,8 @@ function outbox_page(view, name) {
         get(url`/v1/outboxes/${name}/parked/groups`, signal),
         view.sees_all() ? load_history(series, signal) : null
       ]);
+      // Many events are looked at less often.
+      page.every = groups.atLeast ? 30 : 5;
       return { stats, groups, history };
     },
     render: ({ stats, groups, history }, status) => {
@@ -158,9 +160,10 @@ function outbox_page(view, name) {
       ];
     }
   };
+  return page;
 }
 
-function outbox_actions(view, name, { paused, pending, lanes }) {
+function outbox_actions(view, name, { paused, pending, events, lanes }) {
   const [title, verb, path, done] = paused
     ? [
         'Resume the delivery',
@@ -194,9 +197,9 @@ function outbox_actions(view, name, { paused, pending, lanes }) {
       title: 'Check the data',
       verb: 'Check',
       says: p(
-        'Events, their order and the counters of ',
+        `${count(events, 'event')} of `,
         data(name),
-        ' are compared, in steps. A repair changes what does not match.'
+        ', their order and the counters are compared, in steps. A repair changes what does not match.'
       ),
       fields: [
         {
@@ -223,12 +226,13 @@ function groups_panel(view, name, groups) {
   const rows = groups.items
     .map((each) => ({
       ...each,
+      select: { type: each.type, error: beginning(each.error) },
       id: JSON.stringify([each.type, each.error]),
       count: Number(each.count)
     }))
     .sort((a, b) => b.count - a.count);
-  const filter = ({ type, error }) =>
-    `${address('outbox', name, 'parked')}?${new URLSearchParams({ type, error })}`;
+  const filter = ({ select }) =>
+    `${address('outbox', name, 'parked')}?${new URLSearchParams(select)}`;
   return panel(
     'Parked events, by type and error',
     groups.atLeast &&
@@ -246,8 +250,8 @@ function groups_panel(view, name, groups) {
         amount('Events', 'count', (value) => at_least(value, groups.atLeast)),
         time('First', 'first'),
         time('Last', 'last'),
-        column('Actions', ({ type, error, count: total }) =>
-          group_buttons(view, name, { type, error }, total, groups.atLeast)
+        column('Actions', ({ select, count: total }) =>
+          group_buttons(view, name, select, total, groups.atLeast)
         )
       ],
       rows,
@@ -256,6 +260,12 @@ function groups_panel(view, name, groups) {
     groups.groups > rows.length &&
       p(`${number(groups.groups)} groups; the ${rows.length} largest are shown.`)
   );
+}
+
+/// A text that fits into an address; a star stands for the rest.
+function beginning(error) {
+  const characters = [...error];
+  return characters.length > 400 ? `${characters.slice(0, 400).join('')}*` : error;
 }
 
 /// What an action selects, in words.
@@ -267,7 +277,7 @@ function describe(select) {
     p(parts.length ? 'Parked events with' : 'All parked events.'),
     h('ul', null, parts),
     Object.values(select).some((value) => value.endsWith('*')) &&
-      p('A * at the end stands for any continuation.')
+      p('A * stands for any continuation.')
   ];
 }
 
@@ -504,7 +514,7 @@ function event_page(view, name, id) {
   };
 }
 
-const event_facts = (name, { behind, payload, ...event }) =>
+const event_facts = (name, { behind, payload, until, ...event }) =>
   facts(['Waits behind', behind && go(['outbox', name, 'events', behind])], ...members(event));
 
 function timeline(event) {

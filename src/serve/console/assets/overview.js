@@ -21,15 +21,7 @@ import {
 import { amount, column, name_of, table, text } from './table.js';
 
 const most_rows = 10;
-const most_numbers = 15_000;
-const steps = [10, 30, 60, 120, 300, 600, 1800];
-const series = [
-  'point.rate',
-  'point.staleRatio',
-  'point.unservedRatio',
-  'outbox.pending',
-  'sequence.rate'
-];
+const endings = ['live', 'stale', 'unserved'];
 
 export function overview(view) {
   const { tenant } = view.session;
@@ -50,16 +42,29 @@ export function overview(view) {
     every: 15,
     load: async (signal) => {
       const status = await get(url`/v1/status`, signal);
-      const total = 3 * status.points.length + status.outboxes.length + status.sequences.length;
-      const step = steps.find((each) => (total * 3600) / each <= most_numbers) ?? 3600;
-      return { status, history: await load_history(series, signal, `${step}s`) };
+      // The sums of all calls, and the lines of the rows that are shown.
+      const lines = [
+        ['point.rate', status.points, badness],
+        ['outbox.pending', status.outboxes, outbox_badness],
+        ['sequence.rate', status.sequences, ({ rate: ids }) => ids]
+      ].flatMap(([series, rows, badness_of]) =>
+        worst(rows, badness_of).map(({ name }) => `${series}:${name}`)
+      );
+      const sums = endings.map((each) => `calls.${each}`);
+      return { status, history: await load_history([...sums, ...lines], signal) };
     },
     render: (loaded, status = loaded.status) => {
       const find = series_by_subject(loaded.history);
       return [
         verdict(status),
         status.points.length > 0 &&
-          panel('Calls a second, in the last hour', calls_chart(loaded.history)),
+          panel(
+            'Calls a second, in the last hour',
+            calls_chart(
+              loaded.history,
+              endings.map((each) => find(`calls.${each}`, 'all'))
+            )
+          ),
         list(
           view,
           'Points',
@@ -78,7 +83,7 @@ export function overview(view) {
             'outbox',
             outbox_columns(find),
             status.outboxes,
-            (each) => (seconds(each.overdue) ?? 1e9) + each.parked / 1e9
+            outbox_badness
           ),
           list(view, 'Stores', 'stores', store_columns, status.stores, ({ available }) =>
             available ? 0 : 1
@@ -106,12 +111,14 @@ export function overview(view) {
   };
 }
 
+const worst = (rows, badness_of) =>
+  [...rows].sort((a, b) => badness_of(b) - badness_of(a)).slice(0, most_rows);
+
 /// The worst rows, and a link to all of them.
 function list(view, title, page, columns, rows, badness_of, none = 'Nothing is configured.') {
-  const worst = [...rows].sort((a, b) => badness_of(b) - badness_of(a)).slice(0, most_rows);
   return panel(
     title,
-    table(view, title, columns, worst, { key: rows[0]?.id ? 'id' : 'name', none }),
+    table(view, title, columns, worst(rows, badness_of), { key: rows[0]?.id ? 'id' : 'name', none }),
     rows.length > most_rows && go([page], `All ${number(rows.length)}`)
   );
 }
@@ -136,8 +143,16 @@ function verdict(status) {
           count(outboxes.length, 'outbox', 'outboxes'),
           count(sequences.length, 'sequence')
         ].join(', '),
-        '. Nothing is late, stale or unavailable.'
+        '.'
       ),
+      outboxes
+        .filter(({ parked }) => parked > 0)
+        .map(({ name, parked, atLeast }) =>
+          p(
+            badge('warn', go(['outbox', name])),
+            ` has ${at_least(count(parked, 'event'), atLeast)} parked.`
+          )
+        ),
       incidents
     );
   return h(
@@ -173,37 +188,23 @@ function until(sentence, points) {
 }
 
 /// `find(series, subject)`: the values, or nothing.
-function series_by_subject(history) {
+export function series_by_subject(history) {
   const values = new Map(
     history.series.map((each) => [`${each.name}:${Object.values(each.labels)[0]}`, each.values])
   );
   return (name, subject) => values.get(`${name}:${subject}`);
 }
 
-/// Calls a second, by how they were answered, summed over the points of the history.
-export function calls_chart(history) {
-  const find = series_by_subject(history);
-  const sums = [0, 1, 2].map(() => history.at.map(() => null));
-  for (const { name, labels, values } of history.series) {
-    if (name !== 'point.rate') continue;
-    const stale = find('point.staleRatio', labels.point) ?? [];
-    const unserved = find('point.unservedRatio', labels.point) ?? [];
-    values.forEach((value, i) => {
-      if (value === null) return;
-      const [stored, failed] = [stale[i] ?? 0, unserved[i] ?? 0];
-      [1 - stored - failed, stored, failed].forEach((part, k) => {
-        sums[k][i] = (sums[k][i] ?? 0) + Math.max(0, value * part);
-      });
-    });
-  }
+/// Calls a second, by how they were answered: the values of each part.
+export function calls_chart({ at }, parts) {
   return chart({
     title: 'Calls a second',
-    at: history.at,
+    at,
     stacked: true,
     format: rate,
-    series: ['live', 'from the store', 'without an answer'].map((name, k) => ({
+    series: ['live', 'from the store', 'without an answer'].map((name, i) => ({
       name,
-      values: sums[k]
+      values: parts[i] ?? at.map(() => null)
     }))
   });
 }
@@ -240,6 +241,8 @@ export const point_columns = (find = no_series) => [
     ({ expires }) => expires?.first
   )
 ];
+
+const outbox_badness = (each) => (seconds(each.overdue) ?? 1e9) + each.parked / 1e9;
 
 export function outbox_state(each) {
   if (each.problem || each.available === false) return badge('bad', 'does not answer');
@@ -289,7 +292,11 @@ export const sequence_columns = (find = no_series) => [
 const instance_badness = (each) => (each.silent ? 2 : each.healthy ? 0 : 1);
 
 export const instance_columns = [
-  text('Instance', 'id', 80),
+  column(
+    'Instance',
+    ({ id }) => go(['instances', id]),
+    ({ id }) => id
+  ),
   text('Kind', 'kind'),
   column(
     'State',

@@ -1,10 +1,11 @@
 // Points: a list; a point with its numbers, outlook, coverage, decisions and entries; an entry.
 
 import { get, post, remove, url } from './api.js';
-import { chart, load_history } from './chart.js';
+import { load_history } from './chart.js';
 import { action_button } from './dialog.js';
 import {
   actions,
+  ago,
   at_least,
   badge,
   button,
@@ -15,7 +16,6 @@ import {
   facts,
   go,
   h,
-  length,
   members,
   moment,
   muted,
@@ -27,7 +27,7 @@ import {
   verdict
 } from './dom.js';
 import { current_status } from './live.js';
-import { badness, calls_chart, point_columns, point_state } from './overview.js';
+import { badness, calls_chart, point_columns, point_state, series_by_subject } from './overview.js';
 import { amount, column, filters, next_page, table, text, time } from './table.js';
 
 export function points(view) {
@@ -58,10 +58,10 @@ function list_page(view) {
 const endings = [
   ['live', 'the upstream answered'],
   ['fresh', 'a kept answer was new enough'],
-  ['stale', 'the upstream failed, a kept answer was served'],
-  ['substituted', 'the upstream failed, the program had a substitute'],
-  ['failed', 'the upstream failed, nothing could be served'],
-  ['passed', 'the failure is an answer, and was passed on'],
+  ['stale', 'the upstream failed, a kept answer helped'],
+  ['substituted', 'the program had a substitute'],
+  ['failed', 'nothing could be served'],
+  ['passed', 'the failure is an answer'],
   ['invalidated', 'the call changed what was kept'],
   ['abandoned', 'the caller did not wait']
 ].map(([name, meaning]) => ({ name, meaning }));
@@ -72,15 +72,15 @@ function point_page(view) {
     title: name,
     every: 10,
     load: async (signal) => {
+      // Points of other programs are in the state only.
+      const { points: all } = await current_status();
+      const is_own = all.find((each) => each.name === name)?.own ?? name.length <= 50;
       const [history, point] = await Promise.all([
         load_history(
           ['rate', 'staleRatio', 'unservedRatio'].map((each) => `point.${each}:${name}`),
           signal
         ),
-        get(url`/v1/points/${name}`, signal).catch((failure) => {
-          if (failure.status !== 404) throw failure;
-          return null;
-        })
+        is_own ? get(url`/v1/points/${name}`, signal) : null
       ]);
       if (!point) return { history };
       const [outlook, decisions, drills, entries] = await Promise.all([
@@ -114,13 +114,26 @@ function point_page(view) {
           ),
         loaded.point && point_actions(view, name, loaded.drill),
         loaded.outlook && verdict(data(loaded.outlook.says, 600)),
-        loaded.history && panel('Calls', calls_chart(loaded.history)),
+        loaded.history && panel('Calls', calls_chart(loaded.history, parts_of(loaded.history, name))),
         loaded.point
           ? own_panels(view, name, loaded)
-          : muted('Other programs have this point; their stores have its entries.')
+          : muted('Other programs have this point and its entries.')
       ];
     }
   };
+}
+
+/// Calls a second of a point that were live, from the store, and without an answer.
+function parts_of(history, name) {
+  const [rates, stale, failed] = ['rate', 'staleRatio', 'unservedRatio'].map(
+    (each) => series_by_subject(history)(`point.${each}`, name) ?? []
+  );
+  const multiply = (part) => rates.map((value, i) => value && Math.max(0, value * part(i)));
+  return [
+    multiply((i) => 1 - (stale[i] ?? 0) - (failed[i] ?? 0)),
+    multiply((i) => stale[i] ?? 0),
+    multiply((i) => failed[i] ?? 0)
+  ];
 }
 
 function own_panels(view, name, { point, outlook, decisions, drill, entries }) {
@@ -139,9 +152,6 @@ function own_panels(view, name, { point, outlook, decisions, drill, entries }) {
           [
             text('Ending', 'name'),
             amount('Calls', 'name', (way) => number(numbers[way])),
-            amount('Part', 'name', (way) =>
-              numbers.started ? percent(numbers[way] / numbers.started) : '–'
-            ),
             text('Meaning', 'meaning')
           ].map((each) => ({ ...each, sort: null })),
           endings
@@ -172,33 +182,18 @@ function own_panels(view, name, { point, outlook, decisions, drill, entries }) {
 }
 
 function outlook_panel(outlook) {
-  const until_label = (at) =>
-    at === outlook.at
-      ? 'now'
-      : `in ${length(Math.round((Date.parse(at) - Date.parse(outlook.at)) / 1000))}`;
   return panel(
     'Outlook, if the upstream stays down',
     facts(
       ['First answers expire', outlook.first && moment(outlook.first.at)],
       ['Half of them', outlook.half && moment(outlook.half.at)],
       ['90 % of them', outlook.most && moment(outlook.most.at)],
-      ['Kept answers', at_least(outlook.entries, outlook.entriesAtLeast)]
-    ),
-    outlook.callsCovered.length > 0 &&
-      chart({
-        title: 'What can be answered',
-        most: 1,
-        format: percent,
-        label: until_label,
-        at: [outlook.at, ...outlook.callsCovered.map(({ until }) => until)],
-        series: [
-          {
-            name: 'calls',
-            values: [outlook.covered, ...outlook.callsCovered.map(({ part }) => part)]
-          },
-          { name: 'entries', values: [1, ...outlook.entriesLeft.map(({ part }) => part)] }
-        ]
-      })
+      ['Kept answers', at_least(outlook.entries, outlook.entriesAtLeast)],
+      ...outlook.callsCovered.map(({ until, part }) => [
+        ['Calls answered ', ago(until)],
+        percent(part)
+      ])
+    )
   );
 }
 
@@ -370,8 +365,7 @@ function entry_page(view) {
 /// A payload with masked secrets.
 export function payload_panel(payload) {
   return (
-    payload !== undefined &&
-    payload !== null &&
+    payload != null &&
     panel(
       'Payload',
       h(

@@ -1,6 +1,7 @@
 // The search for an id, a key, a URL or a name; and the explanation of an answer.
 
 import { get, url } from './api.js';
+import { live } from './live.js';
 import { address, data, facts, go, members, muted, p, panel, verdict } from './dom.js';
 import { column, table } from './table.js';
 
@@ -17,6 +18,14 @@ const places = {
   sequence: (hit) => [['sequences', hit.sequence], hit.sequence]
 };
 
+/// Points of other programs are in the state, and not in a database.
+function add_reported({ items, q }) {
+  const known = new Set(items.map(({ point }) => point));
+  for (const { name } of live.status?.points ?? [])
+    if (name.includes(q) && !known.has(name) && items.length < 100)
+      items.push({ kind: 'point', point: name });
+}
+
 export function search(view) {
   const { q } = view.query;
   return {
@@ -24,6 +33,7 @@ export function search(view) {
     live: false,
     load: async (signal) => {
       const found = q ? await get(url`/v1/search`, signal, { q }) : null;
+      if (found) add_reported(found);
       // One hit needs no list.
       if (found?.items.length === 1 && found.complete)
         window.location.replace(address(...places[found.items[0].kind](found.items[0])[0]));

@@ -51,12 +51,12 @@ function list_page(view) {
 function forecast(sequence, ids_per_second) {
   if (sequence.cycle) return badge('warn', 'begins again at its end: ids repeat');
   if (sequence.remaining === '0') return badge('bad', 'is exhausted');
-  if (!ids_per_second) return badge('good', 'no ids are drawn now, so no end is near');
+  if (!ids_per_second) return badge('good', 'no ids are drawn now');
   const remaining = Number(sequence.remaining) / ids_per_second;
   return badge(
     remaining < 30 * day ? 'bad' : remaining < 365 * day ? 'warn' : 'good',
     remaining > 365_000 * day
-      ? 'lasts more than 1000 years at this rate'
+      ? 'lasts more than 1000 years'
       : `lasts ${length(remaining)} at this rate`
   );
 }
@@ -85,7 +85,7 @@ function sequence_page(view) {
             ['Rate', rate(now)],
             ...members({ ...sequence, name: '', rate: '', secondsLeft: '' })
           ),
-          muted('Programs lease blocks of ids. The last id is the end of the newest block.')
+          muted('The last id is the end of the newest block.')
         )
       ];
     }

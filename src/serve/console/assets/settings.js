@@ -2,7 +2,7 @@
 
 import { get, post, remove, url } from './api.js';
 import { action_button } from './dialog.js';
-import { badge, copyable, data, facts, moment, muted, p, panel } from './dom.js';
+import { badge, button, copyable, data, facts, moment, p, panel } from './dom.js';
 import { amount, column, table, text, time } from './table.js';
 
 export function settings(view) {
@@ -27,7 +27,7 @@ export function settings(view) {
           ['Tenant', tenant && data(tenant)],
           [
             'Session ends',
-            endsAt ? moment(endsAt) : 'no session: the server is open, or a proxy signs in'
+            endsAt ? moment(endsAt) : 'no session'
           ]
         )
       ),
@@ -44,14 +44,23 @@ export function settings(view) {
               column('State', ({ state }) => badge(state === 'failed' ? 'bad' : 'plain', state)),
               amount('Changed', 'changed'),
               text('By', 'caller', 60),
-              time('Started', 'startedAt')
+              time('Started', 'startedAt'),
+              column(
+                'Actions',
+                ({ id, state }) =>
+                  state === 'running' &&
+                  button('Stop', async () => {
+                    await remove(url`/v1/jobs/${id}`);
+                    view.reload();
+                  })
+              )
             ],
             jobs.items,
             { key: 'id', none: 'None since the server was started.' }
           )
         ),
-      configuration
-        ? panel(
+      configuration &&
+        panel(
             'Configuration in force',
             p(
               configuration.file ? ['File ', data(configuration.file), '. '] : 'No file. ',
@@ -69,7 +78,6 @@ export function settings(view) {
               { key: 'key' }
             )
           )
-        : muted('Operators see more.')
     ]
   };
 }

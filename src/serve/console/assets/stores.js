@@ -19,7 +19,6 @@ import {
   go,
   h,
   members,
-  muted,
   number,
   p,
   panel,
@@ -90,6 +89,9 @@ function store_page(view) {
     },
     render: (loaded) => {
       const { health, options, url: database } = loaded.store;
+      const names = loaded.names.items ?? [];
+      const expired = names.reduce((sum, each) => sum + Number(each.expired), 0);
+      const is_bound = loaded.names.atLeast || names.some(({ atLeast }) => atLeast);
       return [
         h('p', { class: 'state' }, state_of(loaded.store), health && [' as of ', ago(health.at)]),
         actions(
@@ -100,7 +102,11 @@ function store_page(view) {
           action_button(view, 'operator', 'Clean now…', {
             title: 'Remove expired entries',
             verb: 'Clean',
-            says: p('Entries of ', data(name), ' that have expired are deleted. The others stay.'),
+            says: p(
+              'Entries of ',
+              data(name),
+              ` that have expired are deleted: ${at_least(expired, is_bound)}. The others stay.`
+            ),
             run: (_, progress) => clean(name, progress)
           })
         ),
@@ -175,7 +181,6 @@ function names_panel(view, store, names) {
   if (names.failure) return panel('Names', complaint(names.failure.message));
   return panel(
     'Names',
-    names.atLeast && muted('Not all rows were counted.'),
     table(view, 'Names', name_columns(store, view.query.tenant), names.items, {
       key: 'name',
       none: 'The store is empty.'

@@ -84,7 +84,7 @@ export function table(view, name, columns, rows, { key, none = 'Nothing.', order
     ),
     sorted.length > most &&
       button(
-        `Show more (${number(sorted.length - most)} of ${number(sorted.length)} are not shown)`,
+        `Show more (${number(sorted.length - most)} are not shown)`,
         () => {
           shown_rows.set(name, most + page_size);
           view.redraw();
@@ -121,8 +121,8 @@ function sort_rows(rows, by, sign) {
     .map((row) => [by.sort(row), row])
     .sort(([a], [b]) => {
       if (a === b) return 0;
-      if (a === null || a === undefined) return 1;
-      if (b === null || b === undefined) return -1;
+      if (a == null) return 1;
+      if (b == null) return -1;
       return sign * (typeof a === 'string' ? a.localeCompare(b) : a < b ? -1 : 1);
     })
     .map(([, row]) => row);
