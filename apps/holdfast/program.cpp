@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <functional>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -40,10 +42,12 @@ class program {
     add_doctor_command(root);
     add_serve_commands(root);
     add_backup_commands(root);
+    add_config_commands(root);
     add_gateway_command(root);
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);
+    add_log_options(app_);
     root.examples(
         "holdfast demo                                       a tour of one minute\n"
         "holdfast key failover --name country-by-code FR     the key of a protected call\n"
@@ -66,14 +70,44 @@ class program {
       throw error(errc::invalid_argument, describe(failure, app_));
     }
     const CLI::App& chosen = selected(app_);
-    const auto entry =
-        std::ranges::find(actions_, &chosen, [](const auto& pair) { return pair.first; });
-    if (entry == actions_.end())
+    io.log = log_options_.at(&chosen).settings();
+    for (const auto& [app, preparation] : actions_.before_them) {
+      if (app == &chosen) preparation(io);
+    }
+    const auto entry = std::ranges::find(actions_.of_commands, &chosen,
+                                         [](const auto& pair) { return pair.first; });
+    if (entry == actions_.of_commands.end())
       throw error(errc::internal, "'" + full_name(chosen) + "' has no action");
     return entry->second(io);
   }
 
  private:
+  struct log_options {
+    option format;
+    option level;
+
+    [[nodiscard]] log_settings settings() const {
+      const auto name = level.text("warning");
+      auto least = log_level::debug;
+      while (least != log_level::error && to_string(least) != name)
+        least = static_cast<log_level>(static_cast<int>(least) + 1);
+      return {.json = format.text() == "json", .least = least};
+    }
+  };
+  /// To every command that runs.
+  void add_log_options(CLI::App& app) {
+    const auto children = app.get_subcommands(std::function<bool(CLI::App*)>());
+    for (CLI::App* child : children) add_log_options(*child);
+    if (app.get_require_subcommand_min() > 0) return;
+    command cmd(app, actions_);
+    const option format =
+        cmd.value("--log", "", "Form of messages on standard error (default text)")
+            .one_of({"text", "json"});
+    const option level = cmd.value("--log-level", "", "Least level of messages (default warning)")
+                             .one_of({"debug", "info", "warning", "error"});
+    log_options_.emplace(&app, log_options{.format = format, .level = level});
+  }
+
   /// `help`, `help store get`, `store help` and `version` as options.
   [[nodiscard]] std::vector<std::string> asked_for_help(std::vector<std::string> words) const {
     if (words == std::vector<std::string>{"version"}) return {"--version"};
@@ -105,7 +139,8 @@ class program {
   }
 
   CLI::App app_;
-  std::vector<std::pair<const CLI::App*, action>> actions_;
+  command::actions actions_;
+  std::map<const CLI::App*, log_options> log_options_;
 };
 
 namespace {
@@ -166,10 +201,14 @@ exit_code exit_for(errc code) noexcept {
   }
 }
 
-exit_code report(output& err, std::string message, errc code) {
+exit_code report(const console& io, std::string message, errc code) {
   if (message.find("; ") == std::string::npos) message += "; " + std::string(advice(code));
-  err << "holdfast: " << printable(message) << "\n";
-  err.flush();
+  if (io.log.json) {
+    const log_field field{.name = "code", .value = to_string(code)};
+    io.write({.level = log_level::error, .message = message, .fields = {&field, 1}});
+  } else {
+    io.note(message);
+  }
   return exit_for(code);
 }
 
@@ -225,9 +264,9 @@ void flush_quietly(output& out) noexcept {
 int run(std::vector<std::string> words, output& out, output& err) noexcept {
   try {
     const argument_mask mask(words);
+    console io{out, err};
     try {
       program commands;
-      console io{out, err};
       const exit_code code = commands.run(std::move(words), io);
       out.flush();
       return code;
@@ -235,12 +274,11 @@ int run(std::vector<std::string> words, output& out, output& err) noexcept {
       return exit_ok;
     } catch (const error& failure) {
       flush_quietly(out);
-      return exit_for_failure(failure,
-                              report(err, mask.applied_to(failure.what()), failure.code()));
+      return exit_for_failure(failure, report(io, mask.applied_to(failure.what()), failure.code()));
     } catch (const std::bad_alloc&) {
-      return report(err, "not enough memory; pass less data at once", errc::unavailable);
+      return report(io, "not enough memory; pass less data at once", errc::unavailable);
     } catch (const std::exception& failure) {
-      return report(err, mask.applied_to(failure.what()), errc::internal);
+      return report(io, mask.applied_to(failure.what()), errc::internal);
     }
   } catch (...) {
     // Standard error cannot be written either: only the exit code remains.

@@ -50,7 +50,7 @@ class Outbox(CommandTest):
 
     def test_short_times_have_units_for_people(self):
         self.publish("--delay", "9s")
-        self.assertRegex(self.fine("outbox", "list", *self.at), r"waiting +[0-9.]+m?s +in [0-8]\.[0-9]s ")
+        self.assertRegex(self.fine("outbox", "list", *self.at), r"waiting +[0-9.]+ m?s +in [0-8]\.[0-9] s ")
 
     def test_published_and_delivered(self):
         ids = [self.publish("--key", "k", payload=json.dumps({"n": n})) for n in range(3)]
@@ -152,6 +152,19 @@ class Outbox(CommandTest):
                     return content.split()
             time.sleep(0.01)
         self.fail(f"{name} was not written")
+
+    def test_status_lines(self):
+        self.publish()
+        line = r"holdfast: delivered 0 \([0-9]+/s\), retried 0, parked 0, in flight [01]\n"
+        words = ("outbox", "work", *self.at, "--until-empty", "--exec", "sleep 1.3", "--status", "1s")
+        self.assertRegex(run(*words).stderr.decode(), line)
+        self.publish()
+        done = run(*words, "--log", "json")
+        records = [json.loads(line) for line in done.stderr.decode().splitlines()]
+        self.assertEqual({record["message"] for record in records}, {"status"})
+        self.assertEqual(set(records[0]["fields"]), {"delivered", "per_second", "retried", "parked", "in_flight"})
+        self.publish()
+        self.assertEqual(run(*words[:-2]).stderr, b"", "what is not a terminal is a log: it gets no lines without end")
 
     def test_programs_do_not_outlive_a_killed_worker(self):
         """Neither the program, nor what it has started."""

@@ -15,6 +15,13 @@ OLD = "k1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 NEW = "k2:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8="
 
 
+def waits_for(pid, number):
+    """Whether a process blocks a signal, which it then polls for."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        blocked = next(line.split()[1] for line in status if line.startswith("SigBlk:"))
+    return int(blocked, 16) >> (number - 1) & 1 == 1
+
+
 class Rekey(CommandTest):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -47,6 +54,26 @@ class Rekey(CommandTest):
 
     def sealed_with(self, key, table="FAILOVER_STORE"):
         return sum(each.startswith(f"ENC({key}:") for each in self.payloads(table))
+
+    def test_interrupted_run_says_how_far_it_came(self):
+        self.fill(250)
+        self.ring(OLD)
+        held = sqlite3.connect(self.file, isolation_level=None)
+        held.execute("BEGIN IMMEDIATE")  # the first page waits
+        process = subprocess.Popen([HOLDFAST, "store", "rekey", *self.store, "--key-file", self.keys, "--allow-plaintext"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while not waits_for(process.pid, signal.SIGINT) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        held.execute("ROLLBACK")
+        held.close()
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (3, b""))
+        self.assertRegex(err.decode(), r"^holdfast: stopped after it rekeyed (0|100) of 250; run it again to go on\n$")
+        self.assertLess(self.sealed_with("k1"), 250)
+        self.assertEqual(self.rekey("--allow-plaintext")["unreadable"], 0)
+        self.assertEqual(self.sealed_with("k1"), 250)
 
     def test_rotation(self):
         self.fill(250)

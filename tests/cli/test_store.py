@@ -37,6 +37,25 @@ class StoreTest(CommandTest):
 
 
 class Entries(StoreTest):
+    def test_read_only_file_in_a_read_only_directory(self):
+        """As another user: root may write everything."""
+        with tempfile.TemporaryDirectory() as parent:
+            os.chmod(parent, 0o755)
+            directory = os.path.join(parent, "a%b")
+            os.mkdir(directory)
+            file = os.path.join(directory, "answers.db")
+            self.fine("store", "put", "--store", f"sqlite://{directory.replace('%', '%25')}/answers.db", "--create-schema",
+                      "--name", "n", "--key", "k", "--payload", "1")
+            os.chmod(file, 0o444)
+            os.chmod(directory, 0o555)
+            user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+            at = ("--store", f"sqlite://{directory.replace('%', '%25')}/answers.db")
+            entry = ("--name", "n", "--key", "k")
+            self.assertEqual(self.fine("store", "get", *at, *entry, **user), "1\n")
+            self.assertEqual(self.fine("store", "get", "--store", at[1] + "?mode=ro", *entry, **user), "1\n")
+            self.assertIn("read-only; ", self.refused("store", "put", *at, *entry, "--payload", "2", code=3, **user))
+            os.chmod(directory, 0o755)
+
     def test_put_get_list_rm(self):
         self.put()
         self.assertEqual(self.fine(*self.store("get", "--name", "country", "--key", "FR")), '{"name":"France"}\n')
@@ -163,6 +182,7 @@ class Import(StoreTest):
             time.sleep(0.01)
         time.sleep(0.1)  # for the two lines; the result is the same without
         process.send_signal(signal.SIGINT)
+        process.wait(timeout=60)  # before the end of its input, which would end it, too
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (3, b""))
         self.assertRegex(err.decode(), r"^holdfast: stopped after it imported [0-2]; run it again to go on\n$")

@@ -1,6 +1,7 @@
 """Help, version, exit codes, what is said when a command line is wrong, and where the output goes."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -106,6 +107,11 @@ class Mistakes(CommandTest):
             with self.subTest(words=words):
                 self.assertIn("did you mean " + expected, self.refused(*words))
 
+    def test_option_before_its_command(self):
+        self.assertEqual(self.refused("outbox", "recur", "--outbox", "sqlite:a.db", "add"),
+                         "holdfast: '--outbox' is an option of 'holdfast outbox recur add'; write it after 'add'\n")
+        self.assertIn("write it after 'slot'", self.refused("--log", "json", "key", "slot", "a"))
+
     def test_no_nearest_word(self):
         self.assertIn("use key", self.refused("frobnicate"))
         self.assertIn("put -- before", self.refused("key", "slot", "-x"))
@@ -126,6 +132,52 @@ class Mistakes(CommandTest):
     def test_unreadable_files(self):
         self.assertIn("no-such-file", self.refused("key", "batch", "--scheme", "interop", "no-such-file"))
         self.refused("key", "batch", "--scheme", "interop", "/")
+
+
+class Log(CommandTest):
+    def test_errors_as_json(self):
+        done = run("store", "get", "--store", "sqlite:/nonexistent/a.db", "--name", "n", "--key", "k", "--log", "json")
+        self.assertEqual(done.returncode, 2)
+        record = json.loads(done.stderr)
+        self.assertEqual(set(record), {"time", "level", "message", "fields"})
+        self.assertEqual((record["level"], record["fields"]["code"]), ("error", "not_found"))
+
+    def test_warnings_have_a_level(self):
+        with tempfile.TemporaryDirectory() as directory:
+            words = ("outbox", "stats", "--outbox", f"sqlite:{directory}/a.db", "--create-schema")
+            self.assertIn("holdfast: warning: nothing was ever published", run(*words).stderr.decode())
+            self.assertEqual(json.loads(run(*words, "--log", "json").stderr)["level"], "warning")
+            self.assertEqual(run(*words, "--log-level", "error").stderr, b"")
+
+    def test_every_command_has_the_options(self):
+        for path in tree():
+            text = self.fine(*path, "--help")
+            if "\nCommands:\n" in text and path != ["serve"]:
+                continue
+            with self.subTest(command=path):
+                self.assertIn("--log text|json", text)
+                self.assertIn("--log-level debug|info|warning|error", text)
+        self.assertIn("did you mean 'json'?", self.refused("key", "slot", "a", "--log", "jsn"))
+
+
+class DamagedFiles(CommandTest):
+    """Exit code 3 for a database, whatever the command; the line names the file."""
+
+    def test_not_a_database(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "corrupt.db")
+            with open(file, "wb") as corrupt:
+                corrupt.write(b"no database" * 400)
+            url = "sqlite://" + file
+            for words in (["store", "get", "--store", url, "--name", "n", "--key", "k"], ["store", "names", "--store", url], ["seq", "list", "--store", url],
+                          ["outbox", "stats", "--outbox", url], ["schema", "status", url], ["doctor", url],
+                          ["backup", url, os.path.join(directory, "backup")]):
+                with self.subTest(words=words):
+                    self.assertIn(file, self.refused(*words, code=3))
+
+    def test_not_a_backup(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertIn("'/etc/passwd' is not a backup", self.refused("restore", f"sqlite:{directory}/a.db", "/etc/passwd", "--create-schema"))
 
 
 class Output(CommandTest):

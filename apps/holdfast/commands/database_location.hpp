@@ -5,6 +5,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "commands/config_source.hpp"
 #include "terminal/command.hpp"
 #include "terminal/password_option.hpp"
 
@@ -32,16 +33,19 @@ struct database_location {
   explicit database_location(command& cmd, std::string_view variable = "HOLDFAST_STORE")
       : url(cmd.value("--store", "URL",
                       "The database: sqlite:answers.db, postgresql://host/name, mysql://host/name, "
-                      "h2://host/name, odbc:DSN=name")
-                .required()
+                      "h2://host/name, odbc:DSN=name (required, or --config)")
                 .variable(variable)),
         prefix(cmd.value("--prefix", "P", "Prefix of the table name: MYAPP_, SCHEMA.MYAPP_")),
-        password(cmd) {}
+        password(cmd) {
+    add_config_source(cmd, url,
+                      variable == "HOLDFAST_SEQUENCE" ? configured_service::sequences
+                                                      : configured_service::store);
+  }
 
   /// Prints the log as warnings, unless the options have a log.
   [[nodiscard]] database open_database(console& io, database_options options = {},
                                        bool create = false) const {
-    if (!options.log) options.log = [&io](const log_record& record) { io.warn(record.message); };
+    if (!options.log) options.log = io.sink();
     options.password = password.read(io);
     return holdfast::open(url_to_open(url.text(), create), std::move(options));
   }

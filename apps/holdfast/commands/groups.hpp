@@ -19,6 +19,7 @@ void add_serve_commands(command root);
 void add_backup_commands(command root);
 void add_gateway_command(command root);
 void add_bench_commands(command root);
+void add_config_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
 
@@ -47,5 +48,7 @@ void add_seq_transfer(command seq);
 
 // Parts of the serve group.
 void add_token_commands(command serve);
+/// holdfast gateway invalidate.
+void add_gateway_invalidate_command(command gateway_command);
 
 }  // namespace holdfast::cli

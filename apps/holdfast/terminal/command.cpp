@@ -1,11 +1,15 @@
 #include "terminal/command.hpp"
 
+#include <holdfast/clock.hpp>
+
+#include "base/log_text.hpp"
 #include "terminal/text.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 namespace holdfast::cli {
@@ -26,10 +30,28 @@ CLI::callback_t no_conversion() {
 
 }  // namespace
 
-void console::warn(std::string_view message) const {
-  out.flush();
-  err << "holdfast: warning: " << printable(message) << "\n";
-  err.flush();
+namespace {
+
+void write_record(const console& io, const log_record& record) {
+  io.out.flush();
+  if (io.log.json) {
+    io.err << detail::log_json(record, system_clock()->now()) << "\n";
+  } else {
+    io.err << "holdfast: ";
+    if (record.level != log_level::info) io.err << to_string(record.level) << ": ";
+    io.err << detail::log_message(record) << "\n";
+  }
+  io.err.flush();
+}
+
+}  // namespace
+
+void console::write(const log_record& record) const {
+  if (record.level >= log.least) write_record(*this, record);
+}
+
+void console::note(std::string_view message, std::span<const log_field> fields) const {
+  write_record(*this, {.level = log_level::info, .message = message, .fields = fields});
 }
 
 option option::required() {
@@ -82,6 +104,8 @@ option option::file() {
   return *this;
 }
 
+std::string option::name() const { return cli_option_->get_name(); }
+
 bool option::is_set() const { return cli_option_->count() != 0; }
 
 std::string option::text(std::string_view fallback) const {
@@ -101,11 +125,23 @@ std::vector<std::string> option::all() const {
   return words;
 }
 
+bool option::is_from_variable() const {
+  const std::string name = cli_option_->get_envname();
+  if (name.empty() || !is_set()) return false;
+  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): no thread yet
+  return value != nullptr && text() == value;
+}
+
+void option::set(const std::string& text) const {
+  cli_option_->clear();
+  cli_option_->add_result(text.starts_with(shield_mark) ? shield_mark + text : text);
+}
+
 command command::add(std::string_view name, std::string_view summary) {
   CLI::App* child = app_->add_subcommand(std::string(name), std::string(summary));
   // At most one: otherwise CLI11 mistakes an argument that equals the name of a subcommand for it.
-  const bool has_action =
-      std::ranges::any_of(*actions_, [this](const auto& pair) { return pair.first == app_; });
+  const bool has_action = std::ranges::any_of(
+      actions_->of_commands, [this](const auto& pair) { return pair.first == app_; });
   app_->require_subcommand(has_action ? 0 : 1, 1);
   return {*child, *actions_};
 }
@@ -120,7 +156,18 @@ command command::examples(std::string_view lines) {
   return *this;
 }
 
-void command::run(action function) { actions_->emplace_back(app_, std::move(function)); }
+void command::run(action function) {
+  actions_->of_commands.emplace_back(app_, std::move(function));
+}
+
+void command::prepare(std::function<void(console&)> function) {
+  actions_->before_them.emplace_back(app_, std::move(function));
+}
+
+std::optional<option> command::find(std::string_view name) const {
+  CLI::Option* found = app_->get_option_no_throw(std::string(name));
+  return found == nullptr ? std::nullopt : std::optional(option(found));
+}
 
 option command::value(std::string_view name, std::string_view placeholder,
                       std::string_view summary) {

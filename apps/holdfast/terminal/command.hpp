@@ -5,6 +5,8 @@
 /// the root command, adds options and subcommands, and sets their actions; commands/groups.hpp
 /// lists the groups. This header hides CLI11, so that only a few files compile it.
 
+#include <holdfast/log.hpp>
+
 #include "terminal/output.hpp"
 
 #include <array>
@@ -12,6 +14,8 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,13 +38,30 @@ enum exit_code : std::uint8_t {
   exit_unavailable = 3
 };
 
+/// What `--log` and `--log-level` say.
+struct log_settings {
+  bool json = false;
+  log_level least = log_level::warning;
+};
+
 /// The output streams of a running command.
 struct console {
   output& out;
   output& err;
+  log_settings log{};
 
-  /// Writes one line to `err`, after what is in `out`. Does not change the exit code.
-  void warn(std::string_view message) const;
+  /// Writes one line to `err`, after what is in `out`: a record of the library, or of the command.
+  /// Drops records below the level. Does not change the exit code.
+  void write(const log_record& record) const;
+  void warn(std::string_view message) const {
+    write({.level = log_level::warning, .message = message});
+  }
+  /// As `write`, at any level: what the user must see, such as the address of a server.
+  void note(std::string_view message, std::span<const log_field> fields = {}) const;
+  /// The log of objects that this command uses on its own thread.
+  [[nodiscard]] log_sink sink() const {
+    return [this](const log_record& record) { write(record); };
+  }
 };
 
 using action = std::function<exit_code(console&)>;
@@ -61,11 +82,17 @@ class option {
   /// An environment variable is the default. An empty variable counts as not set.
   option variable(std::string_view name);
 
+  /// `--store`.
+  [[nodiscard]] std::string name() const;
   /// Whether the command line has it.
   [[nodiscard]] bool is_set() const;
   [[nodiscard]] std::string text(std::string_view fallback = {}) const;
   [[nodiscard]] std::uint64_t count(std::uint64_t fallback) const;
   [[nodiscard]] std::vector<std::string> all() const;
+  /// Whether the value is that of the environment variable.
+  [[nodiscard]] bool is_from_variable() const;
+  /// Sets the value, as if the command line had it.
+  void set(const std::string& text) const;
 
  private:
   friend class command;
@@ -89,6 +116,8 @@ class command {
   /// Sets the action. A command without one needs a subcommand; a command with one and subcommands
   /// sets it first.
   void run(action function);
+  /// Runs before the action.
+  void prepare(std::function<void(console&)> function);
 
   /// `--name VALUE`, at most once.
   option value(std::string_view name, std::string_view placeholder, std::string_view summary);
@@ -101,11 +130,16 @@ class command {
   /// A positional argument that occurs any number of times.
   option rest(std::string_view name, std::string_view summary);
 
+  /// Returns an option that was added before, or null.
+  [[nodiscard]] std::optional<option> find(std::string_view name) const;
   [[nodiscard]] CLI::App& app() const noexcept { return *app_; }
 
  private:
   friend class program;
-  using actions = std::vector<std::pair<const CLI::App*, action>>;
+  struct actions {
+    std::vector<std::pair<const CLI::App*, action>> of_commands{};
+    std::vector<std::pair<const CLI::App*, std::function<void(console&)>>> before_them{};
+  };
   command(CLI::App& app, actions& all) : app_(&app), actions_(&all) {}
 
   CLI::App* app_;

@@ -5,6 +5,9 @@
 
 #include <holdfast/log.hpp>
 
+#include "terminal/command.hpp"
+
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -31,17 +34,34 @@ class message_queue {
   std::vector<T> messages_{};
 };
 
-/// A log that queues warnings and errors, with their reason.
-inline log_sink queue_warnings(message_queue<std::string>& queue) {
-  return [&queue](const log_record& record) {
-    if (record.level < log_level::warning) return;
-    std::string line(record.message);
-    for (const auto& [name, value] : record.fields) {
-      const bool is_reason = name == "problem" || name == "reason" || name == "why";
-      if (is_reason && !value.empty()) line.append(": ").append(value);
-    }
-    queue.push(std::move(line));
+/// A log record that owns its texts.
+struct queued_record {
+  log_level level = log_level::info;
+  std::string message{};
+  std::vector<std::pair<std::string, std::string>> fields{};
+
+  explicit queued_record(const log_record& record) : level(record.level), message(record.message) {
+    for (const auto& [name, value] : record.fields) fields.emplace_back(name, value);
+  }
+  void write_to(const console& io) const {
+    std::vector<log_field> views;
+    views.reserve(fields.size());
+    for (const auto& [name, value] : fields) views.push_back({.name = name, .value = value});
+    io.write({.level = level, .message = message, .fields = views});
+  }
+};
+using record_queue = message_queue<queued_record>;
+
+/// A log that queues what the command prints. The log owns the queue, because a report or a check
+/// that waits for a database may outlive the command.
+[[nodiscard]] inline log_sink queue_records(std::shared_ptr<record_queue> queue, log_level least) {
+  return [queue = std::move(queue), least](const log_record& record) {
+    if (record.level >= least) queue->push(queued_record(record));
   };
+}
+
+inline void print_records(const console& io, record_queue& queue) {
+  for (const auto& record : queue.drain()) record.write_to(io);
 }
 
 }  // namespace holdfast::cli

@@ -46,7 +46,7 @@ class progress {
         static_cast<std::uint64_t>(duration_cast<milliseconds>(now - begin_).count());
     line += " " + grouped(count * 1000 / std::max<std::uint64_t>(elapsed, 1)) + "/s";
     if (terminal_) io_.err << "\r" << line << "\x1b[K";
-    else io_.err << "holdfast: " << line << "\n";
+    else io_.note(line);
     io_.err.flush();
     visible_ = terminal_;
   }

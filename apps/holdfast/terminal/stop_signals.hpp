@@ -35,7 +35,12 @@ class stop_signals {
   }
   stop_signals(const stop_signals&) = delete;
   stop_signals& operator=(const stop_signals&) = delete;
-  ~stop_signals() { pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+  /// A signal that came when the work was done does not kill the process.
+  ~stop_signals() {
+    while (wait(0)) {
+    }
+    pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+  }
 
   /// Waits for a signal; returns false after this time.
   [[nodiscard]] bool wait(long milliseconds = 250) const {

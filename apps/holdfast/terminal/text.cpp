@@ -2,6 +2,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/hex.hpp"
+#include "base/line_text.hpp"
 #include "base/utf8.hpp"
 
 #include <algorithm>
@@ -20,55 +21,11 @@ void append_json_escape(std::string& out, unsigned code) {
   out += "\\u" + detail::to_hex(bytes);
 }
 
-void append_escaped_byte(std::string& out, char c) {
-  out += "\\x";
-  detail::append_hex(out, {&c, 1});
-}
-
 }  // namespace
 
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t size = detail::code_point_size(text);
-    const auto first = static_cast<unsigned char>(text.front());
-    const bool control = first < 0x20 || first == 0x7f ||
-                         detail::controls_display(detail::short_code_point(text.substr(0, size)));
-    const std::size_t consumed = size == 0 ? 1 : size;
-    if (size == 0 || control) {
-      for (const char c : text.substr(0, consumed)) append_escaped_byte(out, c);
-    } else {
-      out += text.substr(0, consumed);
-    }
-    text.remove_prefix(consumed);
-  }
-  return out;
-}
+std::string printable(std::string_view text) { return detail::printable(text); }
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  while (!text.empty()) {
-    const std::size_t size = detail::code_point_size(text);
-    const char first = text.front();
-    if (size == 0) {
-      out += "\\ufffd";
-    } else if (first == '"' || first == '\\') {
-      out += '\\';
-      out += first;
-    } else if (static_cast<unsigned char>(first) < 0x20 || first == 0x7f) {
-      append_json_escape(out, static_cast<unsigned char>(first));
-    } else if (const auto code = detail::short_code_point(text.substr(0, size));
-               detail::controls_display(code)) {
-      append_json_escape(out, code);
-    } else {
-      out += text.substr(0, size);
-    }
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  out += '"';
-  return out;
-}
+std::string json_string(std::string_view text) { return detail::json_text(text); }
 
 std::string json_list(std::span<const std::string> texts) {
   std::string list = "[";

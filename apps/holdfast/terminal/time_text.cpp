@@ -2,6 +2,7 @@
 
 #include <holdfast/error.hpp>
 
+#include "base/line_text.hpp"
 #include "base/url.hpp"
 #include "terminal/text.hpp"
 
@@ -14,11 +15,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-void append_digits(std::string& out, std::int64_t number, std::size_t width) {
-  const auto text = std::to_string(number);
-  out.append(width > text.size() ? width - text.size() : 0, '0').append(text);
-}
 
 /// Reads the parts of a time, one after the other. After a mistake, every function returns 0.
 class time_reader {
@@ -79,29 +75,7 @@ class time_reader {
 
 }  // namespace
 
-std::string iso_time(timestamp time) {
-  using namespace std::chrono;
-  time = std::clamp(time, timestamp(sys_days{year{0} / January / 1}),
-                    timestamp(sys_days{year{10000} / January / 1}) - microseconds(1));
-  const auto day = floor<days>(time);
-  const year_month_day date{day};
-  const auto time_of_day = time - day;
-  std::string text;
-  append_digits(text, static_cast<int>(date.year()), 4);
-  text += '-';
-  append_digits(text, static_cast<unsigned>(date.month()), 2);
-  text += '-';
-  append_digits(text, static_cast<unsigned>(date.day()), 2);
-  text += 'T';
-  append_digits(text, floor<hours>(time_of_day).count(), 2);
-  text += ':';
-  append_digits(text, floor<minutes>(time_of_day).count() % 60, 2);
-  text += ':';
-  append_digits(text, floor<seconds>(time_of_day).count() % 60, 2);
-  text += '.';
-  append_digits(text, time_of_day.count() % 1'000'000, 6);
-  return text + 'Z';
-}
+std::string iso_time(timestamp time) { return detail::iso_time(time); }
 
 timestamp parse_iso_time(std::string_view text) {
   using namespace std::chrono;

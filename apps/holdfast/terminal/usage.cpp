@@ -103,6 +103,10 @@ std::vector<table_row> environment_of(const CLI::App& app) {
 std::string describe_unknown_option(const std::string& word, const CLI::App& app) {
   const std::string name = word.substr(0, word.find('='));
   const std::vector<std::string> names = option_names(app);
+  // `outbox recur --outbox URL add`: unknown to the group, and known to the command after it.
+  if (std::ranges::find(names, name) != names.end())
+    return "'" + name + "' is an option of '" + full_name(app) + "'; write it after '" +
+           app.get_name() + "'";
   const std::string_view suggestion = nearest(name, names);
   std::string advice =
       suggestion.empty() ? see_help(app) : "did you mean '" + std::string(suggestion) + "'?";

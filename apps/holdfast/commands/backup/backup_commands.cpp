@@ -64,7 +64,7 @@ struct backup_location {
 
   [[nodiscard]] database open(console& io, bool create) const {
     database_options options;
-    options.log = [&io](const log_record& record) { io.warn(record.message); };
+    options.log = io.sink();
     options.password = password.read(io);
     return holdfast::open(url_to_open(url.text(), create), std::move(options));
   }

@@ -60,6 +60,8 @@ backup_header check_backup(const std::string& name) {
        result = lines.next(line), ++count) {
     if (complete) refuse("goes on after its last line; take another backup");
     if (count != 0 && !line.starts_with("{\"kind\":\"end\"")) continue;
+    if (count == 0 && !line.starts_with("{"))
+      refuse("is not a backup; give a file that holdfast backup wrote");
     const auto fields = json_fields::of_line(parser, line);
     if (count != 0) {
       complete = fields.integer("lines") >= 0 &&

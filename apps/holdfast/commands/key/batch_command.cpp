@@ -65,6 +65,7 @@ void add_batch_command(command key) {
       cmd.value("--style", "", "Style of the keys, for failover").one_of({"escaped", "exact"});
   const option file =
       cmd.positional("FILE", "File with the cases; - or nothing: standard input").file();
+  (void)cmd.flag("--json", "Print JSON Lines (always)");
 
   cmd.run([=](console& io) {
     const input_file cases(file.text("-"));

@@ -7,13 +7,13 @@
 #include "commands/outbox/record_pages.hpp"
 #include "commands/outbox/record_text.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 namespace holdfast::cli {
 
@@ -44,7 +44,7 @@ void add_outbox_list(command group) {
     const timestamp now = system_clock()->now();
     std::uint64_t remaining = limit.count(100);
     std::uint64_t scanned = 0;
-    bool needs_header = !json.is_set();
+    long_table rows(io.out, record_header());
     progress shown(io, "scanned", true);
     for_each_record(source, tickets.is_set() ? scan_what::tickets : scan_what::all,
                     [&](const outbox_record& record) {
@@ -53,14 +53,14 @@ void add_outbox_list(command group) {
                       if (type.is_set() && type.text() != record.details.event.type) return true;
                       if (key.is_set() && key.text() != record.details.event.key) return true;
                       shown.clear();
-                      if (std::exchange(needs_header, false)) io.out << record_header() << "\n";
-                      io.out << (json.is_set()
-                                     ? record_json(record, tickets.is_set() ? "ticket" : "event")
-                                     : record_line(record, now))
-                             << "\n";
+                      if (json.is_set())
+                        io.out << record_json(record, tickets.is_set() ? "ticket" : "event")
+                               << "\n";
+                      else rows.add(record_row(record, now), printable(record.details.last_error));
                       return --remaining > 0;
                     });
     shown.clear();
+    rows.finish();
     if (scanned == 0) location.warn_if_unused(io, source.admin().stats());
     return exit_ok;
   });
@@ -125,7 +125,8 @@ void add_outbox_stats(command group) {
     const auto admin = location.open(io).admin();
     const auto stats = admin.stats();
     const auto recurring = admin.recurring();
-    io.out << (json.is_set() ? stats_json(stats, recurring) : stats_text(stats, recurring));
+    if (json.is_set()) io.out << stats_json(stats, recurring);
+    else print_stats(io.out, stats, recurring);
     if (recurring.empty()) location.warn_if_unused(io, stats);
     return stats.overdue > limit ? exit_negative : exit_ok;
   });

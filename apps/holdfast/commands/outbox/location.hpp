@@ -7,6 +7,7 @@
 #include <holdfast/error.hpp>
 #include <holdfast/outbox.hpp>
 
+#include "commands/config_source.hpp"
 #include "commands/database_location.hpp"
 #include "terminal/command.hpp"
 #include "terminal/time_text.hpp"
@@ -37,8 +38,7 @@ struct outbox_location {
   explicit outbox_location(command& cmd)
       : url(cmd.value("--outbox", "URL",
                       "The database: redis://host:6379, redis+cluster://host:7000, sqlite:app.db, "
-                      "postgresql://host/name")
-                .required()
+                      "postgresql://host/name (required, or --config)")
                 .variable("HOLDFAST_OUTBOX")),
         prefix(cmd.value("--prefix", "P",
                          "Name of the outbox, with a hash tag in braces (default {holdfast})")),
@@ -49,7 +49,9 @@ struct outbox_location {
         unsafe(cmd.flag("--allow-unsafe",
                         "Continue if a Redis may evict events when its memory is full, or on a "
                         "Galera cluster with more than one node")),
-        password(cmd) {}
+        password(cmd) {
+    add_config_source(cmd, url, configured_service::outbox);
+  }
 
   [[nodiscard]] outbox open(console& io, outbox_options options = {}, log_sink log = {}) const {
     return open_with_database(io, std::move(options), {.log = std::move(log)}).second;
@@ -67,7 +69,7 @@ struct outbox_location {
     settings.password = password.read(io);
     if (!settings.log)
       settings.log = [&io, opened](const log_record& record) {
-        if (*opened) io.warn(record.message);
+        if (*opened) io.write(record);
       };
     auto db = holdfast::open(url_to_open(url.text(), create.is_set()), std::move(settings));
     auto result = db.outbox(std::move(options));

@@ -15,13 +15,15 @@ namespace holdfast::cli {
 namespace {
 
 /// Adds pause or resume.
-void add_pause(command group, const std::string& name, std::string_view summary,
+void add_pause(command group, const std::string& name, std::string_view summary, bool paused,
                void (outbox_admin::*function)() const) {
   command cmd = group.add(name, summary);
   cmd.examples("holdfast outbox " + name + " --outbox redis://127.0.0.1");
   const outbox_location location(cmd);
+  const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     (location.open(io).admin().*function)();
+    if (json.is_set()) io.out << "{\"paused\":" << (paused ? "true" : "false") << "}\n";
     return exit_ok;
   });
 }
@@ -56,8 +58,10 @@ void add_outbox_schema(command group) {
                              .required();
   const option prefix = cmd.value(
       "--prefix", "P", "Name of the outbox, with a hash tag in braces (default {holdfast})");
+  const option json = cmd.flag("--json", "Print the statements as one JSON object");
   cmd.run([=](console& io) {
-    print_schema(io.out, outbox_schema(schema_dialect(dialect), prefix.text("{holdfast}")));
+    print_schema(io.out, outbox_schema(schema_dialect(dialect), prefix.text("{holdfast}")),
+                 json.is_set());
     return exit_ok;
   });
 }
@@ -77,9 +81,9 @@ void add_outbox_commands(command root) {
   add_tail_command(group);
   add_inspect_commands(group);
   add_parked_commands(group);
-  add_pause(group, "pause", "Stop deliveries by all workers; publishing continues",
+  add_pause(group, "pause", "Stop deliveries by all workers; publishing continues", true,
             &outbox_admin::pause);
-  add_pause(group, "resume", "Continue deliveries", &outbox_admin::resume);
+  add_pause(group, "resume", "Continue deliveries", false, &outbox_admin::resume);
   add_fsck(group);
   add_outbox_transfer(group);
   add_outbox_schema(group);

@@ -5,6 +5,7 @@
 #include "base/base64.hpp"
 #include "base/utf8.hpp"
 #include "commands/outbox/record_pages.hpp"
+#include "commands/outbox/sorted_lines.hpp"
 #include "terminal/json_fields.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,15 +70,11 @@ std::string event_line(const outbox_record& record) {
   return json + "}";
 }
 
-/// A line with its place in the order.
-struct ordered_line {
-  bool delivered_later = true;  ///< not parked
-  std::size_t lane = 0;
-  std::int64_t sequence = 0;
-  std::string text{};
+/// Lines that are sorted in memory; more are sorted in temporary files.
+constexpr std::size_t export_memory = std::size_t{64} << 20U;
 
-  [[nodiscard]] auto place() const { return std::tie(delivered_later, lane, sequence); }
-};
+/// The order of an export.
+enum export_group : std::uint8_t { parked_events, other_events, tickets };
 
 std::string read_payload(const json_fields& fields) {
   if (fields.has("payload_ref"))
@@ -135,28 +131,25 @@ outbox_export_result export_outbox(const outbox& source,
   outbox_export_result result;
   // Tickets first: one that becomes an event meanwhile is then exported twice, with the same id,
   // and not left out.
-  std::vector<std::string> later;
+  sorted_lines lines(export_memory);
   for_each_record(source, scan_what::tickets, [&](const outbox_record& record) {
     event becomes = record.details.event;
     const std::string ticket = std::exchange(becomes.id, {});
     std::string json = "{\"kind\":\"ticket\",\"ticket\":" + json_string(ticket);
     append_member(json, "expires_at", iso_time(record.until.value_or(timestamp())));
-    later.push_back(json + ",\"event\":{" + event_members(becomes) + "}}");
+    lines.add({tickets, 0, static_cast<std::int64_t>(result.tickets)},
+              json + ",\"event\":{" + event_members(becomes) + "}}");
     ++result.tickets;
     return true;
   });
-  std::vector<ordered_line> lines;
   for_each_record(source, scan_what::all, [&](const outbox_record& record) {
-    lines.push_back({.delivered_later = !is_parked(record),
-                     .lane = record.details.lane,
-                     .sequence = record.details.sequence,
-                     .text = event_line(record)});
+    lines.add({is_parked(record) ? parked_events : other_events, record.details.lane,
+               record.details.sequence},
+              event_line(record));
+    ++result.events;
     return true;
   });
-  std::ranges::sort(lines, {}, &ordered_line::place);
-  for (const auto& line : lines) write(line.text);
-  result.events = lines.size();
-  for (const auto& line : later) write(line);
+  lines.write_all(write);
   for (const auto& one : source.admin().recurring()) {
     const auto& options = one.options;
     std::string json = "{\"kind\":\"recurring\",\"name\":" + json_string(one.name);

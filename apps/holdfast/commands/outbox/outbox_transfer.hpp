@@ -27,8 +27,9 @@ struct outbox_export_result {
   std::uint64_t recurring = 0;
 };
 
-/// Calls `write` for each line, without its line end. Keeps all events in memory, to sort them.
-/// Contains every event that exists from the beginning to the end of the call.
+/// Calls `write` for each line, without its line end. Sorts at most 64 MiB of them in memory, and
+/// the rest in temporary files. Contains every event that exists from the beginning to the end of
+/// the call.
 outbox_export_result export_outbox(const outbox& source,
                                    const std::function<void(const std::string&)>& write);
 

@@ -8,6 +8,7 @@
 #include "commands/outbox/record_pages.hpp"
 #include "commands/outbox/record_text.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 
 #include <algorithm>
@@ -105,12 +106,13 @@ void add_parked(command group) {
     }
     const timestamp now = system_clock()->now();
     std::uint64_t remaining = limit.count(100);
-    bool needs_header = !json.is_set();
+    long_table rows(io.out, record_header());
     for_each_record(source, scan_what::parked, [&](const outbox_record& record) {
-      if (std::exchange(needs_header, false)) io.out << record_header() << "\n";
-      io.out << (json.is_set() ? record_json(record) : record_line(record, now)) << "\n";
+      if (json.is_set()) io.out << record_json(record) << "\n";
+      else rows.add(record_row(record, now), printable(record.details.last_error));
       return --remaining > 0;
     });
+    rows.finish();
     return exit_ok;
   });
 }

@@ -2,11 +2,12 @@
 
 #include "base/base64.hpp"
 #include "base/utf8.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,25 +15,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-using std::chrono::milliseconds;
-
-/// `250ms`, `8.1s`, `12s`, `3m`, `2h`, `5d`.
-std::string short_duration(std::chrono::microseconds time) {
-  using namespace std::chrono;
-  const auto count = [](auto part, const char* unit) {
-    return std::to_string(part.count()) + unit;
-  };
-  if (time < microseconds(0)) time = -time;
-  const auto tenths = duration_cast<milliseconds>(time).count() / 100;
-  if (time < seconds(1)) return count(duration_cast<milliseconds>(time), "ms");
-  if (time < seconds(10))
-    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "s";
-  if (time < minutes(10)) return count(duration_cast<seconds>(time), "s");
-  if (time < hours(10)) return count(duration_cast<minutes>(time), "m");
-  if (time < days(10)) return count(duration_cast<hours>(time), "h");
-  return count(duration_cast<days>(time), "d");
-}
 
 std::string column(std::string text, std::size_t width) {
   if (text.size() < width) text.resize(width, ' ');
@@ -158,24 +140,30 @@ std::string record_json(const outbox_record& record, std::string_view kind) {
   return out + "}";
 }
 
-std::string_view record_header() {
-  return "id                                   state     age    due    tries type                 "
-         "key";
+std::vector<std::string> record_header() {
+  return {"id", "state", "age", "due", "tries", "type", "key"};
+}
+
+std::vector<std::string> record_row(const outbox_record& record, timestamp now) {
+  const auto& details = record.details;
+  std::string due = "-";
+  if (record.until) due = (*record.until > now ? "in " : "") + human_duration(*record.until - now);
+  return {printable(details.event.id),
+          std::string(to_string(record.state)),
+          details.created_at == timestamp() ? "-" : human_duration(now - details.created_at),
+          std::move(due),
+          std::to_string(details.attempts) + "/" + std::to_string(details.deliveries),
+          printable(details.event.type),
+          printable(details.event.key)};
 }
 
 std::string record_line(const outbox_record& record, timestamp now) {
-  const auto& details = record.details;
-  std::string due = "-";
-  if (record.until) due = (*record.until > now ? "in " : "") + short_duration(*record.until - now);
-  std::string line =
-      column(printable(details.event.id), 36) + column(std::string(to_string(record.state)), 9) +
-      column(details.created_at == timestamp() ? "-" : short_duration(now - details.created_at),
-             6) +
-      column(std::move(due), 6) +
-      column(std::to_string(details.attempts) + "/" + std::to_string(details.deliveries), 5) +
-      column(printable(details.event.type), 20) + printable(details.event.key);
-  if (!details.last_error.empty()) line += "\n    " + printable(details.last_error);
+  constexpr std::array<std::size_t, 7> widths{36, 9, 8, 8, 5, 20, 0};
+  const auto cells = record_row(record, now);
+  std::string line;
+  for (std::size_t i = 0; i < cells.size(); ++i) line += column(cells[i], widths.at(i));
   while (line.ends_with(' ')) line.pop_back();
+  if (!record.details.last_error.empty()) line += "\n    " + printable(record.details.last_error);
   return line;
 }
 
@@ -199,19 +187,16 @@ std::string recurrence_json(const recurrence& recurring) {
   return out + "}";
 }
 
-std::string recurrence_table(const std::vector<recurrence>& recurring) {
-  if (recurring.empty()) return {};
-  std::string out = column("name", 20) + column("cron", 20) + column("zone", 20) +
-                    column("next (UTC)", 20) + column("published", 9) + "type\n";
-  for (const auto& one : recurring) {
-    const auto next = one.next ? iso_time(*one.next).substr(0, 19) : std::string("-");
-    out += column(printable(one.name), 20) + column(printable(one.cron), 20) +
-           column(printable(one.options.zone.empty() ? "UTC" : one.options.zone), 20) +
-           column(next, 20) + column(std::to_string(one.published), 9) + printable(one.event.type) +
-           "\n";
-    if (!one.problem.empty()) out += "    " + printable(one.problem) + "\n";
-  }
-  return out;
+void print_recurrences(output& out, const std::vector<recurrence>& recurring) {
+  if (recurring.empty()) return;
+  table rows({"name", "cron", "zone", "next (UTC)", "published", "type"});
+  for (const auto& one : recurring)
+    rows.add({printable(one.name), printable(one.cron),
+              printable(one.options.zone.empty() ? "UTC" : one.options.zone),
+              one.next ? iso_time(*one.next).substr(0, 19) : std::string("-"),
+              std::to_string(one.published), printable(one.event.type)},
+             printable(one.problem));
+  rows.print(out);
 }
 
 std::string stats_json(const outbox_stats& stats, const std::vector<recurrence>& recurring) {
@@ -224,15 +209,18 @@ std::string stats_json(const outbox_stats& stats, const std::vector<recurrence>&
          "]}\n";
 }
 
-std::string stats_text(const outbox_stats& stats, const std::vector<recurrence>& recurring) {
-  return numbers_text(numbers_of_stats(stats)) + column("paused", 15) +
-         (stats.paused ? "yes" : "no") + "\n" +
-         (stats.stuck != 0 ? "keys are stuck; repair them with: holdfast outbox fsck --repair\n"
-                           : "") +
-         (stats.at_least ? "not all events were counted: parked and pending are lower bounds, "
+void print_stats(output& out, const outbox_stats& stats, const std::vector<recurrence>& recurring) {
+  auto numbers = numbers_of_stats(stats);
+  std::erase_if(numbers, [](const auto& number) { return number.first == "overdue_ms"; });
+  out << numbers_text(numbers) << column("overdue", 15) << human_duration(stats.overdue) << "\n"
+      << column("paused", 15) << (stats.paused ? "yes" : "no") << "\n"
+      << (stats.stuck != 0 ? "keys are stuck; repair them with: holdfast outbox fsck --repair\n"
+                           : "")
+      << (stats.at_least ? "not all events were counted: parked and pending are lower bounds, "
                            "following is an upper bound\n"
-                         : "") +
-         (recurring.empty() ? "" : "recurring events:\n") + recurrence_table(recurring);
+                         : "")
+      << (recurring.empty() ? "" : "recurring events:\n");
+  print_recurrences(out, recurring);
 }
 
 std::string check_report_json(const check_report& report, bool repaired) {

@@ -6,6 +6,8 @@
 #include <holdfast/outbox.hpp>
 #include <holdfast/worker.hpp>
 
+#include "terminal/output.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,19 +17,20 @@ namespace holdfast::cli {
 /// `kind` is `event` or `ticket`.
 [[nodiscard]] std::string record_json(const outbox_record& record, std::string_view kind = "event");
 
-/// A table of records: its header, and one row.
-[[nodiscard]] std::string_view record_header();
+/// A table of records: its header, and one row. What went wrong is a note below the row.
+[[nodiscard]] std::vector<std::string> record_header();
+[[nodiscard]] std::vector<std::string> record_row(const outbox_record& record, timestamp now);
+/// A row without its table, with its note.
 [[nodiscard]] std::string record_line(const outbox_record& record, timestamp now);
 
 [[nodiscard]] std::string stats_json(const outbox_stats& stats,
                                      const std::vector<recurrence>& recurring);
-[[nodiscard]] std::string stats_text(const outbox_stats& stats,
-                                     const std::vector<recurrence>& recurring);
+void print_stats(output& out, const outbox_stats& stats, const std::vector<recurrence>& recurring);
 
 /// A recurring event as one JSON object.
 [[nodiscard]] std::string recurrence_json(const recurrence& recurring);
-/// A table of recurring events with a header; empty if there are none.
-[[nodiscard]] std::string recurrence_table(const std::vector<recurrence>& recurring);
+/// A table of recurring events with a header; nothing if there are none.
+void print_recurrences(output& out, const std::vector<recurrence>& recurring);
 
 [[nodiscard]] std::string check_report_json(const check_report& report, bool repaired);
 [[nodiscard]] std::string check_report_text(const check_report& report, bool repaired);

@@ -87,7 +87,7 @@ void add_recur_list(command group) {
   cmd.run([=](console& io) {
     const auto recurring = location.open(io).admin().recurring();
     if (!json.is_set()) {
-      io.out << recurrence_table(recurring);
+      print_recurrences(io.out, recurring);
       if (recurring.empty()) io.warn("there are no recurring events");
       return exit_ok;
     }

@@ -17,11 +17,13 @@ void add_outbox_export(command group) {
   cmd.about(
       "Contains every event that exists while it runs, parked events first, the others in the "
       "order "
-      "of their keys. Changes nothing. Keeps all lines in memory, to sort them.");
+      "of their keys. Changes nothing. Uses at most 64 MiB of memory; what is more is sorted in "
+      "temporary files in TMPDIR.");
   cmd.examples(
       "holdfast outbox export --outbox redis://127.0.0.1 > outbox.jsonl\n"
       "holdfast outbox export --outbox sqlite:app.db --prefix '{shop}' > outbox.jsonl");
   const outbox_location location(cmd);
+  (void)cmd.flag("--json", "Print JSON Lines (always)");
   cmd.run([=](console& io) {
     export_outbox(location.open(io), [&](const std::string& line) { io.out << line << "\n"; });
     return exit_ok;

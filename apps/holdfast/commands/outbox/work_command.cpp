@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -193,42 +194,20 @@ struct target_options {
   }
 };
 
-/// A log record of the worker, as it is printed.
-struct work_message {
-  log_level level = log_level::warning;
-  std::string line{};
-};
-
 /// From all threads. The log of the database owns them, because a report or a check that waits for
 /// a database may outlive the command.
 struct work_messages {
-  message_queue<work_message> records{};
+  record_queue records{};
   message_queue<std::string> notices{};
 };
 
-void print_message(console& io, const work_message& message) {
-  if (message.level >= log_level::warning) return io.warn(message.line);
-  io.out.flush();
-  io.err << "holdfast: " << printable(message.line) << "\n";
-  io.err.flush();
-}
-
-/// Records of the worker for the thread that prints them: warnings, and with --verbose all from
-/// info on. A reader that closes the output is not a failure to report.
-log_sink queue_records(std::shared_ptr<work_messages> messages, bool verbose,
-                       std::shared_ptr<const std::atomic<bool>> reader_gone) {
-  return [messages = std::move(messages), least = verbose ? log_level::info : log_level::warning,
+/// Records of the worker for the thread that prints them. A reader that closes the output is not a
+/// failure to report.
+log_sink queue_work_records(const std::shared_ptr<work_messages>& messages, log_level least,
+                            std::shared_ptr<const std::atomic<bool>> reader_gone) {
+  return [queue = queue_records({messages, &messages->records}, least),
           gone = std::move(reader_gone)](const log_record& record) {
-    if (record.level < least || *gone) return;
-    std::string line(record.message);
-    std::string details;
-    for (const auto& [name, value] : record.fields) {
-      if (value.empty()) continue;
-      if (name == "problem" || name == "why") line.append(": ").append(value);
-      else details.append(details.empty() ? "" : ", ").append(name).append(" ").append(value);
-    }
-    if (!details.empty()) line.append(" (").append(details).append(")");
-    messages->records.push({.level = record.level, .line = std::move(line)});
+    if (!*gone) queue(record);
   };
 }
 
@@ -243,17 +222,56 @@ void warn_if_paused(console& io, const outbox& source) {
 }
 
 void print_messages(console& io, work_messages& messages, progress& shown) {
-  const auto lines = messages.records.drain();
+  const auto records = messages.records.drain();
   const auto notices = messages.notices.drain();
-  if (!lines.empty() || !notices.empty()) shown.clear();
-  for (const auto& line : lines) print_message(io, line);
-  for (const auto& notice : notices) print_notice(io, notice);
+  if (!records.empty() || !notices.empty()) shown.clear();
+  for (const auto& record : records) record.write_to(io);
+  for (const auto& notice : notices) io.note(notice);
 }
+
+/// How a worker does, for people who watch it: on a terminal, in a log of JSON, and with --status.
+class work_status {
+ public:
+  /// An interval of 0 prints nothing.
+  explicit work_status(std::chrono::milliseconds interval) : interval_(interval) {}
+
+  [[nodiscard]] bool is_due() const {
+    return interval_.count() > 0 && std::chrono::steady_clock::now() - printed_ >= interval_;
+  }
+  void print(const console& io, const worker_numbers& numbers) {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - printed_).count();
+    const auto rate = static_cast<std::uint64_t>(static_cast<double>(numbers.done - delivered_) /
+                                                 std::max(seconds, 0.001));
+    printed_ = now;
+    delivered_ = numbers.done;
+    if (!io.log.json) {
+      io.note("delivered " + grouped(numbers.done) + " (" + grouped(rate) + "/s), retried " +
+              grouped(numbers.retried) + ", parked " + grouped(numbers.parked) + ", in flight " +
+              grouped(numbers.in_flight));
+      return;
+    }
+    const std::array<std::pair<std::string_view, std::string>, 5> counts{
+        {{"delivered", std::to_string(numbers.done)},
+         {"per_second", std::to_string(rate)},
+         {"retried", std::to_string(numbers.retried)},
+         {"parked", std::to_string(numbers.parked)},
+         {"in_flight", std::to_string(numbers.in_flight)}}};
+    std::vector<log_field> fields;
+    for (const auto& [name, value] : counts) fields.push_back({.name = name, .value = value});
+    io.note("status", fields);
+  }
+
+ private:
+  std::chrono::milliseconds interval_;
+  std::chrono::steady_clock::time_point printed_ = std::chrono::steady_clock::now();
+  std::uint64_t delivered_ = 0;
+};
 
 /// Runs the worker on another thread. This thread prints warnings and progress, and waits for
 /// signals. `on_stop` is called once, when it is asked to stop.
 worker_report run_worker(console& io, worker& events, work_messages& messages,
-                         const std::atomic<bool>& reader_gone, bool until_empty,
+                         const std::atomic<bool>& reader_gone, bool until_empty, work_status status,
                          const std::function<void()>& on_stop) {
   const stop_signals stop;
   worker_report report;
@@ -273,7 +291,11 @@ worker_report run_worker(console& io, worker& events, work_messages& messages,
       if ((stop.wait(20) || reader_gone) && thread.request_stop()) on_stop();
       print_messages(io, messages, shown);
       // A worker runs for months: lines without end would fill its log.
-      if (io.err.is_terminal()) shown.update(events.count().done);
+      if (io.err.is_terminal() && !io.log.json) shown.update(events.count().done);
+      if (status.is_due()) {
+        shown.clear();
+        status.print(io, events.count());
+      }
     }
     shown.clear();
   }
@@ -345,10 +367,16 @@ void add_work_command(command group) {
                 "Time limit of a delivery (default 5m), then it has failed; 0s: no limit");
   const option verbose =
       cmd.flag("--verbose", "Also print when deliveries succeed again, and who holds the lanes");
+  const option status =
+      cmd.value("--status", "TIME",
+                "Print a line with the counters at this interval (default 10s on a terminal and "
+                "with --log json, else none); 0s: none");
   const option json = cmd.flag("--json", "Print the counters as one JSON object");
   const observation_address observed(cmd);
   cmd.run([=](console& io) {
     const auto metrics = observed.metrics();
+    const bool is_watched = io.err.is_terminal() || io.log.json;
+    const auto status_interval = duration_of(status, is_watched ? "10s" : "0s");
     const auto messages = std::make_shared<work_messages>();
     worker_options options;
     options.concurrency = static_cast<std::size_t>(concurrency.count(options.concurrency));
@@ -361,7 +389,9 @@ void add_work_command(command group) {
     if (policy.text() == "park") options.handling.parked = park_policy::park;
     options.handling.time_limit = duration_of(time_limit, "5m");
     const auto reader_gone = std::make_shared<std::atomic<bool>>(false);
-    options.log = queue_records(messages, verbose.is_set(), reader_gone);
+    // --verbose: as --log-level info.
+    if (verbose.is_set()) io.log.least = std::min(io.log.least, log_level::info);
+    options.log = queue_work_records(messages, io.log.least, reader_gone);
     auto receiver = target.target(io, location, reader_gone);
     outbox_options source_options;
     source_options.inline_limit =
@@ -369,7 +399,7 @@ void add_work_command(command group) {
     const auto [db, source] = location.open_with_database(
         io, std::move(source_options),
         {.log = queue_notices({messages, &messages->notices},
-                              queue_records(messages, verbose.is_set(), reader_gone)),
+                              queue_work_records(messages, io.log.least, reader_gone)),
          .metrics = metrics});
     const auto events =
         receiver.handler
@@ -385,10 +415,10 @@ void add_work_command(command group) {
                               ? nullptr
                               : report_process(*events, db, location.url.text(),
                                                {.create_schema = location.create.is_set()});
-    const auto report =
-        run_worker(io, *events, *messages, *reader_gone, until_empty.is_set(), [&monitored] {
-          if (monitored) monitored->begin_drain();
-        });
+    const auto report = run_worker(io, *events, *messages, *reader_gone, until_empty.is_set(),
+                                   work_status(status_interval), [&monitored] {
+                                     if (monitored) monitored->begin_drain();
+                                   });
     if (until_empty.is_set()) warn_if_paused(io, source);
     // With --file - the standard output has only events.
     const bool prints_events = target.file_name() == "-";

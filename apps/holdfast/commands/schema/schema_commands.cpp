@@ -6,6 +6,7 @@
 #include "commands/database_location.hpp"
 #include "commands/groups.hpp"
 #include "terminal/password_option.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ struct schema_location {
 
   [[nodiscard]] database open(console& io) const {
     database_options options;
-    options.log = [&io](const log_record& record) { io.warn(record.message); };
+    options.log = io.sink();
     options.password = password.read(io);
     return holdfast::open(url_to_open(url.text(), false), std::move(options));
   }
@@ -73,23 +74,11 @@ std::string joined(const std::vector<std::string>& texts) {
 }
 
 void print_table(output& out, const std::vector<schema_status>& sets) {
-  using row = std::array<std::string, 5>;
-  std::vector<row> rows{{"set", "version", "program", "verdict", "tables"}};
+  table rows({"set", "version", "program", "verdict", "tables"});
   for (const auto& status : sets)
-    rows.push_back({status.set, version_text(status), std::to_string(status.current),
-                    std::string(explanation(status.verdict)), printable(joined(status.tables))});
-  row::value_type line;
-  std::array<std::size_t, 5> widths{};
-  for (const auto& each : rows)
-    for (std::size_t i = 0; i < each.size(); ++i) widths[i] = std::max(widths[i], each[i].size());
-  for (const auto& each : rows) {
-    line.clear();
-    for (std::size_t i = 0; i < each.size(); ++i) {
-      line += each[i];
-      if (i + 1 < each.size()) line.append(widths[i] + 2 - each[i].size(), ' ');
-    }
-    out << line << "\n";
-  }
+    rows.add({status.set, version_text(status), std::to_string(status.current),
+              std::string(explanation(status.verdict)), printable(joined(status.tables))});
+  rows.print(out);
 }
 
 std::string status_json(const schema_status& status) {
@@ -150,6 +139,7 @@ void add_upgrade(command group) {
       "holdfast schema upgrade postgresql://host/name --prefix MYAPP_");
   const schema_location location(cmd);
   const option dry_run = cmd.flag("--dry-run", "Only print the statements");
+  const option json = cmd.flag("--json", "Print one JSON object for each set of tables");
   cmd.run([=](console& io) {
     const auto mode = dry_run.is_set() ? upgrade_mode::dry_run : upgrade_mode::run;
     const auto upgrades = upgrade_schema(location.open(io), location.options(), mode);
@@ -158,6 +148,13 @@ void add_upgrade(command group) {
       const auto& before = upgrade.before;
       if (before.verdict == schema_verdict::absent) continue;
       absent = false;
+      if (json.is_set()) {
+        io.out << "{\"set\":" << json_string(before.set)
+               << ",\"from\":" << (before.version ? std::to_string(*before.version) : "null")
+               << ",\"to\":" << std::to_string(before.current)
+               << ",\"statements\":" << json_list(upgrade.statements) << "}\n";
+        continue;
+      }
       io.out << "-- " << before.set << " (" << printable(before.tables.front()) << "): version "
              << version_text(before);
       if (before.version != before.current) io.out << " to " << std::to_string(before.current);

@@ -55,7 +55,7 @@ sequence_location::sequence_location(command& cmd)
 
 database sequence_location::open_url(console& io, const std::string& database_url) const {
   database_options options;
-  if (unsafe.is_set()) options.log = [&io](const log_record& record) { io.warn(record.message); };
+  if (unsafe.is_set()) options.log = io.sink();
   // The server of --super-store has another password.
   if (database_url == url.text()) options.password = password.read(io);
   return holdfast::open(url_to_open(database_url, create.is_set()), std::move(options));

@@ -6,11 +6,14 @@
 #include "commands/groups.hpp"
 #include "commands/schema_dialect.hpp"
 #include "commands/seq/location.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -31,6 +34,12 @@ std::uint64_t default_block(const sequence_options& options) {
   const std::uint64_t last =
       (static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)) / step;
   return last < 20 ? last + 1 : 20;
+}
+
+/// Prints the last allocated id. Before the first one: null in JSON, and nothing in text.
+void print_last(output& out, const std::optional<std::int64_t>& last, bool json) {
+  if (json) out << "{\"last\":" << (last ? std::to_string(*last) : "null") << "}\n";
+  else if (last) out << std::to_string(*last) << "\n";
 }
 
 void add_next(command group) {
@@ -57,6 +66,7 @@ void add_next(command group) {
   const option cycle = cmd.flag("--cycle", "Start again at the first id after the last one");
   const option wait = cmd.value("--wait", "TIME", "Maximum wait for a block: 10s (default), 1m");
   const option give_back = cmd.flag("--give-back", "Return the unused ids of the last block");
+  const option json = cmd.flag("--json", "Print one JSON object for each id");
   cmd.run([=](console& io) {
     auto options = definition.options(location, io);
     options.cycle = options.cycle || cycle.is_set();
@@ -78,7 +88,8 @@ void add_next(command group) {
     (void)ids.counter();
     const auto requested = count.count(1);
     for (std::uint64_t i = 0; requested == 0 || i < requested; ++i) {
-      io.out << std::to_string(ids.next()) << "\n";
+      const auto id = std::to_string(ids.next());
+      io.out << (json.is_set() ? "{\"id\":" + id + "}\n" : id + "\n");
       io.out.flush();  // a drawn id must not be lost if this process is killed
     }
     (void)ids.close(std::chrono::steady_clock::now() + 5s);
@@ -92,13 +103,13 @@ void add_peek(command group) {
   cmd.examples("holdfast seq peek --store sqlite:ids.db --name account.id");
   const sequence_location location(cmd);
   const sequence_definition definition(cmd);
+  const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     const auto last = location.open_database(io)
                           .sequence(definition.name.text(), definition.options(location, io))
                           .peek();
-    if (!last) return exit_negative;
-    io.out << std::to_string(*last) << "\n";
-    return exit_ok;
+    print_last(io.out, last, json.is_set());
+    return last ? exit_ok : exit_negative;
   });
 }
 
@@ -116,6 +127,7 @@ void add_seq_list(command group) {
   cmd.run([=](console& io) {
     const auto blocks = location.open_database(io).block_store(location.store_options(io));
     constexpr std::size_t page_size = 500;
+    long_table rows(io.out, {"last", "epoch", "name"});
     std::string after;
     for (auto remaining = limit.count(1000); remaining > 0;) {
       const auto requested = std::min<std::size_t>(page_size, remaining);
@@ -127,19 +139,14 @@ void add_seq_list(command group) {
                  << ",\"epoch\":" << std::to_string(counter.state.epoch) << "}\n";
           continue;
         }
-        // Printed with the first row, so that an error does not follow a header.
-        if (after.empty() && &counter == &page.front())
-          io.out << "last                  epoch  name\n";
-        std::string last = std::to_string(counter.state.last);
-        std::string epoch = std::to_string(counter.state.epoch);
-        last.resize(std::max<std::size_t>(last.size(), 20), ' ');
-        epoch.resize(std::max<std::size_t>(epoch.size(), 5), ' ');
-        io.out << last << "  " << epoch << "  " << printable(counter.name) << "\n";
+        rows.add({std::to_string(counter.state.last), std::to_string(counter.state.epoch),
+                  printable(counter.name)});
       }
       if (page.size() < requested) break;
       remaining -= page.size();
       after = page.back().name;
     }
+    rows.finish();
     return exit_ok;
   });
 }
@@ -153,11 +160,12 @@ void add_ensure(command group) {
   const sequence_location location(cmd);
   const sequence_definition definition(cmd);
   const option id = cmd.value("--id", "ID", "Highest id in use").required();
+  const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     auto ids = location.open_database(io).sequence(definition.name.text(),
                                                    definition.options(location, io));
     const auto last = ids.ensure_at_least(parse_integer("--id", id.text()));
-    if (last) io.out << std::to_string(*last) << "\n";
+    print_last(io.out, last, json.is_set());
     return exit_ok;
   });
 }
@@ -179,6 +187,7 @@ void add_reset(command group) {
                            .number(1, std::uint64_t{1} << 62U)
                            .required();
   const option next = cmd.value("--next", "ID", "Next id to grant").required();
+  const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     auto ids = location.open_database(io).sequence(definition.name.text(),
                                                    definition.options(location, io));
@@ -188,9 +197,11 @@ void add_reset(command group) {
       ids.reset_unsafe(parse_integer("--next", next.text()), expected);
     } catch (const error& refused) {
       if (refused.code() != errc::duplicate) throw;
+      if (json.is_set()) io.out << "{\"reset\":false}\n";
       io.warn("not reset: the counter has other values; see: holdfast seq list");
       return exit_negative;
     }
+    if (json.is_set()) io.out << "{\"reset\":true}\n";
     return exit_ok;
   });
 }
@@ -212,11 +223,13 @@ void add_define(command group) {
   const sequence_definition definition(cmd);
   const option cycle = cmd.flag("--cycle", "Start again at the first id after the last one");
   const option replace = cmd.flag("--replace", "Change the definition");
+  const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     auto options = definition.new_options(location, io);
     options.cycle = cycle.is_set();
     auto ids = location.open_database(io).sequence(definition.name.text(), std::move(options));
     const auto stored = ids.definition();
+    if (!stored && json.is_set()) io.out << "{\"definition\":null}\n";
     if (!stored) return exit_negative;
     if (replace.is_set()) {
       try {
@@ -227,7 +240,9 @@ void add_define(command group) {
         return exit_negative;
       }
     }
-    io.out << printable(ids.definition().value_or("")) << "\n";
+    const auto text = ids.definition().value_or("");
+    if (json.is_set()) io.out << "{\"definition\":" << json_string(text) << "}\n";
+    else io.out << printable(text) << "\n";
     return exit_ok;
   });
 }
@@ -240,8 +255,10 @@ void add_seq_schema(command group) {
           .one_of({"sqlite", "postgresql", "mysql", "mariadb", "h2", "sqlserver", "oracle"})
           .required();
   const option prefix = cmd.value("--prefix", "P", "Prefix of the table name");
+  const option json = cmd.flag("--json", "Print the statements as one JSON object");
   cmd.run([=](console& io) {
-    print_schema(io.out, sequence_schema(schema_dialect(dialect), {.prefix = prefix.text()}));
+    print_schema(io.out, sequence_schema(schema_dialect(dialect), {.prefix = prefix.text()}),
+                 json.is_set());
     return exit_ok;
   });
 }

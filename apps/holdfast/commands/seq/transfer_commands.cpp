@@ -20,6 +20,7 @@ void add_seq_export(command group) {
   cmd.about("On Redis, --fence does not matter; give any one.");
   cmd.examples("holdfast seq export --store postgresql://localhost/app > sequences.jsonl");
   const sequence_location location(cmd);
+  (void)cmd.flag("--json", "Print JSON Lines (always)");
   cmd.run([=](console& io) {
     const auto counters = location.open_database(io).block_store(location.store_options(io));
     (void)export_counters(*counters, [&](const std::string& line) { io.out << line << "\n"; });

@@ -6,6 +6,7 @@
 #include "base/url.hpp"
 #include "commands/database_location.hpp"
 #include "commands/groups.hpp"
+#include "commands/serve/config_check.hpp"
 #include "commands/serve/process_user.hpp"
 #include "commands/serve/serve_signals.hpp"
 #include "net/tls.hpp"
@@ -152,31 +153,11 @@ void refuse_root(const server_config& config, const option& user) {
                 "root must not serve other machines; add --user NAME, or start as another user");
 }
 
-exit_code report_check(console& io, const server_config& config) {
-  // Reads the files.
-  if (!config.tls.certificate.empty()) (void)detail::net::tls_server_context(config.tls);
-  // Checks the URLs, without connecting.
-  for (const auto& service : config.stores) (void)holdfast::open(service.database.url);
-  for (const auto& service : config.outboxes) (void)holdfast::open(service.database.url);
-  if (config.sequences) (void)holdfast::open(config.sequences->database.url);
-  if (config.gateway) {
-    if (!config.gateway->tls.certificate.empty())
-      (void)detail::net::tls_server_context(config.gateway->tls);
-    for (const auto& route : config.gateway->routes) {
-      for (const auto& url : route.upstreams) (void)detail::serve::gateway::parse_upstream(url);
-    }
-  }
-  io.out << "the configuration is valid: " << std::to_string(config.stores.size()) << " stores, "
-         << std::to_string(config.outboxes.size()) << " outboxes, "
-         << (config.sequences ? "sequences" : "no sequences") << "\n";
-  return exit_ok;
-}
-
 /// Runs a server until a signal ends it.
 class server_run {
  public:
   server_run(console& io, const serve_options& options) : io_(io), options_(options) {
-    const auto log = queue_warnings(messages_);
+    const auto log = queue_records(records_, io.log.least);
     metrics_ = make_prometheus_registry(detail::serve::series_limits);
     detail::serve::server_setup setup{.config = options.read(io, points_base(log)),
                                       .use_inherited = true,
@@ -228,11 +209,7 @@ class server_run {
   [[nodiscard]] engine_options points_base(const log_sink& log) const {
     return {.log = log, .metrics = metrics_};
   }
-  void say(const std::string& message) {
-    io_.out.flush();
-    io_.err << "holdfast: " << printable(message) << "\n";
-    io_.err.flush();
-  }
+  void say(const std::string& message) { io_.note(message); }
   [[nodiscard]] detail::serve::part_hooks hooks() {
     // What is not a terminal is usually a log.
     if (!io_.err.is_terminal()) return {};
@@ -245,9 +222,7 @@ class server_run {
       io_.err.flush();
     }};
   }
-  void print_messages() {
-    for (const auto& message : messages_.drain()) io_.warn(message);
-  }
+  void print_messages() { print_records(io_, *records_); }
 
   void announce() {
     std::string names;
@@ -324,7 +299,7 @@ class server_run {
   console& io_;
   const serve_options& options_;
   const serve_signals signals_{};
-  message_queue<std::string> messages_{};
+  const std::shared_ptr<record_queue> records_ = std::make_shared<record_queue>();
   std::shared_ptr<prometheus_registry> metrics_{};
   std::string scheme_{};
   std::string gateway_scheme_{};
@@ -352,7 +327,11 @@ void add_serve_commands(command root) {
       "holdfast serve --config serve.toml --check");
   const serve_options options(cmd);
   cmd.run([options](console& io) {
-    if (options.check.is_set()) return report_check(io, options.read(io, {}));
+    if (options.check.is_set()) {
+      const std::string content = check_references(options.read(io, {}));
+      io.out << "the configuration is valid: " << content << "\n";
+      return exit_ok;
+    }
     return server_run(io, options).run();
   });
   add_token_commands(cmd);

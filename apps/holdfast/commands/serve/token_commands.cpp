@@ -11,6 +11,7 @@
 #include "serve/auth/state_tables.hpp"
 #include "serve/auth/token_store.hpp"
 #include "terminal/password_option.hpp"
+#include "terminal/table.hpp"
 #include "terminal/text.hpp"
 #include "terminal/time_text.hpp"
 
@@ -41,12 +42,11 @@ struct state_location {
   /// Unless `create` is set, the file must exist.
   [[nodiscard]] std::unique_ptr<serve::state_database> open_state(console& io, bool create) const {
     const auto address = url.is_set() ? url.text() : serve::default_state_url(create);
-    auto database = std::make_unique<serve::state_database>(serve::state_database_options{
-        .url = url_to_open(address, create),
-        .password = password.read(io),
-        .clock = system_clock(),
-        .log = std::make_shared<const logger>(
-            [&io](const log_record& record) { io.warn(record.message); })});
+    auto database = std::make_unique<serve::state_database>(
+        serve::state_database_options{.url = url_to_open(address, create),
+                                      .password = password.read(io),
+                                      .clock = system_clock(),
+                                      .log = std::make_shared<const logger>(io.sink())});
     database->add_tables(serve::identity_tables());
     if (!create) check_file(*database);
     return database;
@@ -86,24 +86,18 @@ std::string json_of(const serve::token_record& token, timestamp now) {
          ",\"lastUsedAt\":" + json_time(token.last_used);
 }
 
-std::string column(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text + "  ";
-}
-
-std::string line_of(const serve::token_record& token, timestamp now) {
+std::vector<std::string> row_of(const serve::token_record& token, timestamp now) {
   std::string scopes;
   for (const auto& scope : token.scopes) scopes += (scopes.empty() ? "" : ",") + scope;
   if (!token.tenant.empty()) scopes += (scopes.empty() ? "" : " ") + ("tenant=" + token.tenant);
   if (token.rate != 0) scopes += (scopes.empty() ? "" : " ") + ("rate=" + rate_text(token.rate));
-  auto line =
-      column(token.id, 8) + column(std::string(serve::token_state(token, now)), 7) +
-      column(std::string(to_string(token.role)), 8) +
-      column(iso_time(token.expires).substr(0, 10), 10) +
-      column(token.last_used ? iso_time(*token.last_used).substr(0, 19) + "Z" : "never", 20) +
-      printable(token.name);
-  if (!scopes.empty()) line += "  " + printable(scopes);
-  return line + "\n";
+  return {token.id,
+          std::string(serve::token_state(token, now)),
+          std::string(to_string(token.role)),
+          iso_time(token.expires).substr(0, 10),
+          token.last_used ? iso_time(*token.last_used).substr(0, 19) + "Z" : "never",
+          printable(token.name),
+          printable(scopes)};
 }
 
 void add_token_add(command group) {
@@ -157,10 +151,12 @@ void add_token_list(command group) {
     const auto now = database->clock().now();
     auto session = database->read("token.list");
     const auto tokens = serve::list_tokens(session, "", serve::max_tokens * 2);
-    if (!json.is_set() && !tokens.empty())
-      io.out << "id        state    role      expires     last used             name\n";
-    for (const auto& token : tokens)
-      io.out << (json.is_set() ? json_of(token.record, now) + "}\n" : line_of(token.record, now));
+    long_table rows(io.out, {"id", "state", "role", "expires", "last used", "name", "scopes"});
+    for (const auto& token : tokens) {
+      if (json.is_set()) io.out << json_of(token.record, now) << "}\n";
+      else rows.add(row_of(token.record, now));
+    }
+    rows.finish();
     return exit_ok;
   });
 }
@@ -171,10 +167,13 @@ void add_token_revoke(command group) {
       "A running server refuses it within two seconds. Exit code 1 if there is no such token.");
   cmd.examples("holdfast serve token revoke k3m9x2pa\nholdfast serve token revoke shop");
   const option token = cmd.positional("TOKEN", "Its id, or its name").required();
+  const option json = cmd.flag("--json", "Print one JSON object");
   const state_location location(cmd);
   cmd.run([=](console& io) {
     const auto database = location.open_state(io, false);
-    if (serve::revoke_token(*database, token.text())) return exit_ok;
+    const bool revoked = serve::revoke_token(*database, token.text()).has_value();
+    if (json.is_set()) io.out << "{\"revoked\":" << (revoked ? "true" : "false") << "}\n";
+    if (revoked) return exit_ok;
     io.warn("there is no such token; see: holdfast serve token list");
     return exit_negative;
   });

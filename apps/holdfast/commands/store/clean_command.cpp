@@ -63,27 +63,19 @@ std::string report_json(const cleanup_report& report) {
          ",\"problem\":" + json_string(report.problem) + "}\n";
 }
 
-/// From all threads. The log of the database owns them, because a report or a check that waits for
-/// a database may outlive the command.
-struct clean_messages {
-  message_queue<std::string> warnings{};
-  message_queue<std::string> notices{};
-};
-
 exit_code clean_on_schedule(console& io, const store_location& location, cleanup_options options,
                             const observation_address& observed, bool json) {
   const stop_signals stop;
   const auto metrics = observed.metrics();
-  const auto messages = std::make_shared<clean_messages>();
+  const auto records = std::make_shared<record_queue>();
+  const auto notices = std::make_shared<message_queue<std::string>>();
   message_queue<cleanup_report> reports;
   options.prefix = location.prefix.text();
   options.on_run = [&reports](const cleanup_report& report) { reports.push(report); };
   // Declared after the queues, so that its threads end before the queues do.
   const auto threads = make_thread_pool({.threads = 2, .linger = std::chrono::seconds(30)});
   const auto db = location.open_database(
-      io, {.log = queue_notices({messages, &messages->notices},
-                                [messages, queue = queue_warnings(messages->warnings)](
-                                    const log_record& record) { queue(record); }),
+      io, {.log = queue_notices(notices, queue_records(records, io.log.least)),
            .metrics = metrics,
            .executor = threads});
   const auto cleaned = location.open_store(db);
@@ -99,8 +91,8 @@ exit_code clean_on_schedule(console& io, const store_location& location, cleanup
     if (stopping && monitored) monitored->begin_drain();
     // A run that ends before the deadline releases its lease.
     if (stopping) cleaner.close(std::chrono::steady_clock::now() + std::chrono::seconds(30));
-    for (const auto& line : messages->warnings.drain()) io.warn(line);
-    for (const auto& line : messages->notices.drain()) print_notice(io, line);
+    print_records(io, *records);
+    for (const auto& line : notices->drain()) io.note(line);
     for (const auto& report : reports.drain())
       io.out << (json ? report_json(report) : report_text(report));
     io.out.flush();

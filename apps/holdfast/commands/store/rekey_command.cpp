@@ -8,8 +8,10 @@
 #include "commands/store/key_ring_options.hpp"
 #include "commands/store/location.hpp"
 #include "terminal/progress.hpp"
+#include "terminal/stop_signals.hpp"
 #include "terminal/text.hpp"
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -43,6 +45,7 @@ void add_to(rekey_report& sum, const rekey_report& report) {
   sum.tombstones += report.tombstones;
   sum.unreadable += report.unreadable;
   sum.moved += report.moved;
+  sum.stopped = sum.stopped || report.stopped;
   if (sum.problem.empty()) sum.problem = report.problem;
 }
 
@@ -67,7 +70,8 @@ void add_rekey_command(command group) {
   command cmd = group.add("rekey", "Seal payloads again, with the current key");
   cmd.about(
       "Entries that are sealed with the current key are skipped, so the command can be interrupted "
-      "and run again. An entry that another process writes or erases meanwhile is also skipped. "
+      "and run again: after SIGINT or SIGTERM it says how far it came. An entry that another "
+      "process writes or erases meanwhile is also skipped. "
       "Exit code 1 if entries could not be opened, or, with --check, have to be sealed.\n"
       "A key may be removed from the ring when no service seals with it any more, and a later run "
       "had nothing to do.");
@@ -95,6 +99,7 @@ void add_rekey_command(command group) {
       "--zone", "Z", "Time zone of columns that store none: UTC; on PostgreSQL also Europe/Paris");
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
+    const stop_signals stop;  // before the database has threads
     const store_options options{.prefix = location.prefix.text(),
                                 .peer = peer.is_set() ? holdfast::peer::java : holdfast::peer::none,
                                 .zone = zone.text(),
@@ -110,17 +115,23 @@ void add_rekey_command(command group) {
     for (const auto& [realm, prefix] : options.realms) realms.push_back(realm);
     if (realms.empty()) realms.emplace_back();
 
+    std::stop_source stopping;
     progress shown(io, check.is_set() ? "checked" : "rekeyed", false);
     rekey_report sum;
     for (const auto& realm : realms) {
       add_to(sum, sealed->rekey({.names = names.all(),
                                  .realm = realm,
                                  .only_count = check.is_set(),
-                                 .progress = [&](const rekey_report& so_far) {
-                                   shown.update(sum.seen + so_far.seen, sum.total + so_far.total);
-                                 }}));
+                                 .progress =
+                                     [&](const rekey_report& so_far) {
+                                       shown.update(sum.seen + so_far.seen,
+                                                    sum.total + so_far.total);
+                                       if (stop.wait(0)) (void)stopping.request_stop();
+                                     },
+                                 .stop = stopping.get_token()}));
     }
     shown.clear();
+    if (sum.stopped) throw stopped(check.is_set() ? "checked" : "rekeyed", sum.seen, sum.total);
     print_rekey(io, sum, json.is_set(), check.is_set());
     if (sum.unreadable > 0)
       io.warn(std::to_string(sum.unreadable) +

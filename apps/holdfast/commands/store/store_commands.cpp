@@ -155,22 +155,13 @@ void add_store_list(command group) {
   cmd.run([=](console& io) {
     const auto entries = location.open(io);
     const timestamp now = system_clock()->now();
-    const std::vector<std::string> header{"key", "age", "expires", "bytes", "class"};
-    table rows(header);
-    std::size_t gathered = 0;
+    long_table rows(io.out, {"key", "age", "expires", "bytes", "class"});
     const auto unreadable =
         for_each_entry(*entries, name.text(), limit.count(100), [&](const entry& e) {
-          if (json.is_set()) {
-            io.out << entry_json(e) << "\n";
-            return;
-          }
-          rows.add(entry_row(e, now));
-          // A long list is printed in parts, each with widths of its own.
-          if (++gathered % 1000 != 0) return;
-          rows.print(io.out);
-          rows = table(header);
+          if (json.is_set()) io.out << entry_json(e) << "\n";
+          else rows.add(entry_row(e, now));
         });
-    if (gathered % 1000 != 0) rows.print(io.out);
+    rows.finish();
     if (unreadable > 0)
       io.warn(std::to_string(unreadable) + " rows cannot be read and were skipped");
     return exit_ok;
@@ -248,22 +239,21 @@ void add_store_stats(command group) {
 }
 
 /// The table that the Java library documents.
-std::string published_schema(const std::string& prefix) {
+std::vector<std::string> published_schema(const std::string& prefix) {
   (void)store_schema(sql::dialect_id::sqlite, {.prefix = prefix});  // checks the prefix
   const std::string table = prefix + "FAILOVER_STORE";
   const std::string index = "IDX_" + table.substr(table.rfind('.') + 1) + "_EXPIRE_ON";
-  return "CREATE TABLE " + table +
-         " (\n"
-         "  FAILOVER_NAME VARCHAR(50) NOT NULL,\n"
-         "  FAILOVER_KEY VARCHAR(256) NOT NULL,\n"
-         "  AS_OF TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n"
-         "  EXPIRE_ON TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n"
-         "  PAYLOAD VARCHAR(4000),\n"
-         "  PAYLOAD_CLASS VARCHAR(256),\n"
-         "  PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)\n"
-         ");\n"
-         "CREATE INDEX " +
-         index + " ON " + table + " (EXPIRE_ON);\n";
+  return {"CREATE TABLE " + table +
+              " (\n"
+              "  FAILOVER_NAME VARCHAR(50) NOT NULL,\n"
+              "  FAILOVER_KEY VARCHAR(256) NOT NULL,\n"
+              "  AS_OF TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n"
+              "  EXPIRE_ON TIMESTAMP(9) WITH TIME ZONE NOT NULL,\n"
+              "  PAYLOAD VARCHAR(4000),\n"
+              "  PAYLOAD_CLASS VARCHAR(256),\n"
+              "  PRIMARY KEY (FAILOVER_NAME, FAILOVER_KEY)\n"
+              ")",
+          "CREATE INDEX " + index + " ON " + table + " (EXPIRE_ON)"};
 }
 
 void add_store_schema(command group) {
@@ -281,11 +271,14 @@ void add_store_schema(command group) {
   const payload_column_option column(cmd);
   const option published =
       cmd.flag("--published", "Print the table that the Java library documents");
+  const option json = cmd.flag("--json", "Print the statements as one JSON object");
   cmd.run([=](console& io) {
     const store_options options{.prefix = prefix.text(), .payload = column.value()};
     require_one("table", {{dialect, "--dialect D"}, {published, "--published"}});
-    if (published.is_set()) io.out << published_schema(options.prefix);
-    else print_schema(io.out, store_schema(schema_dialect(dialect), options));
+    print_schema(io.out,
+                 published.is_set() ? published_schema(options.prefix)
+                                    : store_schema(schema_dialect(dialect), options),
+                 json.is_set());
     return exit_ok;
   });
 }

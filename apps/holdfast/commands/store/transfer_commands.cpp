@@ -31,6 +31,7 @@ void add_export(command group) {
   const entry_location location(cmd);
   const option name = cmd.value("--name", "N", "Effective name");
   const option all = cmd.flag("--all", "Export the entries of all names");
+  (void)cmd.flag("--json", "Print JSON Lines (always)");
   cmd.run([=](console& io) {
     require_one("name", {{name, "--name N"}, {all, "--all"}});
     const stop_signals stop;
