@@ -5,9 +5,11 @@
 
 #include "bench/failover.hpp"
 #include "bench/keys.hpp"
+#include "bench/locked_sequence.hpp"
 #include "bench/overload.hpp"
 #include "bench/ratio.hpp"
 #include "bench/sequence.hpp"
+#include "bench/serve/gateway.hpp"
 #include "bench/serve/serve.hpp"
 #include "bench/store/cache_policies.hpp"
 #include "bench/store/memory.hpp"
@@ -170,17 +172,32 @@ void add_overload(CLI::App& program, actions& registered) {
 void add_sequence(CLI::App& program, actions& registered) {
   const bench_command command(program, "sequence",
                               "Ids compared with an atomic counter, in memory");
+  const auto url = std::make_shared<std::string>();
+  const auto seconds = std::make_shared<double>(2);
+  command.options().add_option(
+      "--store", *url,
+      "Measure a counter beside a locked one instead: postgresql://host/name or mysql://host/name");
+  command.options()
+      .add_option("--seconds", *seconds, "With --store: seconds for each side in a round")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
   registered.emplace_back(&command.options(), [=] {
+    if (!url->empty())
+      return command.print(
+          bench::measure_locked_sequence({.url = *url,
+                                          .rounds = std::min<std::size_t>(command.rounds(), 5),
+                                          .round_seconds = *seconds}));
     return command.print(
         bench::measure_sequences({.rounds = command.rounds(), .round_seconds = 0.004}));
   });
 }
 
-void add_serve(CLI::App& program, actions& registered) {
-  const bench_command command(program, "serve",
-                              "The server compared with nginx, or with the library that it calls, "
-                              "by processor time; needs wrk, nginx and openssl",
-                              15);
+using measurement = std::vector<bench::row> (*)(const bench::serve_bench_options&);
+
+/// A benchmark that starts servers.
+void add_servers(CLI::App& program, actions& registered, const char* name, const char* summary,
+                 std::vector<std::string> (*row_names)(), measurement measure) {
+  const bench_command command(program, name, summary, 15);
   struct serve_arguments {
     bench::serve_bench_options options{};
     bool list = false;
@@ -203,12 +220,12 @@ void add_serve(CLI::App& program, actions& registered) {
   command.options().add_flag("--list", arguments->list, "Print the names of the rows and exit");
   registered.emplace_back(&command.options(), [=] {
     if (arguments->list) {
-      for (const auto& name : bench::serve_row_names()) std::cout << name << "\n";
+      for (const auto& row : row_names()) std::cout << row << "\n";
       return all_hold;
     }
     auto chosen = arguments->options;
     chosen.rounds = command.rounds();
-    return command.print(bench::measure_serve(chosen));
+    return command.print(measure(chosen));
   });
 }
 
@@ -276,7 +293,14 @@ exit_code run(int argc, char** argv) {
   add_store(program, registered);
   add_overload(program, registered);
   add_sequence(program, registered);
-  add_serve(program, registered);
+  add_servers(program, registered, "serve",
+              "The server compared with nginx, or with the library that it calls, by processor "
+              "time; needs wrk, nginx and openssl",
+              &bench::serve_row_names, &bench::measure_serve);
+  add_servers(program, registered, "gateway",
+              "The gateway compared with nginx as a caching proxy, by processor time; needs wrk "
+              "and nginx",
+              &bench::gateway_row_names, &bench::measure_gateway);
 #if HOLDFAST_HAS_REDIS
   add_redis(program, registered);
   add_outbox(program, registered);

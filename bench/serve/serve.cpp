@@ -6,6 +6,7 @@
 #include <holdfast/sequence.hpp>
 #include <holdfast/store/memory.hpp>
 
+#include "bench/serve/load.hpp"
 #include "bench/serve/program.hpp"
 
 #include <sys/resource.h>
@@ -51,7 +52,7 @@ constexpr std::array<row_definition, 14> definitions{{
     {"serve.publish_100", 0.7, bound::at_least, "events/s", false},
     {"serve.tls_64", 1.2, bound::at_most, "ns", false},
     {"serve.idle_bytes", 0.5, bound::at_most, "bytes", false},
-    {"serve.kept_bytes", 4, bound::at_most, "bytes", false},
+    {"serve.kept_bytes", 1, bound::at_most, "bytes", false},
     {"serve.sse_64", 3, bound::at_most, "us/s", false},
     {"serve.idle", 0.3, bound::at_most, "ms/min", false},
     {"serve.loris", 2, bound::at_most, "us", true},
@@ -71,64 +72,7 @@ row make_serve_row(const std::string& name, double ours, double floor) {
   return make_row(name, ours, floor, definition.unit, definition.bar, definition.bar_bound);
 }
 
-// ---- load
-
-struct load {
-  std::size_t connections = 64;
-  std::string url{};
-  std::string script{};  // a file; empty: GET
-  unsigned seconds = 1;
-  bool latency = false;
-};
-
-struct load_result {
-  double requests = 0;
-  double p99_us = 0;
-};
-
-double number_after(const std::string& text, const std::string& label, std::string& unit) {
-  const auto position = text.find(label);
-  if (position == std::string::npos) return 0;
-  std::size_t used = 0;
-  const auto rest = text.substr(position + label.size());
-  const double number = std::stod(rest, &used);
-  unit = rest.substr(used, rest.find_first_of(" \n", used) - used);
-  return number;
-}
-
-/// The client has the second processor, so that it does not disturb the caches of the server.
-int client_processor() { return std::thread::hardware_concurrency() > 1 ? 1 : -1; }
-int server_processor() { return std::thread::hardware_concurrency() > 1 ? 0 : -1; }
-
-load_result run_load(const load& options) {
-  std::vector<std::string> arguments{"wrk", "-t1", "-c" + std::to_string(options.connections),
-                                     "-d" + std::to_string(options.seconds) + "s"};
-  if (options.latency) arguments.emplace_back("--latency");
-  if (!options.script.empty()) arguments.insert(arguments.end(), {"-s", options.script});
-  arguments.push_back(options.url);
-  const auto output = run_program(arguments, client_processor());
-  if (output.find("Non-2xx") != std::string::npos)
-    throw error(errc::unavailable, "a server refused requests of " + options.url);
-  load_result result;
-  const auto end = output.find(" requests in ");
-  if (end != std::string::npos) {
-    const auto begin = output.find_last_not_of("0123456789", end - 1) + 1;
-    result.requests = std::stod(output.substr(begin, end - begin));
-  }
-  if (result.requests < 1) throw error(errc::unavailable, "wrk made no request: " + output);
-  std::string unit;
-  result.p99_us = number_after(output, "\n     99%", unit);
-  if (unit == "ms") result.p99_us *= 1e3;
-  if (unit == "s") result.p99_us *= 1e6;
-  return result;
-}
-
-/// Nanoseconds of the processor for each request.
-double cost_of(const program& server, const load& options) {
-  const auto before = server.processor_time();
-  const auto result = run_load(options);
-  return static_cast<double>((server.processor_time() - before).count()) / result.requests;
-}
+// ---- costs
 
 std::chrono::nanoseconds own_processor_time() {
   timespec time{};
@@ -166,10 +110,6 @@ row compare(const std::string& name, std::size_t rounds, const std::function<dou
 
 // ---- servers
 
-std::string url_of(std::uint16_t port, const std::string& path, bool tls = false) {
-  return (tls ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port) + path;
-}
-
 struct certificate_files {
   std::string certificate;
   std::string key;
@@ -183,8 +123,6 @@ certificate_files make_certificate(const private_directory& directory) {
                      "-addext", "subjectAltName=IP:127.0.0.1"});
   return files;
 }
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 /// `holdfast serve` with one loop, without an access log, and a token for an application.
 class our_server {
