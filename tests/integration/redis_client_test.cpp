@@ -428,7 +428,7 @@ TEST(RedisConnect, DeadServerIsNotFloodedWithConnections) {
   const auto returned = std::chrono::steady_clock::now();
   EXPECT_TRUE(eventually([&] { return !redis.health(); }));
   // Half a second at most, and the time that this machine needs.
-  EXPECT_LT(std::chrono::steady_clock::now() - returned, 3s);
+  EXPECT_LT(std::chrono::steady_clock::now() - returned, 10s);
 }
 
 // Callers that have little time do not decide that a slow server is dead.

@@ -276,7 +276,7 @@ TYPED_TEST(ServerTest, IsSharedAndGivesFreshDatabases) {
 
 // The program that CTest runs, and a registry of our own for it.
 struct ServersOfARun : ::testing::Test {
-  static constexpr std::size_t kinds = 5;
+  static constexpr std::size_t kinds = 6;
 
   temporary_directory place{"servers", "", medium::memory};
   std::filesystem::path directory = place.path() / "registry";
@@ -317,8 +317,9 @@ struct ServersOfARun : ::testing::Test {
 TEST_F(ServersOfARun, EndWhenTheRunIsKilled) {
   auto run = start();
   const auto all = processes();
-  // The keeper, PostgreSQL, MariaDB, H2, Redis, and the six of the Cluster
-  EXPECT_EQ(all.size(), 11U);
+  // The keeper, PostgreSQL, MariaDB, H2, Redis, the six of the Cluster, and the six of the
+  // Sentinels
+  EXPECT_EQ(all.size(), 17U);
   EXPECT_EQ(postgres_endpoint(registry.servers().at("postgresql")).run("SELECT 1"), "1\n");
   run.kill();
   EXPECT_TRUE(eventually([&] { return all_gone(all); }));

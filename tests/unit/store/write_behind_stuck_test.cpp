@@ -134,7 +134,7 @@ TEST_F(WriteBehindStuck, AfterClosingNobodyWaitsForWhatIsNotWritten) {
   put(make("k"));
   EXPECT_EQ(store().close(now()).unsaved, 1U);
   auto asked = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
-  EXPECT_EQ(asked.wait_for(10s), std::future_status::ready);
+  EXPECT_EQ(asked.wait_for(60s), std::future_status::ready);
   clock_->advance(2h);
   EXPECT_EQ(asked.get().unsaved, 1U);
 }
@@ -164,7 +164,7 @@ TEST_F(WriteBehindStuck, ADeadlineIsKeptThoughNobodyRunsTasksAndTheStoreHangs) {
   auto asked = std::async(std::launch::async, [this] { return store_->close(now() + 20s); });
   EXPECT_TRUE(eventually([&] { return door->waiting() == 1; }));
   clock_->advance(20s);
-  const bool in_time = asked.wait_for(20s) == std::future_status::ready;
+  const bool in_time = asked.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(in_time);
   door->open();
   EXPECT_EQ(asked.get().in_flight, in_time ? 1U : 0U);
@@ -221,7 +221,7 @@ TEST_F(WriteBehindStuck, AClockThatStandsStillHoldsNeitherFlushNorPutNorDestruct
     EXPECT_EQ(failure_of([&] { (void)store_->count("n"); }).code(), errc::timeout);
     store_.reset();
   });
-  const bool in_time = asked.wait_for(20s) == std::future_status::ready;
+  const bool in_time = asked.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(in_time) << "the same time has passed on the machine's clock";
   door->open();
   while (!in_time && asked.wait_for(10ms) != std::future_status::ready) clock_->advance(1s);
@@ -261,7 +261,7 @@ TEST_F(WriteBehindStuck, TwoFlushesAreBothServedThoughNobodyRunsTasks) {
   auto second = std::async(std::launch::async, [this] { return store_->flush(now() + 1h); });
   EXPECT_EQ(second.wait_for(100ms), std::future_status::timeout) << "another thread was writing";
   door->open();
-  const bool ended = second.wait_for(20s) == std::future_status::ready;
+  const bool ended = second.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(ended);
   if (!ended) clock_->advance(2h);
   EXPECT_TRUE(first.get().complete());
@@ -277,7 +277,7 @@ TEST_F(WriteBehindStuck, NobodyWaitsUntilTheFirstMomentThereIs) {
   auto asked = std::async(std::launch::async, [this] {
     return store_->close(std::chrono::steady_clock::time_point::min());
   });
-  const bool ended = asked.wait_for(20s) == std::future_status::ready;
+  const bool ended = asked.wait_for(60s) == std::future_status::ready;
   EXPECT_TRUE(ended);
   if (!ended) std::quick_exit(1);  // otherwise the test would hang
   EXPECT_EQ(asked.get().unsaved, 1U);
