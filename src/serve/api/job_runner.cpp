@@ -106,16 +106,20 @@ void job_runner::state::finish(job& work, job_state end, const std::string& reas
     const std::scoped_lock lock(mutex);
     // Of a stop, the reason is known since it was requested.
     if (end != job_state::stopped) work.status.reason = reason;
-    work.status.finished_at = options.clock->now();
-    work.status.state = end;
     status = work.status;
+  }
+  status.finished_at = options.clock->now();
+  status.state = end;
+  // Recorded first: a job that has ended is in the audit log.
+  audit(work, status.changed,
+        "job " + status.id + " " + std::string(to_string(end)) +
+            (status.reason.empty() ? std::string() : ": " + status.reason));
+  {
+    const std::scoped_lock lock(mutex);
+    work.status = status;
   }
   changed.notify_all();
   announce(status);
-  const auto& detail = status.reason;
-  audit(work, status.changed,
-        "job " + status.id + " " + std::string(to_string(end)) +
-            (detail.empty() ? std::string() : ": " + detail));
 }
 
 bool job_runner::state::run_step(job& work) {

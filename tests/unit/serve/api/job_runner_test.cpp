@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -64,14 +65,37 @@ TEST(JobRunner, RunsStepsToTheEndAndRecordsThem) {
   EXPECT_EQ(status.examined, 30U);
   EXPECT_EQ(status.changed, 10U);
   EXPECT_EQ(status.result, "{\"step\":3}");
-  ASSERT_TRUE(test::eventually([&] { return audit.of("test.count").size() == 3; }));
   const auto entries = audit.of("test.count");
+  ASSERT_EQ(entries.size(), 3U);
   EXPECT_EQ(entries[0].caller, "ann");
   EXPECT_EQ(entries[0].count, 5U);
   EXPECT_EQ(entries[2].count, 10U);
   EXPECT_EQ(entries[2].result, "job " + id + " done");
-  EXPECT_EQ(events.jobs().size(), 3U);
+  ASSERT_TRUE(test::eventually([&] { return events.jobs().size() == 3; }));
   EXPECT_EQ(nlohmann::json::parse(events.jobs().back())["state"], "done");
+}
+
+/// Notes the state that the job has when a record of it is written.
+class state_audit final : public audit_log {
+ public:
+  using audit_log::record;
+  void record(audit_entry entry) noexcept override {
+    const auto id = entry.result.substr(4, entry.result.find(' ', 4) - 4);
+    states.push_back(state_of(*runner, id));
+  }
+
+  const job_runner* runner = nullptr;
+  std::vector<job_state> states{};
+};
+
+TEST(JobRunner, RecordsTheEndBeforeItIsSeen) {
+  state_audit audit;
+  job_runner runner({.audit = &audit});
+  audit.runner = &runner;
+  const auto id = runner.start(
+      {.kind = "test.once", .resource = "r", .step = [] { return job_step{.finished = true}; }});
+  ASSERT_TRUE(ends(runner, id));
+  EXPECT_EQ(audit.states, std::vector{job_state::running});
 }
 
 TEST(JobRunner, AFailureEndsAJobAndIsSaid) {
@@ -84,7 +108,7 @@ TEST(JobRunner, AFailureEndsAJobAndIsSaid) {
   ASSERT_TRUE(ends(runner, id));
   EXPECT_EQ(state_of(runner, id), job_state::failed);
   EXPECT_NE(runner.find(id)->reason.find("the database is down"), std::string::npos);
-  EXPECT_TRUE(test::eventually([&] { return audit.of("test.fail").size() == 1; }));
+  EXPECT_EQ(audit.of("test.fail").size(), 1U);
   // The resource is free again.
   EXPECT_TRUE(runner.stop(runner.start(endless("r", steps)), "end"));
 }
