@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::store {
 
@@ -30,6 +31,11 @@ void held_operations::add(operation&& op, time due) {
     by_key_.erase(key);
     throw;
   }
+}
+
+void held_operations::replace_value(const operation& held, operation& newer) noexcept {
+  // A swap: the caller destroys the older value outside the lock.
+  std::swap(by_arrival_.find(held.sequence)->second.op.value, newer.value);
 }
 
 operation held_operations::remove(const operation& op) noexcept {

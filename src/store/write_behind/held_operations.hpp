@@ -26,6 +26,9 @@ class held_operations {
   }
   /// Changes nothing if it throws.
   void add(operation&& op, time due);
+  /// Gives an operation that find() has returned the value of a newer one of the same size. It
+  /// keeps its place and its due time.
+  void replace_value(const operation& held, operation& newer) noexcept;
   /// Removes an operation that find() or find_ready() has returned.
   [[nodiscard]] operation remove(const operation& op) noexcept;
   /// Returns an operation that arrived before `sequence` or is due, or null.

@@ -33,8 +33,12 @@ bool pending_operations::has_room_for(std::span<const operation> ops) noexcept {
   return has_room(count, bytes);
 }
 
-void pending_operations::add(operation&& op, timestamp horizon) {
+bool pending_operations::add(operation&& op, timestamp horizon) {
   operation* const queued = log_.latest_of(op);
+  if (queued == nullptr && merge_into_held(op, horizon)) {
+    ++numbers_.queued;
+    return false;
+  }
   if (queued != nullptr && coalesce(*queued, op, horizon)) {
     ++numbers_.coalesced;
   } else {
@@ -42,6 +46,28 @@ void pending_operations::add(operation&& op, timestamp horizon) {
     log_.push(std::move(op), queued);
   }
   ++numbers_.queued;
+  return true;
+}
+
+/// Combines a put with a held one that is newer or has the same content. Without this each call of
+/// a point whose answer does not change would wake the writer. Requires that nothing of the key is
+/// queued.
+bool pending_operations::merge_into_held(operation& op, timestamp horizon) noexcept {
+  if (op.action != kind::put || batch_.unfinished() > 0) return false;
+  const operation* const held = held_.find_same_key(op);
+  if (held == nullptr) return false;
+  const entry& older = held->value;
+  if (!rules_.replaces(op.value, older, horizon)) {
+    ++numbers_.coalesced;
+    return true;
+  }
+  // It will be stored when the held one is due, and must not expire before.
+  if (op.value.payload_class != older.payload_class || op.value.payload != older.payload ||
+      op.value.expire_on < older.expire_on)
+    return false;
+  held_.replace_value(*held, op);
+  ++numbers_.skipped;
+  return true;
 }
 
 /// Combines two operations of a key if the store would end up in the same state. Then one of them

@@ -39,7 +39,9 @@ class pending_operations {
   void reserve(std::size_t count) { log_.reserve(count); }
   /// The time from which operations added later count as unsaved.
   void set_arrival_time(time now) noexcept { arrival_time_ = now; }
-  void add(operation&& op, timestamp horizon);
+  /// Returns whether the writer has to look at the operation: not if it was combined with a held
+  /// one.
+  bool add(operation&& op, timestamp horizon);
   /// Drops the oldest operations until these have room. If the operations in flight use all room,
   /// these are dropped instead, and the result is false. `dropped` receives the dropped operations;
   /// if there is no on_failed, name and key of one of them, for the log.
@@ -132,6 +134,7 @@ class pending_operations {
   void drop(const operation& op, std::vector<entry>& dropped) noexcept;
   [[nodiscard]] bool has_work_in_batch(time now) const noexcept;
   bool supersede_unfinished(operation& op, timestamp horizon) noexcept;
+  bool merge_into_held(operation& op, timestamp horizon) noexcept;
   bool coalesce(operation& queued, operation& added, timestamp horizon) noexcept;
   [[nodiscard]] bool would_coalesce(const operation& queued, const operation& added) const noexcept;
   [[nodiscard]] bool may_hold(std::size_t i, timestamp now, time steady_now,

@@ -48,13 +48,14 @@ void queue_intake::enqueue(std::span<operation> ops, std::span<const entry> entr
   if (!dropped.empty()) report_dropped(lock, dropped);
 }
 
-/// Releases the lock if it activates the writer.
+/// May release the lock.
 void queue_intake::add_all(guard& lock, std::span<operation> ops, timestamp horizon) {
   state_.pending.reserve(ops.size());
   // The clock is read once for all operations between two batches, to keep a put cheap.
   if (!loop_.active()) state_.pending.set_arrival_time(state_.steady_now());
-  for (operation& op : ops) state_.pending.add(std::move(op), horizon);
-  loop_.activate(lock);
+  bool is_new = false;
+  for (operation& op : ops) is_new = state_.pending.add(std::move(op), horizon) || is_new;
+  if (is_new || !loop_.will_continue()) loop_.activate(lock);
 }
 
 queue_intake::room queue_intake::make_room(guard& lock, std::span<const operation> ops,

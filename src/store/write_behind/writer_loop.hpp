@@ -33,6 +33,8 @@ class writer_loop : public std::enable_shared_from_this<writer_loop> {
 
   /// Whether a thread writes, or a task or timer will. Requires the lock.
   [[nodiscard]] bool active() const noexcept { return active_; }
+  /// Whether the writer is active, or a timer for held operations is set. Requires the lock.
+  [[nodiscard]] bool will_continue() const noexcept { return active_ || held_timer_.has_value(); }
   /// Posts a task unless the writer is active. If it posts, it releases the lock.
   void activate(guard& lock) noexcept;
   /// Waits until all operations that arrived before `sequence` are finished. Returns whether they

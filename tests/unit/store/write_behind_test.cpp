@@ -327,6 +327,48 @@ TEST_F(WriteBehindUnchanged, NeverLetsWhatIsStoredExpire) {
   EXPECT_EQ(sizes_.size(), 2U) << "it would expire before its refresh is done";
 }
 
+TEST_F(WriteBehindUnchanged, WakesTheWriterOnceAndIsWrittenInItsNewestVersion) {
+  again();
+  again();
+  const auto before = numbers();
+  const auto tasks = executor_->size();
+  for (int i = 0; i < 100; ++i) {
+    executor_->advance(10ms);
+    put(make("k", 0ms, "same"));
+    EXPECT_EQ(executor_->size(), tasks) << "only the timer";
+  }
+  const auto newest = clock_->now();
+  EXPECT_EQ(store().find("n", "k")->as_of, newest);
+  EXPECT_EQ(numbers().batches, before.batches);
+  EXPECT_EQ(numbers().held, 1U);
+  EXPECT_EQ(numbers().skipped, before.skipped + 100);
+  executor_->advance(8s);
+  EXPECT_EQ(model_->find("n", "k")->as_of, newest);
+  EXPECT_EQ(numbers().pending, 0U);
+}
+
+TEST_F(WriteBehindUnchanged, IsNotReplacedWithoutItsTimer) {
+  again();
+  again();
+  executor_->clear();
+  put(make("k", 0ms, "same"));
+  EXPECT_GT(executor_->size(), 0U) << "a lost timer is set again";
+}
+
+TEST_F(WriteBehindUnchanged, AnOlderVersionDoesNotReplaceIt) {
+  again();
+  again();
+  const auto tasks = executor_->size();
+  const auto newest = clock_->now();
+  put(make("k", 500ms, "same"));
+  put(make("k", 500ms, "another"));
+  EXPECT_EQ(executor_->size(), tasks);
+  EXPECT_EQ(numbers().coalesced, 2U);
+  EXPECT_EQ(store().find("n", "k")->as_of, newest);
+  executor_->advance(10s);
+  EXPECT_EQ(stored("k"), "same");
+}
+
 TEST_F(WriteBehindUnchanged, AnEraseComesAfterIt) {
   again();
   again();
