@@ -9,11 +9,17 @@
 #include "support/eventually.hpp"
 #include "support/raw_client.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -81,6 +87,81 @@ TEST(Upstream, SharesAFewConnections) {
     calls.clear();
     client.reset();
   });
+}
+
+TEST(Upstream, IdleConnectionsThatTheServerClosesLeaveThePool) {
+  auto server = std::make_unique<http_server>(
+      server_options{.listen = {"127.0.0.1:0"}},
+      [](const server_request&, responder answer) { answer.answer({.body = "ok"}); });
+  running_loop loop;
+  std::unique_ptr<upstream> client;
+  upstream_call call;
+  std::atomic<bool> answered = false;
+  loop.run([&] {
+    client = std::make_unique<upstream>(loop.get(), to_server(server->addresses().front()));
+    call = client->send({}, net::steady::now() + 60s, [&](client_response) { answered = true; });
+  });
+  ASSERT_TRUE(eventually([&] { return answered.load(); }));
+  std::atomic<std::size_t> connections = 0;
+  const auto count = [&] { loop.run([&] { connections = client->connections(); }); };
+  count();
+  EXPECT_EQ(connections, 1U);
+  server.reset();
+  EXPECT_TRUE(eventually([&] {
+    count();
+    return connections == 0;
+  }));
+  loop.run([&] { client.reset(); });
+}
+
+/// A port of 127.0.0.1 that refuses connections until `listen` is called.
+class closed_port {
+ public:
+  closed_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    if (::bind(socket_, generic, size) != 0 || ::getsockname(socket_, generic, &size) != 0)
+      throw std::runtime_error("cannot bind a port");
+    port_ = ntohs(address.sin_port);
+  }
+  closed_port(const closed_port&) = delete;
+  closed_port& operator=(const closed_port&) = delete;
+  ~closed_port() { ::close(socket_); }
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  void listen() const { ASSERT_EQ(::listen(socket_, 8), 0); }
+
+ private:
+  int socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  unsigned port_ = 0;
+};
+
+TEST(Upstream, ARefusedConnectionIsSharedForAMoment) {
+  const closed_port port;
+  running_loop loop;
+  std::unique_ptr<upstream> client;
+  upstream_call call;
+  /// The result of one request.
+  const auto ask = [&](std::chrono::milliseconds limit) {
+    std::optional<exchange_status> result;
+    std::atomic<bool> ended = false;
+    loop.run([&] {
+      call = client->send({}, net::steady::now() + limit, [&](client_response response) {
+        result = response.result;
+        ended = true;
+      });
+    });
+    EXPECT_TRUE(eventually([&] { return ended.load(); }));
+    return result;
+  };
+  loop.run([&] { client = std::make_unique<upstream>(loop.get(), to_server(port.address())); });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(60s), exchange_status::unreachable);
+  port.listen();
+  // Nothing answers, but the connection is made.
+  EXPECT_TRUE(eventually([&] { return ask(100ms) == exchange_status::late; }));
+  loop.run([&] { client.reset(); });
 }
 
 TEST(Upstream, FailuresAreReported) {
