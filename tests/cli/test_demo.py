@@ -47,6 +47,11 @@ class Demo(CommandTest):
             'rate("EUR")     EUR 1.0911   live',
             "A second process makes a call, and is killed with -9.",
             'rate("EUR")     EUR 1.0911   stale, less than an hour old, because the call failed',
+            "$ holdfast gateway --upstream",
+            "GET /rates/EUR  200  EUR 1.0842   live",
+            "The service is killed with -9.",
+            "GET /rates/EUR  200  EUR 1.0842   stale, because the upstream is unreachable",
+            "GET /rates/JPY  502",
             "The same call, the same key",
         ):
             self.assertIn(line, text[last:])

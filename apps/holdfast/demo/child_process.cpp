@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <system_error>
+#include <utility>
 
 namespace holdfast::cli {
 
@@ -35,7 +38,59 @@ struct pipe_ends {
   }
 };
 
+constexpr const char* program = "/proc/self/exe";
+
+/// The arguments of this program, as exec takes them.
+class argument_list {
+ public:
+  explicit argument_list(const std::vector<std::string>& arguments) : words_{"holdfast"} {
+    words_.insert(words_.end(), arguments.begin(), arguments.end());
+    for (std::string& word : words_) pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+  }
+  [[nodiscard]] char** get() noexcept { return pointers_.data(); }
+
+ private:
+  std::vector<std::string> words_;
+  std::vector<char*> pointers_{};
+};
+
 }  // namespace
+
+running_self::running_self(const std::vector<std::string>& arguments) {
+  pipe_ends channel;
+  argument_list argv(arguments);
+  child_ = ::fork();
+  if (child_ < 0) fail_to_start("cannot start another process", errno);
+  if (child_ == 0) {
+    (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlives the demonstration
+    (void)::dup2(channel.ends[1], STDERR_FILENO);
+    (void)::execv(program, argv.get());
+    ::_exit(1);
+  }
+  pipe_ends::close(channel.ends[1]);
+  standard_error_ = std::exchange(channel.ends[0], -1);
+  for (;;) {
+    char next = 0;
+    const ssize_t received = ::read(standard_error_, &next, 1);
+    if (received < 0 && errno == EINTR) continue;
+    if (received <= 0) break;
+    if (next == '\n') return;
+    first_line_ += next;
+  }
+  const int status = wait_for_exit(std::exchange(child_, -1));
+  ::close(std::exchange(standard_error_, -1));
+  throw error(errc::unavailable, "the second process ended with status " + std::to_string(status) +
+                                     ": " + first_line_);
+}
+
+running_self::~running_self() {
+  if (child_ > 0) {
+    (void)::kill(child_, SIGKILL);
+    (void)wait_for_exit(child_);
+  }
+  if (standard_error_ >= 0) ::close(standard_error_);
+}
 
 int wait_for_exit(pid_t child) noexcept {
   int status = 0;
@@ -46,18 +101,12 @@ int wait_for_exit(pid_t child) noexcept {
 
 std::string run_self(const std::vector<std::string>& arguments) {
   pipe_ends channel;
-  std::vector<std::string> words{"holdfast"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
+  argument_list argv(arguments);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, channel.ends[1], STDOUT_FILENO);
   pid_t child = 0;
-  const int reason =
-      ::posix_spawn(&child, "/proc/self/exe", &files, nullptr, argv.data(), ::environ);
+  const int reason = ::posix_spawn(&child, program, &files, nullptr, argv.get(), ::environ);
   ::posix_spawn_file_actions_destroy(&files);
   if (reason != 0) fail_to_start("cannot start another process", reason);
 

@@ -18,6 +18,23 @@ namespace holdfast::cli {
 /// cannot be started.
 [[nodiscard]] std::string run_self(const std::vector<std::string>& arguments);
 
+/// This program with other arguments, running until the object is destroyed, which kills it with
+/// SIGKILL.
+class running_self {
+ public:
+  /// Waits for the first line on its standard error. Throws errc::unavailable if it ends before.
+  explicit running_self(const std::vector<std::string>& arguments);
+  running_self(const running_self&) = delete;
+  running_self& operator=(const running_self&) = delete;
+  ~running_self();
+  [[nodiscard]] const std::string& first_line() const noexcept { return first_line_; }
+
+ private:
+  pid_t child_ = -1;
+  int standard_error_ = -1;
+  std::string first_line_{};
+};
+
 /// Waits until a child has ended, and returns its status for WIFEXITED and the like.
 int wait_for_exit(pid_t child) noexcept;
 

@@ -14,8 +14,8 @@ namespace {
 
 std::vector<chapter> all_chapters() {
   std::vector<chapter> all;
-  for (auto chapters : {failover_chapters(), key_chapters(), store_chapters(), sequence_chapters(),
-                        outbox_chapters()}) {
+  for (auto chapters : {failover_chapters(), gateway_chapters(), key_chapters(), store_chapters(),
+                        sequence_chapters(), outbox_chapters()}) {
     for (chapter& next : chapters) all.push_back(std::move(next));
   }
   return all;
@@ -40,7 +40,8 @@ void add_demo_command(command root) {
     show.heading("Holdfast " HOLDFAST_VERSION_STRING);
     show.paragraph(
         "Keeps services answering and consistent when what they depend on fails. First the main "
-        "job, failover; then keys, the store, sequences and the outbox.");
+        "job, failover, in a program and in front of one; then keys, the store, sequences and the "
+        "outbox.");
     const std::vector<chapter> chapters = all_chapters();
     for (std::size_t i = 0; i < chapters.size(); ++i) {
       show.chapter(i + 1, chapters.size(), chapters[i].title);

@@ -51,6 +51,7 @@ struct chapter {
 };
 
 [[nodiscard]] std::vector<chapter> failover_chapters();
+[[nodiscard]] std::vector<chapter> gateway_chapters();
 [[nodiscard]] std::vector<chapter> key_chapters();
 [[nodiscard]] std::vector<chapter> outbox_chapters();
 [[nodiscard]] std::vector<chapter> sequence_chapters();

@@ -130,23 +130,30 @@ void upstream::restart(std::string rate) {
   start();
 }
 
-std::string http_exchange(std::uint16_t port, const std::string& request) {
+std::string http_reply(std::uint16_t port, const std::string& request) {
   const tcp_socket server(new_socket());
   const sockaddr_in address = loopback(port);
   if (server.get() < 0 ||
       ::connect(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     throw std::runtime_error(std::generic_category().message(errno));
   send_all(server.get(), request);
-  const std::string reply = receive(server.get(), [](const std::string&) { return false; });
+  return receive(server.get(), [](const std::string&) { return false; });
+}
+
+std::string http_exchange(std::uint16_t port, const std::string& request) {
+  const std::string reply = http_reply(port, request);
   const auto body = reply.find("\r\n\r\n");
   if (!reply.starts_with("HTTP/1.1 2") || body == std::string::npos)
     throw std::runtime_error("no answer");
   return reply.substr(body + 4);
 }
 
+std::string get_request(const std::string& path) {
+  return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+}
+
 std::string http_get(std::uint16_t port, const std::string& path) {
-  return http_exchange(port,
-                       "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  return http_exchange(port, get_request(path));
 }
 
 }  // namespace holdfast::cli

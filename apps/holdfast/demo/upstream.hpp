@@ -34,9 +34,16 @@ class upstream {
   pid_t child_ = -1;
 };
 
+/// Sends a request to a server on loopback, and returns its whole answer. Throws std::runtime_error
+/// if the server does not accept the connection.
+[[nodiscard]] std::string http_reply(std::uint16_t port, const std::string& request);
+
 /// Sends a request to a server on loopback, and returns the body of its answer. Throws
 /// std::runtime_error if there is no answer, or its status is not one of success.
 [[nodiscard]] std::string http_exchange(std::uint16_t port, const std::string& request);
+
+/// A GET request of one connection.
+[[nodiscard]] std::string get_request(const std::string& path);
 
 /// Returns the body of the answer of a server on loopback. Throws std::runtime_error if there is no
 /// answer, or its status is not one of success.
