@@ -195,6 +195,13 @@ void http_server::set_tls(std::shared_ptr<const net::tls_server_context> context
     (void)worker->loop().post([raw = worker.get()] { raw->finish_tls_connections(); });
 }
 
+void http_server::call_contexts(const std::function<void(loop_context&)>& function) {
+  for (const auto& worker : state_->workers)
+    (void)worker->loop().post([raw = worker.get(), function] {
+      if (raw->context() != nullptr) function(*raw->context());
+    });
+}
+
 void http_server::begin_drain() noexcept { state_->shared->draining = true; }
 
 std::size_t http_server::stop(std::chrono::milliseconds grace) {

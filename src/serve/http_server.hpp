@@ -206,6 +206,8 @@ class http_server {
   /// of the two requires certificates of clients, connections that exist end after their requests:
   /// their certificates were compared with the issuers of before.
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
+  /// Calls a function on each loop thread, later, with the context of the loop.
+  void call_contexts(const std::function<void(loop_context&)>& function);
   /// Every answer says from now on that its connection is closed, so that no client sends a request
   /// to a connection that `stop` closes.
   void begin_drain() noexcept;

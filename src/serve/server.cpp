@@ -37,7 +37,7 @@ constexpr std::chrono::milliseconds time_to_close{500};
 /// Keys that `reload` applies.
 bool is_reloaded(std::string_view key) {
   return key.starts_with("serve.tls.") || key.starts_with("serve.clients.") ||
-         key == "serve.names" || key == "serve.label";
+         key.starts_with("gateway.routes.") || key == "serve.names" || key == "serve.label";
 }
 
 /// The keys that differ and are not applied.
@@ -286,6 +286,7 @@ void server::begin_drain() noexcept {
 std::vector<std::string> server::reload(config::server_config fresh) {
   config::check_config(fresh);
   auto tls = make_tls(fresh.tls);
+  for (const auto& part : state_->parts) part->prepare_reload(fresh);
   if (state_->log_file) state_->log_file->reopen();
   const auto changed = keys_for_restart(state_->config.effective, fresh.effective);
   if (tls) state_->transport->set_tls(std::move(tls));

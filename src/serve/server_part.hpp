@@ -8,7 +8,8 @@
 ///   add_endpoints    its rows; every part is attached by then
 ///   start            the listeners are bound, the databases are open
 ///   problem          asked for each /readyz
-///   reload           SIGHUP
+///   prepare_reload   SIGHUP: everything that can fail
+///   reload           the new configuration counts from now on
 ///   drain            SIGTERM: streams say goodbye, long polls answer empty, jobs end their step
 ///   finish           the last requests were answered
 ///
@@ -48,7 +49,10 @@ class server_part {
   virtual void start(const std::vector<std::string>& /*addresses*/) {}
   /// What is not ready, as /readyz names it: `state`. Must not wait.
   [[nodiscard]] virtual std::optional<std::string> problem() { return std::nullopt; }
-  /// `fresh` is the configuration that was read. Throws if the part keeps what it had.
+  /// `fresh` is the configuration that was read. Throws if it cannot be used; then nothing is
+  /// reloaded.
+  virtual void prepare_reload(const config::server_config& /*fresh*/) {}
+  /// After all parts have prepared.
   virtual void reload(const config::server_config& /*fresh*/) {}
   virtual void drain() noexcept {}
   /// Returns what was left undone at the deadline, in a few words each.

@@ -13,7 +13,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from holdfast_process import HOLDFAST, CommandTest
+from holdfast_process import HOLDFAST, CommandTest, free_port
 from test_serve import LONG, wait_for
 
 UPSTREAM = """
@@ -43,9 +43,15 @@ server.serve_forever()
 class Upstream:
     """A process that answers each path with its name."""
 
-    def __init__(self, port=0):
-        self.process = subprocess.Popen([sys.executable, "-c", UPSTREAM, str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.port = int(self.process.stdout.readline())
+    def __init__(self):
+        # Not a port of the system's choice: it could give that to another process when this one was killed.
+        for _ in range(10):
+            self.process = subprocess.Popen([sys.executable, "-c", UPSTREAM, str(free_port())], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            line = self.process.stdout.readline()
+            if line:
+                break
+            self.kill()  # another process was faster
+        self.port = int(line)
 
     @property
     def url(self):
@@ -135,6 +141,31 @@ class GatewayTest(CommandTest):
         self.assertEqual((status, body), (200, "answer to /a"))
         self.assertRegex(told, r"detail=(unreachable|cut)$")
         self.assertEqual(gateway.get("/b")[0], 502)
+        self.assertEqual(gateway.stop(), 0)
+
+    def test_sighup_reads_the_routes_again(self):
+        def configuration(routes):
+            return f'[gateway]\nlisten = ["127.0.0.1:0"]\n[stores.main]\nurl = "memory:"\n{routes}'
+
+        def reload(routes, message):
+            (Path(self.directory) / "serve.toml").write_text(configuration(routes))
+            count = gateway.errors.read_text().count(message)
+            gateway.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: gateway.errors.read_text().count(message) > count, message)
+
+        route = f'[gateway.routes.%s]\npath = "%s"\nupstream = ["{self.upstream.url}"]\n'
+        gateway = self.gateway(config=configuration(route % ("a", "/a")))
+        self.assertEqual([gateway.get(path)[0] for path in ("/a", "/b")], [200, 404])
+        reload(route % ("a", "/a") + route % ("b", "/b"), "the configuration was read again")
+        self.assertNotIn("restart", gateway.errors.read_text())
+        wait_for(lambda: gateway.get("/b")[0] == 200, "the added route")
+        # What is wrong changes nothing.
+        reload(route % ("a", "/a") + route % ("b", "/b") + "hold = -1\n", "the old one stays")
+        reload((route % ("a", "/a")).replace("http:", "ftp:"), "the old one stays")
+        reload(route % ("c", "/c") + '[failover.points.c]\nexpiry = "1h"\n', "to add it, restart the server")
+        self.assertEqual([gateway.get(path)[0] for path in ("/a", "/b", "/c")], [200, 200, 404])
+        reload(route % ("a", "/"), "the configuration was read again")
+        wait_for(lambda: gateway.get("/c")[0] == 200, "the changed route")
         self.assertEqual(gateway.stop(), 0)
 
     def test_answers_survive_a_restart(self):

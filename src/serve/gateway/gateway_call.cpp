@@ -20,15 +20,16 @@ using forward_reason = http::cache_status::forward_reason;
 
 gateway_call::gateway_call(gateway_loop& owner, route_runtime& target,
                            const server_request& request, responder answer)
-    : runtime_(owner.runtime()),
+    : routes_(owner.routes()),
+      runtime_(routes_->runtime()),
       loop_(&owner),
       target_(target),
       rules_(target.rules),
-      request_(target, *owner.runtime(), request),
+      request_(target, *runtime_, request),
       answer_(std::move(answer)),
       started_(owner.loop().now()),
       deadline_(started_ + request_.time_limit(target)),
-      attempts_(owner.servers(target), target.retry.get(), request_.is_idempotent()),
+      attempts_(routes_->servers(target), target.retry.get(), request_.is_idempotent()),
       timer_(owner.loop()),
       transfer_(owner.loop(), call_) {}
 
@@ -650,6 +651,10 @@ void gateway_call::abandon() noexcept {
   transfer_.cut();
   pending_.reset();
   answer_.reset();
+  // Here, because this object may be destroyed on a worker. The last request of replaced routes may
+  // be called by one of their connections now.
+  if (routes_ != loop_->routes()) loop_->loop().retire(std::move(routes_));
+  else routes_.reset();
 }
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve::gateway

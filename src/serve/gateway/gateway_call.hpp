@@ -109,6 +109,7 @@ class gateway_call final : public std::enable_shared_from_this<gateway_call>,
   template <class Work, class Done>
   [[nodiscard]] bool run_on_worker(Work work, Done done);
 
+  std::shared_ptr<loop_routes> routes_;
   std::shared_ptr<gateway_runtime> runtime_;
   gateway_loop* loop_;
   route_runtime& target_;

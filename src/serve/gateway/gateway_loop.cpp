@@ -24,21 +24,27 @@ std::vector<net::socket_address> addresses_of(const std::string& address) {
 
 }  // namespace
 
+loop_routes::loop_routes(net::event_loop& loop, std::shared_ptr<gateway_runtime> runtime)
+    : runtime_(std::move(runtime)) {
+  for (const auto& target : runtime_->routes())
+    groups_.push_back(std::make_unique<upstream_group>(loop, *target, runtime_->upstream_tls()));
+}
+
 gateway_loop::gateway_loop(std::shared_ptr<net::event_loop> loop,
                            std::shared_ptr<gateway_runtime> runtime)
-    : loop_(std::move(loop)), runtime_(std::move(runtime)), resolve_timer_(*loop_) {
-  for (const auto& target : runtime_->routes())
-    groups_.push_back(std::make_unique<upstream_group>(*loop_, *target, runtime_->upstream_tls()));
+    : loop_(std::move(loop)),
+      routes_(std::make_shared<loop_routes>(*loop_, std::move(runtime))),
+      resolve_timer_(*loop_) {
   resolve_timer_.set_callback([this] { resolve(); });
   resolve_later();
 }
 
-gateway_loop::~gateway_loop() {
-  for (const auto& call : std::exchange(calls_, {})) call->abandon();
+void gateway_loop::set_routes(std::shared_ptr<gateway_runtime> runtime) {
+  routes_ = std::make_shared<loop_routes>(*loop_, std::move(runtime));
 }
 
-upstream_group& gateway_loop::servers(const route_runtime& target) noexcept {
-  return *groups_[target.index];
+gateway_loop::~gateway_loop() {
+  for (const auto& call : std::exchange(calls_, {})) call->abandon();
 }
 
 void gateway_loop::remove(const std::shared_ptr<gateway_call>& call) {
@@ -48,16 +54,19 @@ void gateway_loop::remove(const std::shared_ptr<gateway_call>& call) {
 
 void gateway_loop::resolve_later() { resolve_timer_.set(loop_->now() + resolve_interval); }
 
-/// Resolving may wait, so workers do it. This object lives until the loop has run all tasks.
+/// Resolving may wait, so workers do it.
 void gateway_loop::resolve() {
-  for (const auto& target : runtime_->routes()) {
+  auto& runtime = *routes_->runtime();
+  for (const auto& target : runtime.routes()) {
     for (std::size_t i = 0; i < target->targets.size(); ++i) {
-      auto* const group = groups_[target->index].get();
-      (void)runtime_->post([loop = loop_, group, i, address = target->targets[i].address] {
+      (void)runtime.post([loop = loop_, weak = std::weak_ptr(routes_), target = target.get(), i,
+                          address = target->targets[i].address] {
         auto addresses = addresses_of(address);
         if (addresses.empty()) return;
-        (void)loop->post([group, i, addresses = std::move(addresses)]() mutable {
-          group->server(i).set_addresses(std::move(addresses));
+        (void)loop->post([weak, target, i, addresses = std::move(addresses)]() mutable {
+          // The last owner may be this thread only: routes belong to their loop.
+          if (const auto routes = weak.lock())
+            routes->servers(*target).server(i).set_addresses(std::move(addresses));
         });
       });
     }

@@ -38,9 +38,19 @@ class gateway_part final : public server_part {
     gateway_->start();
     if (listening_) listening_(gateway_->addresses());
   }
-  void reload(const config::server_config& /*fresh*/) override {
+  void prepare_reload(const config::server_config& fresh) override {
+    if (!fresh.gateway)
+      throw error(errc::invalid_argument,
+                  "the file has no routes any more; to end the gateway, restart the server");
+    for (const auto& added : fresh.gateway->routes) check_added(added, fresh);
+    prepared_tls_ = make_client_tls(settings());
+    prepared_routes_ = gateway_->prepare_routes(fresh.gateway->routes);
+  }
+  void reload(const config::server_config& fresh) override {
     if (access_) access_->reopen();
-    if (auto tls = make_client_tls(settings())) gateway_->set_tls(std::move(tls));
+    if (prepared_tls_) gateway_->set_tls(std::exchange(prepared_tls_, nullptr));
+    gateway_->set_routes(std::exchange(prepared_routes_, nullptr));
+    config_.gateway->routes = fresh.gateway->routes;
   }
   void drain() noexcept override {
     if (gateway_) gateway_->begin_drain();
@@ -54,11 +64,24 @@ class gateway_part final : public server_part {
     if (!config_.gateway) throw error(errc::internal, "the configuration has no gateway");
     return *config_.gateway;
   }
+  /// The engine reads the options of points once, so that those of a new route would not count.
+  void check_added(const route& added, const config::server_config& fresh) const {
+    const auto& routes = settings().routes;
+    if (std::ranges::find(routes, added.name, &route::name) != routes.end()) return;
+    const auto prefix = "failover.points." + added.name + ".";
+    if (std::ranges::any_of(fresh.effective,
+                            [&](const auto& value) { return value.key.starts_with(prefix); }))
+      throw error(errc::invalid_argument, "gateway.routes." + added.name +
+                                              " is new and has options below failover.points." +
+                                              added.name + "; to add it, restart the server");
+  }
 
   config::server_config config_;
   std::function<void(const std::vector<std::string>&)> listening_;
   std::unique_ptr<access_log> access_{};
   std::unique_ptr<gateway_server> gateway_{};
+  std::shared_ptr<const net::tls_server_context> prepared_tls_{};
+  std::shared_ptr<gateway_runtime> prepared_routes_{};
 };
 
 }  // namespace

@@ -74,16 +74,17 @@ void gateway_server::start() {
 
 void gateway_server::handle(const server_request& request, responder answer) {
   const auto refused = refusal_for(request);
+  auto& loop = *static_cast<gateway_loop*>(request.context);
+  auto& runtime = *loop.routes()->runtime();
   auto* const target =
-      refused.status != 0 ? nullptr : runtime_->find(request.host, request.target.path());
+      refused.status != 0 ? nullptr : runtime.find(request.host, request.target.path());
   if (target == nullptr) {
     const int status = refused.status != 0 ? refused.status : 404;
-    runtime_->record_refusal(request, status);
+    runtime.record_refusal(request, status);
     answer.answer(problem_response(
         status, refused.status != 0 ? refused.reason : "no route of the gateway takes this path"));
     return;
   }
-  auto& loop = *static_cast<gateway_loop*>(request.context);
   std::make_shared<gateway_call>(loop, *target, request, std::move(answer))->start();
 }
 
@@ -97,6 +98,20 @@ server_counts gateway_server::counts() const noexcept {
 
 void gateway_server::set_tls(std::shared_ptr<const net::tls_server_context> context) {
   if (transport_) transport_->set_tls(std::move(context));
+}
+
+std::shared_ptr<gateway_runtime> gateway_server::prepare_routes(std::vector<route> routes) const {
+  auto options = runtime_->options();
+  options.routes = std::move(routes);
+  return std::make_shared<gateway_runtime>(std::move(options), runtime_.get());
+}
+
+void gateway_server::set_routes(std::shared_ptr<gateway_runtime> prepared) {
+  runtime_ = std::move(prepared);
+  if (!transport_) return;
+  transport_->call_contexts([runtime = runtime_](loop_context& context) {
+    static_cast<gateway_loop&>(context).set_routes(runtime);
+  });
 }
 
 void gateway_server::begin_drain() noexcept {

@@ -32,7 +32,7 @@ struct gateway_options {
   runtime_options runtime{};
 };
 
-/// Thread-safety: `runtime` and `addresses` may be called from any thread, the others on one.
+/// Thread-safety: `addresses` and `counts` may be called from any thread, the others on one.
 class gateway_server {
  public:
   /// Registers the points of the routes. Throws errc::invalid_argument.
@@ -50,6 +50,11 @@ class gateway_server {
     return runtime_;
   }
   void set_tls(std::shared_ptr<const net::tls_server_context> context);
+  /// Checks routes, and registers the points of new ones. They are used after `set_routes`. Throws
+  /// errc::invalid_argument.
+  [[nodiscard]] std::shared_ptr<gateway_runtime> prepare_routes(std::vector<route> routes) const;
+  /// For requests that begin later; the others end with the routes that they have.
+  void set_routes(std::shared_ptr<gateway_runtime> prepared);
   /// Every answer is from now on the last of its connection.
   void begin_drain() noexcept;
   /// Waits for the requests under way until the deadline. Returns what was left, in a few words

@@ -95,10 +95,11 @@ upstream_target parse_upstream(const std::string& text) {
           .secure = secure};
 }
 
-route_runtime::route_runtime(const route& configured, std::size_t position, engine& owner)
+route_runtime::route_runtime(const route& configured, std::size_t position, const engine& owner,
+                             route_point registered)
     : rules(configured),
       index(position),
-      point(make_route_point(owner, configured)),
+      point(std::move(registered)),
       options(owner.resolved(configured.name)),
       deadline(options.deadline.value_or(default_deadline)) {
   for (const auto& url : rules.upstreams) {
@@ -120,18 +121,25 @@ std::string_view route_runtime::refusal_detail(const engine& owner) const {
   return owner.status(rules.name).breaker == breaker_state::open ? "breaker-open" : "limit";
 }
 
-gateway_runtime::gateway_runtime(runtime_options options)
+gateway_runtime::gateway_runtime(runtime_options options, const gateway_runtime* previous)
     : options_(std::move(options)),
       table_(std::move(options_.routes)),
       keys_(options_.secret),
       tls_(options_.upstream_tls),
-      workers_(make_thread_pool({.threads = options_.workers,
-                                 .queue = options_.queue,
-                                 .name = "hf-gateway",
-                                 .linger = {},
-                                 .log = options_.log})) {
+      workers_(previous != nullptr ? previous->workers_
+                                   : make_thread_pool({.threads = options_.workers,
+                                                       .queue = options_.queue,
+                                                       .name = "hf-gateway",
+                                                       .linger = {},
+                                                       .log = options_.log})),
+      points_(previous != nullptr ? previous->points_
+                                  : std::make_shared<std::map<std::string, route_point>>()) {
   for (const auto& rules : table_.routes()) {
-    auto added = std::make_unique<route_runtime>(rules, routes_.size(), *options_.engine);
+    auto registered = points_->find(rules.name);
+    if (registered == points_->end())
+      registered = points_->emplace(rules.name, make_route_point(*options_.engine, rules)).first;
+    auto added = std::make_unique<route_runtime>(rules, routes_.size(), *options_.engine,
+                                                 registered->second);
     check_point(rules, added->options, options_.form);
     const auto& overridden = rules.overridden;
     if (overridden.must_revalidate || overridden.proxy_revalidate || overridden.no_cache ||
@@ -163,12 +171,6 @@ route_runtime* gateway_runtime::find(std::string_view host, std::string_view pat
   const auto* const rules = table_.find(host, path);
   return rules == nullptr ? nullptr
                           : routes_[static_cast<std::size_t>(rules - table_.routes().data())].get();
-}
-
-route_runtime* gateway_runtime::find_by_name(std::string_view name) noexcept {
-  const auto it = std::ranges::find_if(
-      routes_, [&](const auto& candidate) { return candidate->rules.name == name; });
-  return it == routes_.end() ? nullptr : it->get();
 }
 
 void gateway_runtime::record(const answered_call& call) noexcept {

@@ -27,6 +27,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,7 +64,8 @@ struct upstream_target {
 [[nodiscard]] upstream_target parse_upstream(const std::string& url);
 
 struct route_runtime {
-  route_runtime(const route& configured, std::size_t position, engine& owner);
+  route_runtime(const route& configured, std::size_t position, const engine& owner,
+                route_point registered);
 
   const route& rules;
   /// In gateway_runtime::routes.
@@ -145,15 +147,17 @@ struct runtime_options {
   std::vector<std::string> trusted_proxies{};
 };
 
-/// Lives as long as the last request.
+/// The routes of one configuration. Lives as long as its last request: after a reload, requests end
+/// with the routes that they began with.
 /// Thread-safety: may be called from any thread.
 class gateway_runtime {
  public:
-  /// Throws errc::invalid_argument, with the name of the route, if an option cannot be used.
-  explicit gateway_runtime(runtime_options options);
+  /// `previous` is what it replaces, and shares its workers and the points of the engine with; null
+  /// for the first. Throws errc::invalid_argument, with the name of the route, if an option cannot
+  /// be used.
+  explicit gateway_runtime(runtime_options options, const gateway_runtime* previous = nullptr);
 
   [[nodiscard]] route_runtime* find(std::string_view host, std::string_view path) noexcept;
-  [[nodiscard]] route_runtime* find_by_name(std::string_view name) noexcept;
   [[nodiscard]] std::vector<std::unique_ptr<route_runtime>>& routes() noexcept { return routes_; }
   [[nodiscard]] const runtime_options& options() const noexcept { return options_; }
   [[nodiscard]] const route_keys& keys() const noexcept { return keys_; }
@@ -222,6 +226,8 @@ class gateway_runtime {
   std::vector<std::unique_ptr<route_runtime>> routes_{};
   shared_requests shared_{};
   std::shared_ptr<thread_pool> workers_;
+  // By name: the engine registers a name once. Used by constructors only.
+  std::shared_ptr<std::map<std::string, route_point>> points_;
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::serve::gateway

@@ -5,11 +5,13 @@
 
 #include "support/certificate.hpp"
 #include "support/eventually.hpp"
+#include "support/failure_of.hpp"
 #include "support/gate.hpp"
 #include "support/raw_client.hpp"
 #include "support/recording_server.hpp"
 #include "unit/serve/gateway/gateway_fixture.hpp"
 
+#include <future>
 #include <thread>
 
 namespace {
@@ -85,6 +87,53 @@ TEST_F(Gateway, NoConnectionAndNothingKept) {
   EXPECT_EQ(send("POST", "/a", {}, "x").status, 502);
   upstream.restart();
   EXPECT_TRUE(eventually([&] { return status_of(get("/a")) == "holdfast;fwd=miss;stored"; }));
+}
+
+// SIGHUP: the next request has the new routes, and what was kept stays.
+TEST_F(Gateway, ReplacedRoutesCountForRequestsThatBeginLater) {
+  start();
+  EXPECT_EQ(summary(get("/a")), "200 live");
+  test::scripted_upstream other([](const serve::server_request&, serve::responder reply) {
+    reply.answer({.body = "other"});
+  });
+  gateway->set_routes(
+      gateway->prepare_routes({{.name = "r", .upstreams = {other.url()}},
+                               {.name = "more", .path = "/more", .upstreams = {upstream.url()}}}));
+  // A loop takes them with its next turn.
+  EXPECT_TRUE(eventually([&] { return summary(get("/a")) == "200 other"; }));
+  EXPECT_TRUE(eventually([&] { return summary(get("/more")) == "200 live"; }));
+  other.stop();
+  EXPECT_EQ(summary(get("/a")), "200 other");
+  gateway->set_routes(gateway->prepare_routes({{.name = "more", .upstreams = {upstream.url()}}}));
+  EXPECT_TRUE(eventually([&] { return summary(get("/a")) == "200 live"; }));
+  // A route that was removed may come back, with what it kept.
+  gateway->set_routes(gateway->prepare_routes({{.name = "r", .upstreams = {other.url()}}}));
+  EXPECT_TRUE(eventually([&] { return summary(get("/a")) == "200 other"; }));
+}
+
+TEST_F(Gateway, ARequestEndsWithTheRoutesThatItBeganWith) {
+  start();
+  std::promise<serve::responder> asked;
+  upstream.answer_with([&](const serve::server_request& request, serve::responder reply) {
+    if (request.target.path() == "/a") asked.set_value(std::move(reply));
+    else reply.answer({.body = "live"});
+  });
+  auto answered = std::async(std::launch::async, [&] { return summary(get("/a")); });
+  auto reply = asked.get_future().get();
+  gateway->set_routes(
+      gateway->prepare_routes({{.name = "r", .upstreams = {"http://127.0.0.1:1"}}}));
+  EXPECT_TRUE(eventually([&] { return get("/b").status == 502; }));
+  reply.answer({.body = "old"});
+  EXPECT_EQ(answered.get(), "200 old");
+}
+
+TEST_F(Gateway, RoutesThatCannotBeUsedChangeNothing) {
+  start();
+  const auto failure = test::failure_of([&] {
+    (void)gateway->prepare_routes({{.name = "r", .upstreams = {"http://127.0.0.1:1/path"}}});
+  });
+  EXPECT_EQ(failure.code(), errc::invalid_argument);
+  EXPECT_EQ(summary(get("/a")), "200 live");
 }
 
 TEST_F(Gateway, AnAnswerExpires) {
