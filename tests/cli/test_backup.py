@@ -162,6 +162,24 @@ class Backup(TransferTest):
         text = self.fine("restore", self.other, self.file)
         self.assertEqual(text, "store: written 2, skipped 0 (expired 0, older 0)\noutbox: published 0, duplicates 2\nsequences: counters 1\n")
 
+    def test_it_replaces_a_backup_and_nothing_else(self):
+        self.draw_id()
+        database = os.path.join(self.directory, "app.db")
+        before = open(database, "rb").read()
+        for name in (database, os.path.join(self.directory, "precious")):
+            if name != database:
+                with open(name, "w") as other:
+                    other.write("hello")
+            done = run("backup", self.url, name)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("exists and is not a backup; choose another name", done.stderr.decode())
+        self.assertEqual(open(database, "rb").read(), before)
+        for _ in range(2):
+            self.fine("backup", self.url, self.file)
+
+    def draw_id(self):
+        self.fine("seq", "next", "--store", self.url, "--create-schema", "--name", "ids")
+
     def test_only_what_exists(self):
         self.fine("seq", "next", "--store", self.url, "--create-schema", "--name", "ids")
         self.assertEqual(self.fine_json("backup", self.url, self.file, "--json"), {"entries": 0, "counters": 1, "events": 0, "tickets": 0, "recurring": 0})

@@ -198,7 +198,7 @@ void add_backup(command root) {
       "the counters of the sequences, whichever exist. Programs may go on meanwhile: each line is "
       "consistent, and what exists from the beginning to the end is contained; docs/backup.md says "
       "what that means for a restore. The file gets its name when it is complete, and has mode "
-      "0600.");
+      "0600. It replaces an earlier backup, but no other file.");
   cmd.examples(
       "holdfast backup postgresql://localhost/app app.backup --prefix MYAPP_\n"
       "holdfast backup redis://127.0.0.1 outbox.backup --outbox-prefix '{shop}'");

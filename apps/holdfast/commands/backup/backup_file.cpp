@@ -10,13 +10,36 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace holdfast::cli {
 
+namespace {
+
+/// The beginning of the first line of each backup.
+constexpr std::string_view backup_begin = R"({"kind":"backup",)";
+
+/// A backup takes the place of an earlier one, and of nothing else: a mistyped name could be that
+/// of the database.
+void refuse_other_file(const std::string& name) {
+  std::ifstream existing(name, std::ios::binary);
+  if (!existing) return;
+  std::string text(backup_begin.size(), '\0');
+  existing.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(existing.gcount()));
+  if (!text.empty() && text != backup_begin)
+    throw error(errc::invalid_argument,
+                "'" + name + "' exists and is not a backup; choose another name");
+}
+
+}  // namespace
+
 backup_file::backup_file(std::string name)
     : name_(std::move(name)), partial_name_(name_ + ".partial") {
+  refuse_other_file(name_);
   descriptor_ =
       ::open(partial_name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (descriptor_ < 0) fail("create");
