@@ -134,10 +134,13 @@ listening_socket listening_socket::open(const std::string& address, const option
   if (opened.socket_ < 0) throw_cannot_listen(address);
   if (!is_path) {
     enable(opened.socket_, SOL_SOCKET, SO_REUSEADDR);
-    if (options.share_port) enable(opened.socket_, SOL_SOCKET, SO_REUSEPORT);
+    if (options.port == sharing::next) enable(opened.socket_, SOL_SOCKET, SO_REUSEPORT);
     if (target.storage.ss_family == AF_INET6) enable(opened.socket_, IPPROTO_IPV6, IPV6_V6ONLY);
   }
   if (::bind(opened.socket_, as_sockaddr(target), target.size) != 0) throw_cannot_listen(address);
+  // Not before `bind`: it would succeed beside another server of the same user, and the system
+  // would give each of the two a part of the connections.
+  if (options.port == sharing::first) enable(opened.socket_, SOL_SOCKET, SO_REUSEPORT);
   if (is_path) {
     opened.path_ = address;
     // Before `listen`: until then no client can connect.

@@ -7,6 +7,7 @@
 
 #include "net/event_loop.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,10 +18,14 @@ namespace HOLDFAST_NAMESPACE::detail::net {
 /// Thread-safety: immutable, apart from the move.
 class listening_socket {
  public:
+  /// Several sockets of a process may have the same address, one for each loop.
+  enum class sharing : std::uint8_t {
+    none,
+    first,  ///< the address must be free: not shared by another process either
+    next    ///< another socket of this process has it
+  };
   struct options {
-    /// Lets several sockets of this process have the same address, one for each loop. Then another
-    /// process of the same user can take it, too.
-    bool share_port = false;
+    sharing port = sharing::none;
     int backlog = 511;
     /// Of the file of a Unix socket.
     unsigned mode = 0600;

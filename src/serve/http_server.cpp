@@ -111,8 +111,10 @@ struct http_server::state {
 
   /// TCP has a socket for each loop, so that the system distributes connections. Others share one.
   void open(const std::string& address) {
+    using sharing = net::listening_socket::sharing;
     const bool share = workers.size() > 1;
-    sockets.push_back(net::listening_socket::open(address, {.share_port = share}));
+    sockets.push_back(
+        net::listening_socket::open(address, {.port = share ? sharing::first : sharing::none}));
     addresses.push_back(sockets.back().address());
     listen_everywhere(share && sockets.back().is_tcp());
   }
@@ -122,7 +124,8 @@ struct http_server::state {
     workers.front()->listen(sockets.back(), tls);
     for (std::size_t i = 1; i < workers.size(); ++i) {
       if (with_twins)
-        sockets.push_back(net::listening_socket::open(addresses.back(), {.share_port = true}));
+        sockets.push_back(net::listening_socket::open(
+            addresses.back(), {.port = net::listening_socket::sharing::next}));
       workers[i]->listen(sockets.back(), tls);
     }
   }

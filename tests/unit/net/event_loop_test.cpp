@@ -158,10 +158,13 @@ TEST(Listener, RefusesWhatIsNotAnAddress) {
 
 TEST(Listener, SharesAPortOnlyIfAsked) {
   const auto alone = listening_socket::open("127.0.0.1:0", {});
-  EXPECT_THROW((void)listening_socket::open(alone.address(), {.share_port = true}), error);
-  const auto first = listening_socket::open("127.0.0.1:0", {.share_port = true});
-  const auto second = listening_socket::open(first.address(), {.share_port = true});
+  using sharing = listening_socket::sharing;
+  EXPECT_THROW((void)listening_socket::open(alone.address(), {.port = sharing::next}), error);
+  const auto first = listening_socket::open("127.0.0.1:0", {.port = sharing::first});
+  const auto second = listening_socket::open(first.address(), {.port = sharing::next});
   EXPECT_EQ(first.address(), second.address());
+  // Another server of the same user, which also has several loops.
+  EXPECT_THROW((void)listening_socket::open(first.address(), {.port = sharing::first}), error);
   EXPECT_EQ(listening_socket::open("[::1]:0", {}).address().substr(0, 6), "[::1]:");
 }
 
