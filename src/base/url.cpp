@@ -104,6 +104,15 @@ url parse_url(std::string_view text) {
   return result;
 }
 
+std::string url_to_open(std::string url, bool create) {
+  const auto parameters = url.find('?');
+  const bool has_parameters = parameters != std::string::npos;
+  if (create || !url.starts_with("sqlite:") ||
+      (has_parameters && url.find("mode=", parameters) != std::string::npos))
+    return url;
+  return url + (has_parameters ? "&" : "?") + "mode=rw";
+}
+
 url parse_url_of_hosts(std::string_view text) {
   url result;
   if (text.find('\0') != std::string_view::npos) refuse_url("the URL contains a NUL character");

@@ -42,6 +42,10 @@ struct url {
 /// As parse_url, but takes several hosts: `scheme://host1:port1,host2:port2/path`.
 [[nodiscard]] HOLDFAST_API url parse_url_of_hosts(std::string_view text);
 
+/// Returns the URL to open. Unless `create` is set, an SQLite file must exist: a mistyped path must
+/// not create an empty file.
+[[nodiscard]] HOLDFAST_API std::string url_to_open(std::string url, bool create);
+
 struct text_range {
   std::size_t begin;
   std::size_t end;  ///< one past the last character

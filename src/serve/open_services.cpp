@@ -15,7 +15,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 
 namespace {
 
-database open_database(const config::database_config& config, const services& shared) {
+database open_database(const config::database_config& config, const services& shared, bool create) {
   database_options options{.statement_timeout = config.statement_timeout,
                            .user = config.user,
                            .password = config.password,
@@ -25,7 +25,7 @@ database open_database(const config::database_config& config, const services& sh
                            .metrics = shared.metrics};
   options.pool.maximum =
       config.connections != 0 ? config.connections : config::default_connections(config.url);
-  return open(config.url, std::move(options));
+  return open(url_to_open(config.url, create), std::move(options));
 }
 
 /// Calls a function, and adds the name of the service to what it throws.
@@ -41,7 +41,7 @@ auto for_service(const std::string& name, Action action) {
 /// The first store has the layers of [failover]: the engine and the API see the same entries.
 store_service open_store(config::store_config& config, const services& shared,
                          std::optional<failover::config::plan>& points) {
-  auto db = open_database(config.database, shared);
+  auto db = open_database(config.database, shared, config.create_schema);
   store_options options{
       .prefix = config.prefix, .create_schema = config.create_schema, .payload = config.payload};
   if (points) options.realms = points->store.realms;
@@ -54,7 +54,7 @@ store_service open_store(config::store_config& config, const services& shared,
 }
 
 outbox_service open_outbox(const config::outbox_config& config, const services& shared) {
-  auto db = open_database(config.database, shared);
+  auto db = open_database(config.database, shared, config.create_schema);
   outbox_options options{.prefix = config.prefix,
                          .lanes = config.lanes,
                          .dedup_window = config.dedup_window,
@@ -82,7 +82,7 @@ sequence_service open_sequences(const config::sequence_config& config, const ser
     source.password_file.clear();
     options.store.fence = super_blocks{
         .source =
-            open_database(source, shared)
+            open_database(source, shared, config.create_schema)
                 .block_store({.prefix = config.prefix, .create_schema = config.create_schema})};
   } else if (config.fence == fence_kind::clock) {
     options.store.fence = clock_fence{};
@@ -91,7 +91,7 @@ sequence_service open_sequences(const config::sequence_config& config, const ser
   } else if (config.fence == fence_kind::none) {
     options.store.fence = no_fence{};
   }
-  auto db = open_database(config.database, shared);
+  auto db = open_database(config.database, shared, config.create_schema);
   auto blocks = db.block_store(options.store);
   return {.url = without_password(config.database.url),
           .database = std::move(db),

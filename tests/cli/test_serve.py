@@ -325,6 +325,21 @@ class ServeTest(CommandTest):
         text = wait_for(lambda: server.text() if "state database does not work" in server.text() else "", "a message")
         self.assertIn("the file is not an SQLite database", text)
 
+    def test_a_mistyped_path_in_the_file_creates_no_database(self):
+        missing = self.directory / "mistyped.db"
+        server = self.serve(config="".join(f'[{section}]\nurl = "sqlite:{missing}"\n' for section in ("stores.main", "outboxes.main", "sequences")))
+        wait_for(lambda: "there is no database file" in server.text(), "a message")
+        self.assertFalse(missing.exists())
+
+    def test_an_address_that_another_server_has(self):
+        config = '[stores.main]\nurl = "memory:"\n[serve]\nloops = 2\n'
+        first = self.serve(config=config)
+        address = f"127.0.0.1:{first.port}"
+        done = subprocess.run([HOLDFAST, "serve", "--config", first.file, "--listen", address, "--open"], capture_output=True, text=True, timeout=LONG,
+                              env={**os.environ, "STATE_DIRECTORY": str(self.directory)})
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(f"cannot listen on {address}: Address already in use", done.stderr)
+
     def test_reload(self):
         server = self.serve()
         self.assertEqual(server.get("/healthz", Host="added.example")[0], 421)

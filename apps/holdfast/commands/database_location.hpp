@@ -5,6 +5,7 @@
 
 #include <holdfast/database.hpp>
 
+#include "base/url.hpp"
 #include "commands/config_source.hpp"
 #include "terminal/command.hpp"
 #include "terminal/password_option.hpp"
@@ -14,15 +15,7 @@
 
 namespace holdfast::cli {
 
-/// Returns the URL to open. Unless `create` is set, an SQLite file must exist: a mistyped path must
-/// not create an empty file.
-[[nodiscard]] inline std::string url_to_open(const std::string& url, bool create) {
-  const auto parameters = url.find('?');
-  if (create || !url.starts_with("sqlite:") ||
-      (parameters != std::string::npos && url.find("mode=", parameters) != std::string::npos))
-    return url;
-  return url + (parameters == std::string::npos ? "?" : "&") + "mode=rw";
-}
+using detail::url_to_open;
 
 struct database_location {
   option url;
