@@ -263,6 +263,12 @@ bool tls_server_context::requires_client_certificate() const noexcept {
   return (SSL_CTX_get_verify_mode(get()) & SSL_VERIFY_PEER) != 0;
 }
 
+std::optional<std::chrono::sys_seconds> tls_server_context::not_after() const {
+  const auto time = end_of(SSL_CTX_get0_certificate(get()));
+  if (time == std::chrono::sys_seconds{}) return std::nullopt;
+  return time;
+}
+
 void tls_session::use_socket() {
   BIO* bio = BIO_new(socket_method());
   if (!session_ || bio == nullptr) {

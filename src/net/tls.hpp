@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,6 +71,9 @@ class HOLDFAST_API tls_server_context {
 
   [[nodiscard]] SSL_CTX* get() const noexcept { return context_.get(); }
   [[nodiscard]] bool requires_client_certificate() const noexcept;
+  /// The certificate is not valid any more from the second after this one. Empty if it does not
+  /// say so in a form that can be read.
+  [[nodiscard]] std::optional<std::chrono::sys_seconds> not_after() const;
 
  private:
   struct deleter {

@@ -16,8 +16,9 @@ namespace HOLDFAST_NAMESPACE::detail::serve {
 class followed_counter {
  public:
   followed_counter() = default;
-  explicit followed_counter(std::shared_ptr<metrics::counter> counter)
-      : counter_(std::move(counter)) {}
+  /// What the number was before does not count: `begin`.
+  explicit followed_counter(std::shared_ptr<metrics::counter> counter, std::uint64_t begin = 0)
+      : counter_(std::move(counter)), last_(begin) {}
 
   void follow(std::uint64_t value) {
     if (value > last_) counter_->add(value - last_);

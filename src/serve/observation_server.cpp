@@ -6,6 +6,7 @@
 #include "serve/api/host_names.hpp"
 #include "serve/config/server_config.hpp"
 #include "serve/http_server.hpp"
+#include "serve/readiness_metrics.hpp"
 
 #include <chrono>
 #include <optional>
@@ -37,7 +38,8 @@ void abandon(std::unique_ptr<readiness> checks) {
 
 struct observation_server::state {
   std::unique_ptr<readiness> ready = std::make_unique<readiness>();
-  std::shared_ptr<const prometheus_registry> metrics{};
+  std::shared_ptr<prometheus_registry> metrics{};
+  std::unique_ptr<readiness_metrics> readiness_gauges{};
   /// Empty: other machines may use any name of this one.
   std::optional<host_names> hosts{};
   std::unique_ptr<http_server> transport{};
@@ -53,7 +55,10 @@ server_response observation_server::state::answer(const server_request& request)
   // This is the only loop, and it reacts.
   if (path == "/healthz") return liveness_answer(0);
   if (path == "/readyz") return readiness_answer(ready->missing());
-  if (path == "/metrics") return metrics_answer(metrics->text());
+  if (path == "/metrics") {
+    readiness_gauges->update(ready->missing());
+    return metrics_answer(metrics->text());
+  }
   return problem_response(404, "there is no such path; use /healthz, /readyz or /metrics");
 }
 
@@ -70,6 +75,7 @@ observation_server::observation_server(observation_options options)
   check_observation_address(options.listen, options.allow_plain);
   const auto address = config::socket_address(options.listen);
   state_->metrics = std::move(options.metrics);
+  state_->readiness_gauges = std::make_unique<readiness_metrics>(state_->metrics);
   if (config::is_local_address(address))
     state_->hosts.emplace(std::vector{address}, std::vector<std::string>{});
   state_->transport = std::make_unique<http_server>(

@@ -23,7 +23,8 @@ struct observation_options {
   bool allow_plain = false;
   /// Asked once a second. They must own what they use.
   std::vector<readiness_check> checks{};
-  std::shared_ptr<const prometheus_registry> metrics{};
+  /// Gets `holdfast_ready` and `holdfast_missing`, too.
+  std::shared_ptr<prometheus_registry> metrics{};
 };
 
 /// Throws errc::invalid_argument for an address that other machines reach, unless that is admitted.

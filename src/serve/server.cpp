@@ -8,9 +8,11 @@
 #include "serve/api/endpoint_table.hpp"
 #include "serve/api/endpoints.hpp"
 #include "serve/api/server_endpoints.hpp"
+#include "serve/certificate_metrics.hpp"
 #include "serve/http_metrics.hpp"
 #include "serve/open_services.hpp"
 #include "serve/readiness.hpp"
+#include "serve/readiness_metrics.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -97,6 +99,7 @@ struct server::state {
   std::shared_ptr<const net::tls_server_context> tls{};
   std::unique_ptr<access_log> log_file{};
   std::unique_ptr<http_metrics> counters{};
+  std::unique_ptr<readiness_metrics> readiness_gauges{};
   std::unique_ptr<api_dispatcher> dispatcher{};
   /// Null until everything is open.
   std::atomic<api_dispatcher*> target = nullptr;
@@ -127,6 +130,7 @@ void server::state::dispatch(const server_request& request, responder answer) {
 void server::state::listen(bool use_inherited) {
   const auto processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
   tls = make_tls(config.tls);
+  if (tls) show_certificate(*opened.shared.metrics, "api", *tls);
   server_options options{
       .listen = config.listen,
       .use_inherited = use_inherited,
@@ -177,6 +181,7 @@ std::size_t server::state::worker_count() const {
 std::string server::state::metrics_text() {
   counters->update(transport->counts(), dispatcher->counts(),
                    log_file ? log_file->dropped() : std::uint64_t{0});
+  readiness_gauges->update(ready.missing());
   if (opened.shared.engine) opened.shared.engine->report();
   return opened.shared.metrics->text();
 }
@@ -206,6 +211,7 @@ void server::state::open(const log_sink& log) {
   if (!config.access_log.empty())
     log_file = std::make_unique<access_log>(config.access_log, shared.clock);
   counters = std::make_unique<http_metrics>(shared.metrics);
+  readiness_gauges = std::make_unique<readiness_metrics>(shared.metrics);
   dispatcher = std::make_unique<api_dispatcher>(
       table, *identity,
       dispatcher_options{.threads = worker_count(),
@@ -289,7 +295,10 @@ std::vector<std::string> server::reload(config::server_config fresh) {
   for (const auto& part : state_->parts) part->prepare_reload(fresh);
   if (state_->log_file) state_->log_file->reopen();
   const auto changed = keys_for_restart(state_->config.effective, fresh.effective);
-  if (tls) state_->transport->set_tls(std::move(tls));
+  if (tls) {
+    show_certificate(*state_->opened.shared.metrics, "api", *tls);
+    state_->transport->set_tls(std::move(tls));
+  }
   state_->dispatcher->set_hosts(host_names(state_->transport->addresses(), fresh.names));
   {
     const std::scoped_lock lock(state_->effective_mutex);

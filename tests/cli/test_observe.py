@@ -234,8 +234,12 @@ class Readiness(ObserveTest):
     def test_a_cleaner_whose_table_is_away(self):
         process = self.cleaner("--listen", "127.0.0.1:0")
         process.wait_until("")
+        self.assertIn("\nholdfast_ready 1\n", process.get("/metrics")[1])
         self.sql("ALTER TABLE FAILOVER_STORE RENAME TO AWAY")
         process.wait_until('"database"')
+        body = process.get("/metrics")[1]
+        self.assertIn("\nholdfast_ready 0\n", body)
+        self.assertIn('\nholdfast_missing{name="database"} 1\n', body)
         self.sql("ALTER TABLE AWAY RENAME TO FAILOVER_STORE")
         process.wait_until("")
 

@@ -347,9 +347,11 @@ class ServeTest(CommandTest):
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: "need a restart: serve.loops" in server.text(), "reload")
         self.assertEqual(server.get("/healthz", Host="added.example")[0], 200)
+        self.assertIn(b"\nholdfast_serve_reload_successful 1\n", server.get("/metrics")[1])
         server.file.write_text("[serve]\nnames = 5\n")
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: "the old one stays" in server.text(), "refusal")
+        wait_for(lambda: b"\nholdfast_serve_reload_successful 0\n" in server.get("/metrics")[1], "the metric of the refusal")
         self.assertIn("line 2: serve.names", server.text())
         self.assertEqual(server.get("/healthz", Host="added.example")[0], 200)
         values = {item["key"]: item["value"] for item in json.loads(server.get("/v1/configuration")[1])["items"]}

@@ -38,7 +38,7 @@ std::shared_ptr<prometheus_registry> observation_address::metrics() const {
 }
 
 std::unique_ptr<detail::serve::observation_server> observation_address::start(
-    console& io, std::shared_ptr<const prometheus_registry> metrics,
+    console& io, std::shared_ptr<prometheus_registry> metrics,
     detail::serve::readiness_check check) const {
   if (!listen.is_set()) return nullptr;
   detail::serve::observation_options options{

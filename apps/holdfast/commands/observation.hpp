@@ -30,7 +30,7 @@ struct observation_address {
   [[nodiscard]] std::shared_ptr<prometheus_registry> metrics() const;
   /// Listens, and prints the address. Null without --listen.
   [[nodiscard]] std::unique_ptr<detail::serve::observation_server> start(
-      console& io, std::shared_ptr<const prometheus_registry> metrics,
+      console& io, std::shared_ptr<prometheus_registry> metrics,
       detail::serve::readiness_check check) const;
 };
 

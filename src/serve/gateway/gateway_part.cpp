@@ -3,6 +3,7 @@
 #include <holdfast/error.hpp>
 
 #include "net/tls.hpp"
+#include "serve/certificate_metrics.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -17,9 +18,11 @@ namespace {
 constexpr std::size_t most_loops_of_gateway = 4;
 
 std::shared_ptr<const net::tls_server_context> make_client_tls(
-    const config::gateway_config& settings) {
+    const config::gateway_config& settings, metrics_sink* metrics) {
   if (settings.tls.certificate.empty()) return nullptr;
-  return std::make_shared<const net::tls_server_context>(settings.tls);
+  auto context = std::make_shared<const net::tls_server_context>(settings.tls);
+  if (metrics != nullptr) show_certificate(*metrics, "gateway", *context);
+  return context;
 }
 
 class gateway_part final : public server_part {
@@ -30,6 +33,7 @@ class gateway_part final : public server_part {
 
   /// The points must exist before the API makes points of its own for the same names.
   void attach(services& shared) override {
+    metrics_ = shared.metrics;
     const auto& file = settings().access_log;
     if (!file.empty()) access_ = std::make_unique<access_log>(file, shared.clock);
     gateway_ = std::make_unique<gateway_server>(options_for(config_, shared, access_.get()));
@@ -43,7 +47,7 @@ class gateway_part final : public server_part {
       throw error(errc::invalid_argument,
                   "the file has no routes any more; to end the gateway, restart the server");
     for (const auto& added : fresh.gateway->routes) check_added(added, fresh);
-    prepared_tls_ = make_client_tls(settings());
+    prepared_tls_ = make_client_tls(settings(), metrics_.get());
     prepared_routes_ = gateway_->prepare_routes(fresh.gateway->routes);
   }
   void reload(const config::server_config& fresh) override {
@@ -78,6 +82,7 @@ class gateway_part final : public server_part {
 
   config::server_config config_;
   std::function<void(const std::vector<std::string>&)> listening_;
+  std::shared_ptr<metrics_sink> metrics_{};
   std::unique_ptr<access_log> access_{};
   std::unique_ptr<gateway_server> gateway_{};
   std::shared_ptr<const net::tls_server_context> prepared_tls_{};
@@ -96,7 +101,7 @@ gateway_options options_for(const config::server_config& config, const services&
       store.options.payload == payload_column::bytes || store.url.starts_with("memory:");
   const auto processors = std::max<std::size_t>(1, std::thread::hardware_concurrency());
   return {.listen = settings.listen,
-          .tls = make_client_tls(settings),
+          .tls = make_client_tls(settings, shared.metrics.get()),
           .loops = config.loops != 0 ? config.loops : std::min(most_loops_of_gateway, processors),
           .connections = settings.connections,
           .connections_per_address = settings.connections_per_address,

@@ -97,6 +97,7 @@ std::string percent(double part) {
 live_state::live_state(services& shared, history& past, incident_log& incidents,
                        live_options options)
     : shared_(shared), history_(past), incidents_(incidents), options_(std::move(options)) {
+  if (shared_.metrics) metrics_.emplace(shared_.metrics);
   add_questions();
 }
 
@@ -367,6 +368,7 @@ void live_state::sample() {
   const auto conditions = conditions_of(current);
   incidents_.observe(current.moment, conditions);
   history_.add(current.moment, history_values(current));
+  if (metrics_) metrics_->update(current, incidents_.open().size());
   auto members = status_members(current, shared_.label, conditions, incidents_.open(),
                                 options_.jobs ? options_.jobs() : "[]");
   json_writer time;

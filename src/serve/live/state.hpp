@@ -18,6 +18,7 @@
 #include "serve/live/point_totals.hpp"
 #include "serve/live/sequence_ends.hpp"
 #include "serve/live/snapshot.hpp"
+#include "serve/live/state_metrics.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -26,6 +27,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,6 +124,7 @@ class live_state {
   // For the sampling thread, under sample_mutex_.
   std::mutex sample_mutex_{};
   point_totals points_{};
+  std::optional<state_metrics> metrics_{};  // empty without a registry
   struct counter_past {
     std::int64_t value = 0;
     timestamp moment{};

@@ -12,6 +12,7 @@
 #include "serve/live/point_expiries.hpp"
 #include "serve/live/running_jobs.hpp"
 #include "serve/live/state.hpp"
+#include "serve/live/state_metrics.hpp"
 #include "support/eventually.hpp"
 #include "support/faulty_store.hpp"
 #include "support/gate.hpp"
@@ -65,6 +66,75 @@ TEST(RunningJobs, AreShownUntilTheyEnd) {
   gate.open();
   EXPECT_TRUE(eventually([&] { return running_jobs(&runner) == "[]"; }));
   EXPECT_EQ(runner.list().size(), 1U);
+}
+
+/// A snapshot with one of everything.
+snapshot full_snapshot() {
+  snapshot current;
+  current.stores.push_back({.name = "main", .health = {.value = store_health{.available = true}}});
+  outbox_numbers numbers;
+  numbers.pending = 5;
+  numbers.following = 2;
+  numbers.parked = 3;
+  numbers.tickets = 1;
+  numbers.overdue = 90'500ms;
+  numbers.published = 1'000'000;
+  numbers.acked = 999'990;
+  current.outboxes.push_back({.name = "orders", .stats = {.value = numbers}});
+  current.sequences.push_back({.name = "order.id", .counter = {.last = 900}, .remaining = 0.1});
+  current.sequences.push_back({.name = "endless", .counter = {.last = 7}});
+  current.instances.push_back({.id = "a:1", .kind = "worker"});
+  current.instances.push_back({.id = "a:2", .kind = "worker", .silent = true});
+  current.instances.push_back({.id = "a:3", .kind = "planted", .healthy = false});
+  return current;
+}
+
+TEST(StateMetrics, FollowTheSnapshot) {
+  const auto registry = make_prometheus_registry();
+  state_metrics metrics(registry);
+  const auto expect_lines = [&](const std::vector<std::string>& lines) {
+    const auto text = "\n" + registry->text();
+    for (const auto& line : lines)
+      EXPECT_NE(text.find("\nholdfast_serve_" + line + "\n"), std::string::npos) << line << text;
+  };
+  auto current = full_snapshot();
+  metrics.update(current, 2);
+  expect_lines(
+      {"store_available{store=\"main\"} 1", "store_unsaved{store=\"main\"} 0",
+       "outbox_available{outbox=\"orders\"} 1", "outbox_pending{outbox=\"orders\"} 7",
+       "outbox_parked{outbox=\"orders\"} 3", "outbox_tickets{outbox=\"orders\"} 1",
+       "outbox_overdue_seconds{outbox=\"orders\"} 90.5", "outbox_paused{outbox=\"orders\"} 0",
+       // Totals of the outbox are not events of this moment.
+       "outbox_published_total{outbox=\"orders\"} 0", "outbox_acked_total{outbox=\"orders\"} 0",
+       "sequence_left_ratio{sequence=\"order.id\"} 0.1",
+       "sequence_left_ratio{sequence=\"endless\"} NaN",
+       "sequence_ids_granted_total{sequence=\"order.id\"} 0",
+       "instances{kind=\"worker\",state=\"healthy\"} 1",
+       "instances{kind=\"worker\",state=\"silent\"} 1",
+       "instances{kind=\"other\",state=\"unhealthy\"} 1",
+       "instances{kind=\"engine\",state=\"healthy\"} 0", "incidents_open 2"});
+  EXPECT_EQ(registry->text().find("planted"), std::string::npos);
+
+  auto& numbers = *current.outboxes[0].stats.value;
+  numbers.published += 40;
+  numbers.acked += 30;
+  numbers.paused = true;
+  current.sequences[0].counter.last += 50;
+  metrics.update(current, 0);
+  expect_lines({"outbox_published_total{outbox=\"orders\"} 40",
+                "outbox_acked_total{outbox=\"orders\"} 30", "outbox_paused{outbox=\"orders\"} 1",
+                "sequence_ids_granted_total{sequence=\"order.id\"} 50", "incidents_open 0"});
+
+  // A database that does not answer keeps its last numbers; a removed sequence has none.
+  current.stores[0].health.problem = "the database does not answer";
+  current.outboxes[0].stats.problem = "the database does not answer";
+  current.sequences.erase(current.sequences.begin());
+  current.instances.clear();
+  metrics.update(current, 0);
+  expect_lines({"store_available{store=\"main\"} 0", "outbox_available{outbox=\"orders\"} 0",
+                "outbox_parked{outbox=\"orders\"} 3",
+                "sequence_left_ratio{sequence=\"order.id\"} NaN",
+                "instances{kind=\"worker\",state=\"silent\"} 0"});
 }
 
 TEST(EventMetrics, FollowTheHub) {
@@ -204,6 +274,14 @@ TEST_F(LivePart, ListsRunningJobs) {
   EXPECT_TRUE(shows("\"jobs\":[{\"id\":\"" + id)) << status();
   gate_.open();
   EXPECT_TRUE(shows("\"jobs\":[]"));
+}
+
+TEST_F(LivePart, HasMetricsOfItsState) {
+  part_->start({});
+  EXPECT_TRUE(eventually([&] {
+    return shared_.metrics->text().find("\nholdfast_serve_store_available{store=\"main\"} 1\n") !=
+           std::string::npos;
+  })) << shared_.metrics->text();
 }
 
 TEST_F(LivePart, HasMetricsOfItsStreams) {

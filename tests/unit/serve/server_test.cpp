@@ -115,7 +115,14 @@ TEST(Server, IsReadyWhenEveryDatabaseAnswered) {
   const auto answer = running.get("/readyz");
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.body, R"({"ready":false,"missing":["probe"]})");
+  const auto has_lines = [&](const std::string& ready, const std::string& missing) {
+    const auto text = running.get("/metrics").body;
+    return text.find("\nholdfast_ready " + ready + "\n") != std::string::npos &&
+           text.find("\nholdfast_missing{name=\"probe\"} " + missing + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(has_lines("0", "1"));
   running.events->broken = false;
+  EXPECT_TRUE(has_lines("1", "0"));
   running.process->begin_drain();
   EXPECT_EQ(running.get("/readyz").body, R"({"ready":false,"missing":["draining"]})");
   EXPECT_EQ(running.get("/healthz").status, 200);
@@ -315,6 +322,22 @@ TEST(Server, ReloadTakesANewCertificate) {
   };
   EXPECT_EQ(status_with(first), 200);
   EXPECT_EQ(status_with(second), 0);
+  const auto valid_until = [&] {
+    tls_options options;
+    options.ca = first.file();
+    http_client client("https://" + running.process->addresses().front(), {.tls = options});
+    const auto text =
+        client.send({.target = "/metrics"}, std::chrono::steady_clock::now() + 60s).body;
+    const std::string name =
+        "\nholdfast_tls_certificate_expiry_timestamp_seconds{listener=\"api\"} ";
+    const auto line = text.find(name);
+    return line == std::string::npos ? 0.0 : std::stod(text.substr(line + name.size()));
+  };
+  // The certificate is valid for two days.
+  const auto now =
+      static_cast<double>(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now()));
+  EXPECT_GT(valid_until(), now + 86'400);
+  EXPECT_LE(valid_until(), now + 2 * 86'400);
   copy(second);
   EXPECT_TRUE(running.process->reload(configuration()).empty());
   EXPECT_EQ(running.events->reloads, 1);

@@ -159,6 +159,9 @@ class server_run {
   server_run(console& io, const serve_options& options) : io_(io), options_(options) {
     const auto log = queue_records(records_, io.log.least);
     metrics_ = make_prometheus_registry(detail::serve::series_limits);
+    reloaded_ = metrics_->gauge("holdfast_serve_reload_successful", {},
+                                "0 if the configuration could not be read again (SIGHUP)");
+    reloaded_->set(1);
     detail::serve::server_setup setup{.config = options.read(io, points_base(log)),
                                       .use_inherited = true,
                                       .log = log,
@@ -240,7 +243,9 @@ class server_run {
       for (const auto& key : changed) keys += (keys.empty() ? "" : ", ") + key;
       say(keys.empty() ? "the configuration was read again"
                        : "the configuration was read again; these keys need a restart: " + keys);
+      reloaded_->set(1);
     } catch (const error& failure) {
+      reloaded_->set(0);
       io_.warn(std::string("the configuration was not read again, the old one stays: ") +
                failure.what());
     }
@@ -301,6 +306,7 @@ class server_run {
   const serve_signals signals_{};
   const std::shared_ptr<record_queue> records_ = std::make_shared<record_queue>();
   std::shared_ptr<prometheus_registry> metrics_{};
+  std::shared_ptr<metrics::gauge> reloaded_{};
   std::string scheme_{};
   std::string gateway_scheme_{};
   std::vector<std::string> gateway_addresses_{};
