@@ -168,6 +168,26 @@ class GatewayTest(CommandTest):
         wait_for(lambda: gateway.get("/c")[0] == 200, "the changed route")
         self.assertEqual(gateway.stop(), 0)
 
+    def test_observed(self):
+        gateway = self.gateway("--upstream", self.upstream.url, "--observe", "127.0.0.1:0")
+        address = wait_for(lambda: re.search(r"metrics on http://127\.0\.0\.1:(\d+)/metrics\n", gateway.errors.read_text()), "the address")
+
+        def observe(path):
+            connection = http.client.HTTPConnection("127.0.0.1", int(address[1]), timeout=LONG)
+            with contextlib.closing(connection):
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                return answer.status, answer.read().decode()
+        wait_for(lambda: observe("/readyz") == (200, '{"ready":true,"missing":[]}'), "ready")
+        self.assertEqual(observe("/healthz")[0], 200)
+        self.assertEqual(gateway.get("/a")[0], 200)
+        wait_for(lambda: '\nholdfast_gateway_requests_total{outcome="live",route="gateway"} 1\n' in observe("/metrics")[1], "the request")
+        self.assertIn("\nholdfast_ready 1\n", observe("/metrics")[1])
+        # The gauges of reports, too.
+        wait_for(lambda: '\nholdfast_failover_healthy 1\n' in observe("/metrics")[1], "a report")
+        self.assertEqual(gateway.stop(), 0)
+        self.assertIn("--allow-plain", self.refused("gateway", "--upstream", self.upstream.url, "--observe", "0.0.0.0:0"))
+
     def test_answers_survive_a_restart(self):
         gateway = self.gateway("--upstream", self.upstream.url)
         self.assertEqual(gateway.get("/a")[0], 200)

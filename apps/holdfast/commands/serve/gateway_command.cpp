@@ -11,6 +11,7 @@
 #include "serve/access_log.hpp"
 #include "serve/gateway/gateway_part.hpp"
 #include "serve/gateway/route_runtime.hpp"
+#include "serve/observation_server.hpp"
 #include "serve/open_services.hpp"
 #include "serve/service_manager.hpp"
 #include "terminal/message_queue.hpp"
@@ -34,6 +35,8 @@ using std::chrono::steady_clock;
 
 constexpr long gateway_turn_milliseconds = 50;
 constexpr std::string_view route_name = "gateway";
+/// With --observe: the gauges of the point are that old at most.
+constexpr std::chrono::seconds time_between_reports{5};
 
 /// Puts the option in front of the message.
 template <class Check>
@@ -53,6 +56,7 @@ struct gateway_options {
   option expiry;
   option deadline;
   option access_log;
+  option observe;
   option allow_plain;
 
   explicit gateway_options(command& cmd)
@@ -71,6 +75,9 @@ struct gateway_options {
         access_log(cmd.value("--access-log", "FILE",
                              "A line of JSON for each request; - is standard output (default "
                              "none)")),
+        observe(cmd.value("--observe", "ADDRESS",
+                          "Serve /healthz, /readyz and /metrics there: 127.0.0.1:9100, unix:/path; "
+                          "port 0: any free one")),
         allow_plain(cmd.flag("--allow-plain",
                              "Listen on addresses that other machines can reach; there is no "
                              "encryption")) {}
@@ -100,6 +107,9 @@ struct gateway_options {
                         " can be reached from other machines, without encryption; add "
                         "--allow-plain, or configure TLS in the file of 'holdfast serve'");
     }
+    if (observe.is_set())
+      name_option("--observe",
+                  [&] { serve::check_observation_address(observe.text(), allow_plain.is_set()); });
   }
 
   /// The configuration that says the same.
@@ -141,7 +151,11 @@ class gateway_run {
   gateway_run(console& io, const gateway_options& options) : io_(io) {
     const auto log = queue_records(records_, io.log.least);
     auto metrics = make_prometheus_registry();
-    config_ = options.read(io, {.log = log, .metrics = metrics});
+    config_ = options.read(
+        io, {.log = log,
+             .metrics = metrics,
+             .reports = {.every = options.observe.is_set() ? time_between_reports
+                                                           : std::chrono::seconds(0)}});
     auto& shared = opened_.shared;
     shared.clock = system_clock();
     shared.log = log;
@@ -149,6 +163,7 @@ class gateway_run {
     serve::open_services(config_, opened_);
     const auto& file = config_.gateway.value().access_log;
     if (!file.empty()) access_ = std::make_unique<serve::access_log>(file, shared.clock);
+    observe(options, metrics);
     server_ = std::make_unique<serve::gateway::gateway_server>(
         serve::gateway::options_for(config_, shared, access_.get()));
     server_->start();
@@ -158,6 +173,7 @@ class gateway_run {
     for (const auto& address : server_->addresses())
       io_.note("gateway on " +
                (address.starts_with('/') ? "unix:" + address : "http://" + address));
+    if (monitored_) io_.note("metrics on " + monitored_->address() + "/metrics");
     serve::notify_service_manager("READY=1");
     for (;;) {
       const int signal = signals_.wait(gateway_turn_milliseconds);
@@ -170,10 +186,22 @@ class gateway_run {
  private:
   void print_messages() { print_records(io_, *records_); }
 
+  void observe(const gateway_options& options, std::shared_ptr<prometheus_registry> metrics) {
+    if (!options.observe.is_set()) return;
+    const auto store = opened_.shared.stores.front().store;
+    monitored_ = std::make_unique<serve::observation_server>(serve::observation_options{
+        .listen = options.observe.text(),
+        .allow_plain = options.allow_plain.is_set(),
+        .checks = {{.name = "store:main",
+                    .ask = [store] { return serve::problem_of_store(*store); }}},
+        .metrics = std::move(metrics)});
+  }
+
   exit_code stop() {
     serve::notify_service_manager("STOPPING=1");
     io_.note("stopping");
     server_->begin_drain();
+    if (monitored_) monitored_->begin_drain();
     const auto deadline = steady_clock::now() + config_.grace;
     auto remaining = server_->stop(deadline);
     opened_.cleanup.reset();
@@ -196,6 +224,7 @@ class gateway_run {
   serve::opened_services opened_{};
   std::unique_ptr<serve::access_log> access_{};
   std::unique_ptr<serve::gateway::gateway_server> server_{};
+  std::unique_ptr<serve::observation_server> monitored_{};
 };
 
 }  // namespace
