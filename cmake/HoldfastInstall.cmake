@@ -158,3 +158,7 @@ if(TARGET holdfast_cli)
 endif()
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+# For the machines of Prometheus and Grafana.
+install(FILES ${PROJECT_SOURCE_DIR}/packaging/prometheus/holdfast.rules.yml ${PROJECT_SOURCE_DIR}/packaging/prometheus/holdfast.scrape.yml
+              ${PROJECT_SOURCE_DIR}/packaging/grafana/holdfast.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/holdfast COMPONENT runtime)
