@@ -382,7 +382,7 @@ breaker.minimum = 2
             "HoldfastTargetDown": {"job": "holdfast-gone"},
             "HoldfastDatabaseNotAnswering": {"job": "holdfast-clean", "name": "database"},
             "HoldfastNotReady": {"instance": f"127.0.0.1:{self.leaving.port}"},
-            "HoldfastInstanceSilent": {"instance": f"127.0.0.1:{self.main.port}", "kind": "worker"},
+            "HoldfastInstanceSilent": {"kind": "worker"},
             "HoldfastReloadFailed": {"instance": f"127.0.0.1:{self.main.port}"},
             "HoldfastCertificateExpires": {"listener": "gateway"},
             "HoldfastServerOverloaded": {"instance": f"127.0.0.1:{self.narrow.port}"},

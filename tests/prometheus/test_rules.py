@@ -78,7 +78,9 @@ CASES = {
          # One alert is enough.
          [gauge("holdfast_ready", AT, 0), gauge("holdfast_missing", f'{AT},name="store:main"', 1)]]),
     "HoldfastInstanceSilent": (
-        [[gauge("holdfast_serve_instances", f'{AT},kind="worker",state="silent"', 2)]],
+        [[gauge("holdfast_serve_instances", f'{AT},kind="worker",state="silent"', 2)],
+         # A second server on the same database.
+         [gauge("holdfast_serve_instances", f'job="holdfast-serve",instance="{instance}",kind="worker",state="silent"', 2) for instance in ("a:1", "b:1")]],
         [[gauge("holdfast_serve_instances", f'{AT},kind="worker",state="silent"', 0), gauge("holdfast_serve_instances", f'{AT},kind="worker",state="healthy"', 9)]]),
     "HoldfastReloadFailed": (
         [[gauge("holdfast_serve_reload_successful", AT, 0)]],
