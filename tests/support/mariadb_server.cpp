@@ -8,8 +8,6 @@
 namespace holdfast::test {
 namespace {
 
-constexpr auto mariadb_user = "mysql";
-
 void require_success(const program_result& result, const std::string& what) {
   if (!result.status.success())
     throw std::runtime_error(what + ": " + result.status.describe() + ": " + result.error +
@@ -19,7 +17,7 @@ void require_success(const program_result& result, const std::string& what) {
 // The redo log is made small: it is copied at every start.
 const std::vector<std::string> sizes{"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M"};
 
-void make_mariadb_data(const std::filesystem::path& data) {
+void make_template(const std::filesystem::path& data) {
   const auto place = data.parent_path();
   std::vector<std::string> install{"mariadb-install-db",
                                    "--no-defaults",
@@ -64,6 +62,12 @@ void make_mariadb_data(const std::filesystem::path& data) {
 
 }  // namespace
 
+const std::vector<std::string>& mariadb_data_settings() { return sizes; }
+
+void make_mariadb_data(const std::filesystem::path& target) {
+  copy_data_template("mariadb-1", mariadb_user, target, make_template);
+}
+
 std::string mariadb_endpoint::run_client(const std::string& sql,
                                          const std::string& database) const {
   auto result =
@@ -88,7 +92,7 @@ mariadb_server::mariadb_server(server_options options)
   if (options_.directory.empty()) temporary_.emplace("mariadb", mariadb_user, medium::memory);
   const auto place = temporary_ ? temporary_->path() : options_.directory;
   const auto data = place / "data";
-  copy_data_template("mariadb-1", mariadb_user, data, make_mariadb_data);
+  make_mariadb_data(data);
 
   prepare(
       {.name = "MariaDB",

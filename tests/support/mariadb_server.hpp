@@ -5,7 +5,10 @@
 #include "support/server_options.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace holdfast::test {
 
@@ -21,6 +24,14 @@ class mariadb_endpoint : public server_endpoint {
   void make_database(const std::string& name) const override;
   void remove_database(const std::string& name) const override;
 };
+
+/// The user that MariaDB's servers run as.
+inline constexpr auto mariadb_user = "mysql";
+/// Settings of the data that make_mariadb_data makes: every server on it needs them.
+[[nodiscard]] const std::vector<std::string>& mariadb_data_settings();
+/// A data directory with the users and databases of mariadb_endpoint, at a path that does not
+/// exist.
+void make_mariadb_data(const std::filesystem::path& target);
 
 /// A private MariaDB: own data directory, free port, started by the constructor, gone after the
 /// destructor.
