@@ -37,6 +37,14 @@ struct retry_limits {
   return (problem.transient() && !pool_timeout) || problem.code() == errc::duplicate;
 }
 
+/// Whether another transaction changed the same rows at the same time, and the server rolled this
+/// one back: a deadlock, a failure to serialize, or on Galera a commit on another node. Nothing
+/// happened, and the server works.
+[[nodiscard]] inline bool is_write_conflict(const error& problem) noexcept {
+  const auto& code = problem.backend_code();
+  return !problem.in_doubt() && (code == "1213" || code == "40001" || code == "40P01");
+}
+
 /// Runs `operation` and returns its result. After a holdfast::error for which `should_retry`
 /// returns true, repeats it within the limits; other errors are thrown.
 template <class Operation, class ShouldRetry>

@@ -5,6 +5,7 @@
 #include "sql/dialect.hpp"
 #include "sql/placeholders.hpp"
 #include "sql/read_only_server.hpp"
+#include "sql/retry.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -275,7 +276,9 @@ schema_state inspect_schema(connection& connection, dialect_id dialect, const sc
   return state;
 }
 
-int create_schema(connection& connection, dialect_id dialect, const schema_set& set) {
+namespace {
+
+int create_schema_once(connection& connection, dialect_id dialect, const schema_set& set) {
   auto rows = load_versions(connection, dialect, set, true);
   auto state = state_of(connection, dialect, set, rows);
   const bool exists = rows.main_table_exists ? *rows.main_table_exists
@@ -297,6 +300,20 @@ int create_schema(connection& connection, dialect_id dialect, const schema_set& 
   const auto recorded = read_recorded_version(connection, dialect, rows.table, set);
   if (recorded) check_schema_version(set, *recorded);
   return recorded.value_or(version);
+}
+
+}  // namespace
+
+int create_schema(connection& connection, dialect_id dialect, const schema_set& set) {
+  // On Galera a CREATE ends whatever uses the table on any node, also reading and creating it.
+  constexpr retry_limits limits{.attempts = 20,
+                                .time = std::chrono::seconds(30),
+                                .shortest_pause = std::chrono::milliseconds(1),
+                                .first_pause = std::chrono::milliseconds(20),
+                                .longest_pause = std::chrono::milliseconds(500)};
+  return with_retries(
+      limits, [&] { return create_schema_once(connection, dialect, set); },
+      [&](const error& problem) { return is_write_conflict(problem) && !connection.broken(); });
 }
 
 std::vector<std::string> create_script(dialect_id dialect, std::span<const schema_set> sets) {

@@ -10,6 +10,7 @@
 #include "sequence/sql/schema.hpp"
 #include "sequence/sql/statements.hpp"
 #include "sequence/sql/unsafe_settings.hpp"
+#include "sql/retry.hpp"
 #include "sql/schema_version.hpp"
 #include "sql/table_access.hpp"
 #if HOLDFAST_HAS_SQLITE
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <type_traits>
@@ -51,12 +53,20 @@ block_grant grant_of(const sql::rows& rows, std::size_t row) {
           .epoch = integer_of(rows.at(row, 3))};
 }
 
+/// Another transaction may be faster with the same counter, on Galera several times in a row. The
+/// pauses of a refill are for servers that are down, and too long for that.
+constexpr sql::retry_limits conflict_limits{.attempts = 20,
+                                            .time = std::chrono::seconds(2),
+                                            .shortest_pause = std::chrono::microseconds(100),
+                                            .first_pause = std::chrono::milliseconds(1),
+                                            .longest_pause = std::chrono::milliseconds(16)};
+
 /// Two processes can create the same counter at the same moment. The one that loses gets a
 /// transient error: the next attempt finds the counter.
 template <class Work>
 void create_or_retry(Work work) {
   try {
-    work();
+    sql::with_retries(conflict_limits, work, sql::is_write_conflict);
   } catch (const error& e) {
     if (e.code() != errc::duplicate) throw;
     throw error(errc::unavailable,
