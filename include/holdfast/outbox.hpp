@@ -81,7 +81,8 @@ class HOLDFAST_API outbox {
   /// - `stale`: the claim was lost, roll back.
   ///
   /// Applied events are remembered for the dedup window. Until the transaction ends, the event
-  /// cannot be claimed.
+  /// cannot be claimed. On Galera it can when its lease ends; then one of two transactions with the
+  /// same effect fails.
   [[nodiscard]] commit_status effect_once(join::transaction& transaction, fence token,
                                           const claimed_event& event) const;
 

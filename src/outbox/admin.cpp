@@ -55,7 +55,7 @@ std::string explain_state(const outbox_record& record, bool paused) {
       return "it is parked, and its key '" + details.event.key +
              "' waits for it: replay or discard it";
     case event_state::stuck:
-      return "it is the first of its key '" + details.event.key +
+      return "the event " + details.event.id + " is the first of its key '" + details.event.key +
              "', but no claim finds it: repair the outbox with holdfast outbox fsck --repair";
   }
   return "its state is unknown";
@@ -139,8 +139,12 @@ std::string outbox_admin::explain(std::string_view id) const {
   if (!record) return "there is no such event: it was delivered, discarded, or never published";
   const bool paused = state_->backend().stats(record->details.lane).paused;
   const auto& last_error = record->details.last_error;
-  return explain_state(*record, paused) +
-         (last_error.empty() ? "" : " (last error: " + last_error + ")");
+  auto reason = explain_state(*record, paused);
+  if (record->state == event_state::following) {
+    const auto head = state_->find(record->behind);
+    if (head && head->state == event_state::stuck) reason += "; " + explain_state(*head, paused);
+  }
+  return reason + (last_error.empty() ? "" : " (last error: " + last_error + ")");
 }
 
 scan_page outbox_admin::scan(scan_what selection, std::string_view after, std::size_t most) const {

@@ -314,19 +314,20 @@ class clustered_connection final : public sql::connection {
   std::string nodes_;
 };
 
-TEST(OutboxSqlCluster, GaleraWithSeveralNodesIsRefused) {
+/// Percona XtraDB Cluster. MariaDB with Galera is in galera_test.cpp.
+TEST(OutboxSqlCluster, GaleraOnMySqlWithSeveralNodesIsRefused) {
   const in_mariadb place;
   (void)box_of(place.url(), true);
   const auto database_with = [&](const std::string& nodes) {
     return database([connect = detail::sql::connector(place.url(), {}),
                      nodes] { return std::make_unique<clustered_connection>(connect(), nodes); },
-                    {});
+                    {.resolve_dialect = [](sql::connection&) { return sql::dialect_id::mysql; }});
   };
   EXPECT_FALSE(database_with("1").outbox({.prefix = prefix}).admin().health());
   const auto refusal = database_with("3").outbox({.prefix = prefix}).admin().health();
   ASSERT_TRUE(refusal);
   EXPECT_EQ(refusal->code(), errc::unsupported_type);
-  EXPECT_NE(refusal->message().find("Galera cluster of 3"), std::string::npos);
+  EXPECT_NE(refusal->message().find("Galera of 3 nodes"), std::string::npos);
   EXPECT_NE(refusal->message().find("--allow-unsafe"), std::string::npos);
   EXPECT_FALSE(
       database_with("3").outbox({.prefix = prefix, .allow_unsafe = true}).admin().health());
@@ -336,7 +337,7 @@ TEST(OutboxSqlCluster, GaleraWithSeveralNodesIsRefused) {
 TYPED_TEST(OutboxSqlStuck, HeadsAreReported) {
   const auto box = box_of(this->url, true);
   const auto first = box.publish({.type = "t", .key = "k"}).id;
-  (void)box.publish({.type = "t", .key = "k"});
+  const auto second = box.publish({.type = "t", .key = "k"}).id;
   (void)box.publish({.type = "t", .key = "well"});
   EXPECT_EQ(box.admin().stats().stuck, 0U);
   typename TestFixture::handle client(this->url);
@@ -344,6 +345,7 @@ TYPED_TEST(OutboxSqlStuck, HeadsAreReported) {
   EXPECT_EQ(box.admin().stats().stuck, 1U);
   EXPECT_EQ(box.find(first)->state, event_state::stuck);
   EXPECT_NE(box.admin().explain(first).find("fsck --repair"), std::string::npos);
+  EXPECT_NE(box.admin().explain(second).find("fsck --repair"), std::string::npos);
   EXPECT_FALSE(box.admin().check(true).well());
   EXPECT_EQ(box.admin().stats().stuck, 0U);
   EXPECT_EQ(box.find(first)->state, event_state::due);

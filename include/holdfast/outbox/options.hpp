@@ -77,8 +77,9 @@ struct outbox_options {
   /// Logs a warning when a lane has more events: moving such a lane stalls a Redis Cluster. 0:
   /// never.
   std::uint64_t lane_alarm = 100'000;
-  /// MariaDB and MySQL: accept a Galera cluster with more than one node. Its nodes do not share row
-  /// locks, so keys can get stuck. For an application that uses one node at a time.
+  /// MySQL: accept a cluster with Galera (Percona XtraDB Cluster) of more than one node. Its nodes
+  /// do not share row locks, so keys can get stuck. For an application that uses one node at a
+  /// time. Clusters of MariaDB need no such option.
   bool allow_unsafe = false;
   /// SQL: create the tables if they do not exist.
   bool create_schema = false;

@@ -84,12 +84,13 @@ sql_backend::dialect_parts& sql_backend::opened() {
       existing = find_default_outboxes(context_);
       setup.prefix = choose_default_prefix(existing);
     }
-    const statement_builder builder(context_->dialect(), table_names_of(setup.prefix));
+    const auto dialect = context_->dialect();
+    const auto names = table_names_of(setup.prefix);
     setup.create_schema = create_schema_;
     setup.allow_unsafe = allow_unsafe_;
-    (void)prepare_tables(context_, builder, setup);
+    const auto locks = prepare_tables(context_, statement_builder(dialect, names), setup);
     log_default_prefix(context_->options.log.get(), existing);
-    parts_.emplace(context_, builder, setup);
+    parts_.emplace(context_, statement_builder(dialect, names, locks), setup);
   });
   return *parts_;  // NOLINT(bugprone-unchecked-optional-access): it was made, or an error thrown
 }

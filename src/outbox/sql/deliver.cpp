@@ -19,6 +19,8 @@ constexpr std::uint32_t delivery_compaction_interval = 64;
 /// When a claim reads a follower again that it could not demote, in milliseconds.
 constexpr std::int64_t min_postponement = 1;
 constexpr std::int64_t max_postponement = 1000;
+/// On Galera, where most followers are only postponed: each is written about twenty times in all.
+constexpr std::int64_t max_postponement_in_cluster = 600'000;
 
 /// Why a lane gives out nothing.
 std::optional<claim_status> claim_refusal(const lane_row& lane, std::string_view owner) {
@@ -82,6 +84,7 @@ deliver_statements make_deliver_statements(const statement_builder& builder) {
 
 sql_deliverer::sql_deliverer(const statement_builder& builder, const outbox_tables& tables)
     : tables_(tables),
+      locks_(builder.locks()),
       statements_(make_deliver_statements(builder)),
       run_claimer_(builder, tables) {}
 
@@ -135,11 +138,12 @@ bool sql_deliverer::claim_round(claim_progress& progress, round_limits& limits) 
   }
   // Before the heads are claimed: if a head has no entry, the next event of its key is promoted,
   // and must keep its new DUE.
-  demote_or_postpone(session, followers, heads, now_ms);
+  if (locks_ == lock_scope::server) demote_or_postpone(session, followers, heads, now_ms);
   const auto head_count = heads.size();
   const auto events_before = progress.answer.events.size();
   const auto orphans_before = progress.changes.orphans;
   run_claimer_.claim(std::move(heads), progress);
+  if (locks_ == lock_scope::node) demote_or_postpone_after_claim(followers, progress);
   const auto orphan_count = static_cast<std::size_t>(progress.changes.orphans - orphans_before);
   // The heads that are due do not fit, or have a larger token; a further round would read them
   // again. Rows without an entry were removed, so it goes on after those.
@@ -217,8 +221,27 @@ void sql_deliverer::demote_or_postpone(const lane_session& session,
   std::vector<std::int64_t> postponed;
   for (const auto& [seq, head] : followers)
     (locked.contains(head) ? demoted : postponed).push_back(seq);
-  if (!demoted.empty()) statements_.demote.execute(session, {{"seqs", json_column(demoted)}});
-  if (!postponed.empty()) postpone(session, postponed, now_ms);
+  demote(session, demoted);
+  postpone(session, postponed, now_ms);
+}
+
+/// Galera: a worker on another node may remove the head without seeing the follower, which then
+/// nothing would promote. A follower is therefore demoted only with a change of its head, which
+/// makes one of the two transactions fail. The others are postponed: such a follower becomes due
+/// again after about as long as it has waited.
+void sql_deliverer::demote_or_postpone_after_claim(const head_by_follower& followers,
+                                                   const claim_progress& progress) const {
+  std::vector<std::int64_t> demoted;
+  std::vector<std::int64_t> postponed;
+  for (const auto& [seq, head] : followers)
+    (progress.leased_heads.contains(head) ? demoted : postponed).push_back(seq);
+  demote(progress.session, demoted);
+  postpone(progress.session, postponed, progress.lane.now_ms);
+}
+
+void sql_deliverer::demote(const lane_session& session,
+                           std::span<const std::int64_t> followers) const {
+  if (!followers.empty()) statements_.demote.execute(session, {{"seqs", json_column(followers)}});
 }
 
 /// Another transaction has locked the heads of these followers. It may be about to promote them, or
@@ -226,11 +249,14 @@ void sql_deliverer::demote_or_postpone(const lane_session& session,
 /// transaction of a handler may take long. A promotion sets DUE back to the event's own time.
 void sql_deliverer::postpone(const lane_session& session, std::span<const std::int64_t> followers,
                              std::int64_t now_ms) const {
+  if (followers.empty()) return;
+  const auto longest =
+      locks_ == lock_scope::server ? max_postponement : max_postponement_in_cluster;
   json_rows postponed;
   for (const auto& row : tables_.events.by_seq(session, followers, row_lock::none)) {
     if (row.is_head()) continue;  // promoted meanwhile
     postponed.add(row.seq, now_ms + std::clamp<std::int64_t>(now_ms - row.state_time,
-                                                             min_postponement, max_postponement));
+                                                             min_postponement, longest));
   }
   set_due(session, postponed);
 }
@@ -484,13 +510,16 @@ commit_status sql_deliverer::apply_once(const lane_session& session, fence token
   if (terms.dedup_window.count() == 0)
     throw error(errc::invalid_argument, "effect_once requires dedup_window > 0");
   const auto now_ms = tables_.lanes.now_ms(session);
-  // Locked until the caller's transaction ends, so no claim takes the event meanwhile.
+  // Locked until the caller's transaction ends, so no claim takes the event meanwhile. Not on
+  // Galera: a claim on another node would not see the lock, and an extension of the lease there
+  // would end the caller's transaction.
+  const auto lock = locks_ == lock_scope::server ? row_lock::wait : row_lock::none;
   event_rows rows;
   if (key.empty()) {
-    rows = tables_.events.by_id(session, json_column(std::span(&id, 1)), row_lock::wait);
+    rows = tables_.events.by_id(session, json_column(std::span(&id, 1)), lock);
   } else {
     const auto seqs = tables_.events.heads(session, std::span(&key, 1));
-    if (!seqs.empty()) rows = tables_.events.by_seq(session, seqs, row_lock::wait);
+    if (!seqs.empty()) rows = tables_.events.by_seq(session, seqs, lock);
   }
   const auto mark = effect_mark(id);
   const auto [applied_at, event_exists] = tables_.remembered.find_effect(session, id);

@@ -97,6 +97,9 @@ class sql_deliverer {
                                       claim_progress& progress) const;
   void demote_or_postpone(const lane_session& session, const head_by_follower& followers,
                           const event_rows& heads, std::int64_t now_ms) const;
+  void demote_or_postpone_after_claim(const head_by_follower& followers,
+                                      const claim_progress& progress) const;
+  void demote(const lane_session& session, std::span<const std::int64_t> followers) const;
   void postpone(const lane_session& session, std::span<const std::int64_t> followers,
                 std::int64_t now_ms) const;
   std::set<std::int64_t> lock_heads(const lane_session& session, const event_rows& heads,
@@ -119,6 +122,7 @@ class sql_deliverer {
                                    std::int64_t now_ms, lane_counters& changes) const;
 
   const outbox_tables& tables_;
+  lock_scope locks_;
   deliver_statements statements_;
   run_claimer run_claimer_;
 };

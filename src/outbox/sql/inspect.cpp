@@ -111,16 +111,19 @@ named_statement count_states_statement(const statement_builder& builder) {
       {integer, integer, integer, integer, integer});
 }
 
-/// Counts the keys whose first event is queued, but has no DUE.
+/// Counts the keys whose first event is queued, but has no DUE, and selects since when the oldest
+/// of them is due.
 named_statement count_stuck_statement(const statement_builder& builder) {
+  // SQLite stores values of any type in any column.
   return builder.statement(
-      "SELECT COUNT(*) FROM (SELECT MIN(b.SEQ) AS head_seq FROM (SELECT o.QUEUE, o.SEQ FROM "
-      "{events} o {key_index} WHERE o.LANE = :lane AND o.QUEUE IS NOT NULL ORDER BY o.LANE, "
-      "o.QUEUE, o.SEQ LIMIT " +
+      "SELECT COUNT(*), MIN(CASE WHEN e.AT BETWEEN 0 AND " + std::to_string(max_time_ms) +
+          " THEN e.AT END) FROM (SELECT MIN(b.SEQ) AS head_seq FROM (SELECT o.QUEUE, o.SEQ FROM "
+          "{events} o {key_index} WHERE o.LANE = :lane AND o.QUEUE IS NOT NULL ORDER BY o.LANE, "
+          "o.QUEUE, o.SEQ LIMIT " +
           std::to_string(max_counted + 1) +
           ") b GROUP BY b.QUEUE) a JOIN {events} e ON e.SEQ = a.head_seq WHERE e.DUE IS NULL AND "
           "e.PLACE = {queued}",
-      {sql::type::integer});
+      {sql::type::integer, sql::type::integer});
 }
 
 /// Counts events, bytes and tickets in the tables, and reads the counters of the same, in one
@@ -271,9 +274,14 @@ outbox_stats sql_inspector::stats(const lane_session& session) const {
   stats.following = with_key > max_counted ? queued - std::min(queued, queued_heads)
                                            : std::min(followers, queued);
   stats.pending = queued - stats.following;
-  stats.stuck = at_least_zero(first_integer(statements_.count_stuck.query(session)).value_or(0));
+  const auto stuck_rows = statements_.count_stuck.query(session);
+  row_reader stuck(stuck_rows);
+  stats.stuck = at_least_zero(stuck.integer());
+  const auto stuck_since =
+      std::clamp<std::int64_t>(stuck.optional_integer().value_or(now_ms), 0, now_ms);
   stats.paused = lane_state.paused;
-  stats.overdue = std::chrono::milliseconds(tables_.events.overdue_ms(session, now_ms));
+  stats.overdue = std::chrono::milliseconds(
+      std::max(tables_.events.overdue_ms(session, now_ms), now_ms - stuck_since));
   // A ticket is late if no worker drains.
   if (const auto expiry = first_integer(tables_.tickets.first_expiry.query(session)))
     stats.overdue = std::max(

@@ -37,11 +37,16 @@ key_locks::key_locks(const statement_builder& builder, key_order order)
     const std::string select = "SELECT o.N " + builder.join("{stripes}", "N", stripes);
     lock_ = builder.statement(select + " ORDER BY o.N {for_update}", {integer});
     try_lock_ = builder.statement(select + " {skip_locked}", {integer});
+    if (builder.locks() == lock_scope::server) return;
+    erase_ = builder.statement(builder.erase("{stripes}", "N", stripes));
+    restore_ = builder.statement("INSERT INTO {stripes} (N) SELECT g.stripe FROM " +
+                                 builder.rows(stripes) + builder.keep_existing("N"));
   }
 }
 
 void key_locks::lock(const lane_session& session, const stripe_set& stripes) const {
   if (!lock_ || stripes.empty()) return;
+  if (erase_) return rewrite(session, stripes);
   (void)lock_->query(session, {{"class", lock_class_}, {"stripes", json_column(stripes)}});
 }
 
@@ -49,7 +54,16 @@ stripe_set key_locks::try_lock(const lane_session& session, const stripe_set& st
   if (!try_lock_ || stripes.empty()) return stripes;
   const auto locked = integers(
       try_lock_->query(session, {{"class", lock_class_}, {"stripes", json_column(stripes)}}));
-  return {locked.begin(), locked.end()};
+  const stripe_set result(locked.begin(), locked.end());
+  if (erase_ && !result.empty()) rewrite(session, result);
+  return result;
+}
+
+void key_locks::rewrite(const lane_session& session, const stripe_set& stripes) const {
+  const auto list = json_column(stripes);
+  for (const auto* statement : {&erase_, &restore_}) {
+    if (*statement) (*statement)->execute(session, {{"stripes", list}});
+  }
 }
 
 std::string key_locks::stripe_array(const stripe_set& stripes) const {

@@ -7,6 +7,10 @@
 /// commits. A publisher therefore locks the key until its transaction ends. Keys are mapped to 256
 /// stripes: advisory locks on PostgreSQL, rows of a table on MariaDB and MySQL. SQLite has one
 /// writer at a time and needs no lock.
+///
+/// On Galera a lock is seen on one node only, so the publisher also writes the row: it deletes and
+/// inserts it, because an UPDATE that changes no value is not replicated. Of two publishers on
+/// different nodes that do not see each other, the second one to commit fails.
 
 #include "outbox/sql/open.hpp"
 #include "outbox/sql/statement.hpp"
@@ -39,10 +43,14 @@ class key_locks {
   [[nodiscard]] std::int64_t lock_class() const noexcept { return lock_class_; }
 
  private:
+  void rewrite(const lane_session& session, const stripe_set& stripes) const;
+
   std::int64_t lock_class_;
   bool enabled_;
   std::optional<named_statement> lock_{};
   std::optional<named_statement> try_lock_{};
+  std::optional<named_statement> erase_{};    ///< Galera
+  std::optional<named_statement> restore_{};  ///< Galera
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -53,13 +53,12 @@ class table_setup {
               sql::connection& connection)
       : builder_(builder), setup_(setup), connection_(connection) {}
 
-  /// Returns the schema version of the tables.
-  [[nodiscard]] int run() const {
-    if (builder_.mysql() && !setup_.allow_unsafe) refuse_cluster();
+  [[nodiscard]] lock_scope run() const {
+    const auto locks = find_lock_scope();
+    if (locks == lock_scope::node) wait_for_other_nodes(connection_);
     const auto set = outbox_tables_schema(setup_.prefix);
-    const int version = setup_.create_schema
-                            ? sql::create_schema(connection_, builder_.dialect(), set)
-                            : sql::read_schema_version(connection_, builder_.dialect(), set);
+    if (setup_.create_schema) (void)sql::create_schema(connection_, builder_.dialect(), set);
+    else (void)sql::read_schema_version(connection_, builder_.dialect(), set);
     // Tables of another version are found now, not by the first event.
     for (const auto& check : column_checks(builder_)) (void)check.query(connection_);
     const bool has_prefix = check_prefix();
@@ -76,7 +75,7 @@ class table_setup {
                       std::to_string(lanes.size()) + " lanes, not " + std::to_string(setup_.lanes) +
                       ": the number of lanes is fixed when the outbox is created");
     if (!has_prefix) store_prefix();
-    return version;
+    return locks;
   }
 
  private:
@@ -90,18 +89,25 @@ class table_setup {
     return reader.text();
   }
 
-  /// Nodes of a Galera cluster do not see the row locks of each other, and the outbox relies on
-  /// them: a node would not promote an event that another node published meanwhile.
-  void refuse_cluster() const {
-    if (shown_value("SHOW VARIABLES LIKE 'wsrep_on'") != "ON") return;
+  /// A node that is alone in its cluster counts as one of several: others may join.
+  [[nodiscard]] lock_scope find_lock_scope() const {
+    if (!builder_.mysql() || shown_value("SHOW VARIABLES LIKE 'wsrep_on'") != "ON")
+      return lock_scope::server;
+    if (builder_.dialect() == sql::dialect_id::mariadb) return lock_scope::node;
+    if (!setup_.allow_unsafe) refuse_mysql_cluster();
+    return lock_scope::server;
+  }
+
+  /// MySQL has Galera as Percona XtraDB Cluster, which was never tried and lacks SET STATEMENT.
+  void refuse_mysql_cluster() const {
     const auto nodes = shown_value("SHOW GLOBAL STATUS LIKE 'wsrep_cluster_size'");
     if (nodes.empty() || nodes == "0" || nodes == "1") return;
     throw error(
         errc::unsupported_type,
-        "the server is a node of a Galera cluster of " + nodes +
-            ", whose nodes do not share row locks: keys of the outbox can get stuck; use a "
-            "server that is not part of a cluster, or allow it if all programs use the same "
-            "node (.allow_unsafe, --allow-unsafe)");
+        "the server is a node of a MySQL cluster with Galera of " + nodes +
+            " nodes, which do not share row locks: keys of the outbox can get stuck; use a MariaDB "
+            "cluster or a server that is not part of a cluster, or allow it if all programs use "
+            "the same node (.allow_unsafe, --allow-unsafe)");
   }
 
   /// The numbers of the lanes, in ascending order.
@@ -217,17 +223,17 @@ class table_setup {
 
 }  // namespace
 
-int prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
-                   const sql_outbox_setup& setup) {
+lock_scope prepare_tables(const std::shared_ptr<sql::context>& context,
+                          const statement_builder& builder, const sql_outbox_setup& setup) {
   const transaction_runner transactions(context, builder, setup.prefix);
-  int version = 1;
+  auto locks = lock_scope::server;
   transactions.retry(
       [&] {
         const auto connection = context->pool.acquire_writer("outbox.create_schema");
-        version = table_setup(builder, setup, *connection).run();
+        locks = table_setup(builder, setup, *connection).run();
       },
       when_in_doubt::retry);
-  return version;
+  return locks;
 }
 
 default_outboxes find_default_outboxes(const std::shared_ptr<sql::context>& context) {

@@ -33,6 +33,7 @@ struct sql_outbox_setup {
 
 class sql_backend;
 class statement_builder;
+enum class lock_scope : std::uint8_t;
 
 /// Returns the outbox with this prefix. Does not wait for a server. Throws errc::invalid_argument
 /// for a bad prefix and errc::unsupported_type for a dialect that the URL tells.
@@ -44,11 +45,12 @@ class statement_builder;
 [[nodiscard]] HOLDFAST_API default_outboxes
 find_default_outboxes(const std::shared_ptr<sql::context>& context);
 
-/// Creates the tables if the setup says so, and checks them. Returns their schema version. Throws
-/// errc::invalid_argument if the outbox has another number of lanes or its tables belong to another
-/// prefix, errc::missing_object if a table is missing, errc::unsupported_type if this code does not
-/// work with the version of the tables, and errors of the database.
-int prepare_tables(const std::shared_ptr<sql::context>& context, const statement_builder& builder,
-                   const sql_outbox_setup& setup);
+/// Creates the tables if the setup says so, and checks them. Returns which transactions see the
+/// locks of the server. Throws errc::invalid_argument if the outbox has another number of lanes or
+/// its tables belong to another prefix, errc::missing_object if a table is missing,
+/// errc::unsupported_type if this code does not work with the version of the tables, and errors of
+/// the database.
+lock_scope prepare_tables(const std::shared_ptr<sql::context>& context,
+                          const statement_builder& builder, const sql_outbox_setup& setup);
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

@@ -6,6 +6,15 @@
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
+namespace {
+
+/// Steps in which the oldest ids are forgotten. Others may add ids meanwhile.
+constexpr int max_forget_steps = 16;
+/// How often a process forgets expired ids of a lane on Galera, in milliseconds.
+constexpr std::int64_t expiry_interval = 1000;
+
+}  // namespace
+
 remembered_statements make_remembered_statements(const statement_builder& builder) {
   using enum sql::type;
   const row_list ids{"ids", {{"id", row_list::type::name}}};
@@ -66,8 +75,10 @@ remembered_statements make_remembered_statements(const statement_builder& builde
 remembered_ids::remembered_ids(const statement_builder& builder, const event_table& events,
                                std::size_t lanes)
     : events_(events),
+      locks_(builder.locks()),
       statements_(make_remembered_statements(builder)),
-      added_since_count_(lanes) {}
+      added_since_count_(lanes),
+      next_expiry_(lanes) {}
 
 std::optional<std::int64_t> remembered_ids::find(const lane_session& session,
                                                  std::string_view id) const {
@@ -131,9 +142,25 @@ std::uint64_t remembered_ids::forget_oldest(const lane_session& session, std::in
   return seqs.empty() ? 0 : events_.erase(session, seqs);
 }
 
+void remembered_ids::forget_expired(const lane_session& session, std::int64_t now_ms,
+                                    std::int64_t until) const {
+  if (locks_ == lock_scope::server) {
+    (void)forget_oldest(session, until);
+    return;
+  }
+  // Transactions on different nodes do not skip the rows that another one deletes, and all but one
+  // of them would fail. So few of them delete, and those delete more.
+  auto& next = next_expiry_.at(session.lane);
+  if (now_ms < next && now_ms + expiry_interval >= next) return;
+  next = now_ms + expiry_interval;
+  for (int step = 0; step < max_forget_steps; ++step) {
+    if (forget_oldest(session, until) < max_events_per_call) return;
+  }
+}
+
 void remembered_ids::trim(const lane_session& session, std::int64_t now_ms,
                           const publish_terms& terms, std::size_t added) const {
-  (void)forget_oldest(session, now_ms - terms.dedup_window.count());
+  forget_expired(session, now_ms, now_ms - terms.dedup_window.count());
   if (terms.dedup_limit == 0) return;  // no limit
   // Counting takes time. It waits until a sixteenth of the limit may have been added, but not for
   // more than a few steps can forget.
@@ -146,7 +173,7 @@ void remembered_ids::trim(const lane_session& session, std::int64_t now_ms,
   if (!surplus) return;
   // Other processes add ids to the lane as well, so this forgets more than was added here. The
   // newest `dedup_limit` ids stay.
-  for (int step = 0; step < 16; ++step) {
+  for (int step = 0; step < max_forget_steps; ++step) {
     if (forget_oldest(session, *surplus - 1) < max_events_per_call) return;
   }
 }

@@ -70,10 +70,14 @@ class remembered_ids {
  private:
   /// Returns the number of ids that it forgot, at most max_events_per_call.
   std::uint64_t forget_oldest(const lane_session& session, std::int64_t until) const;
+  /// Forgets ids that are older than the dedup window.
+  void forget_expired(const lane_session& session, std::int64_t now_ms, std::int64_t until) const;
 
   const event_table& events_;
+  lock_scope locks_;
   remembered_statements statements_;
   mutable std::vector<std::atomic<std::size_t>> added_since_count_;  ///< of each lane
+  mutable std::vector<std::atomic<std::int64_t>> next_expiry_;       ///< of each lane, on Galera
 };
 
 }  // namespace HOLDFAST_NAMESPACE::detail::outbox

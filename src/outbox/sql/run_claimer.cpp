@@ -99,6 +99,7 @@ void run_claimer::claim(event_rows heads, claim_progress& progress) const {
       if (!hand_out(follower, false, entries, progress)) break;
       ++run_length;
     }
+    progress.leased_heads.insert(head.seq);
     if (run_length == 1) single_events.add(head.seq);
     else event_runs.add(head.seq, run_length);
   }

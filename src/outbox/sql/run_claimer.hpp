@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct claim_progress {
   std::size_t remaining_events = max_events_per_call;
   std::size_t remaining_bytes = 0;
   claimed& answer;
-  lane_counters& changes;  ///< the caller adds them to the counters of the lane
+  lane_counters& changes;                 ///< the caller adds them to the counters of the lane
+  std::set<std::int64_t> leased_heads{};  ///< SEQ of the rows that the claim has changed
 };
 
 /// Thread-safety: every function may be called from any thread.

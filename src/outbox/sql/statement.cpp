@@ -169,9 +169,10 @@ std::vector<sql::parameter> named_statement::bind(std::span<const argument> argu
   return values;
 }
 
-statement_builder::statement_builder(sql::dialect_id dialect, table_names tables)
+statement_builder::statement_builder(sql::dialect_id dialect, table_names tables, lock_scope locks)
     : dialect_(dialect),
       tables_(std::move(tables)),
+      locks_(locks),
       fragments_(schema_fragments(dialect_, tables_)) {
   fragments_.merge(dialect_fragments(dialect_));
 }

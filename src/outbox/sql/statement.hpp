@@ -44,6 +44,11 @@ struct lane_session {
   std::size_t lane;
 };
 
+/// Which transactions see the locks of rows. On a node of Galera only those of the same node: of
+/// two transactions on different nodes, one fails if both have changed the same row, and both
+/// succeed otherwise, whatever they have locked. See docs/decisions/0116.
+enum class lock_scope : std::uint8_t { server, node };
+
 /// The value of one parameter. It refers to the caller's memory.
 struct argument {
   argument(std::string_view parameter, std::integral auto number)
@@ -112,7 +117,8 @@ struct row_list {
 class statement_builder {
  public:
   /// Throws errc::unsupported_type if the outbox does not support the dialect.
-  statement_builder(sql::dialect_id dialect, table_names tables);
+  statement_builder(sql::dialect_id dialect, table_names tables,
+                    lock_scope locks = lock_scope::server);
 
   [[nodiscard]] sql::dialect_id dialect() const noexcept { return dialect_; }
   [[nodiscard]] const table_names& tables() const noexcept { return tables_; }
@@ -120,6 +126,7 @@ class statement_builder {
   [[nodiscard]] bool sqlite() const noexcept { return dialect_ == sql::dialect_id::sqlite; }
   /// MySQL or MariaDB.
   [[nodiscard]] bool mysql() const noexcept { return !postgres() && !sqlite(); }
+  [[nodiscard]] lock_scope locks() const noexcept { return locks_; }
 
   /// Replaces fragments and parameters. `results` are the types of the columns that come back.
   /// Throws errc::internal if a fragment is unknown, or a parameter has no name or an unknown type.
@@ -149,6 +156,7 @@ class statement_builder {
  private:
   sql::dialect_id dialect_;
   table_names tables_;
+  lock_scope locks_;
   fragment_map fragments_{};
 };
 

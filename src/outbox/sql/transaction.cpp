@@ -23,10 +23,16 @@ bool is_missing_privilege(const error& problem) {
 
 }  // namespace
 
+void wait_for_other_nodes(sql::connection& connection) {
+  // Not a setting of the session, which the store uses, too: it reads without this wait.
+  connection.run("SET STATEMENT wsrep_sync_wait=1 FOR SELECT 1");
+}
+
 transaction_runner::transaction_runner(std::shared_ptr<sql::context> context,
                                        const statement_builder& builder, std::string prefix)
     : context_(std::move(context)),
       dialect_(builder.dialect()),
+      locks_(builder.locks()),
       events_table_(builder.tables().events),
       prefix_(std::move(prefix)) {}
 
@@ -39,6 +45,7 @@ void transaction_runner::run_and_commit(std::size_t lane,
         const auto connection = dialect_ == sql::dialect_id::sqlite
                                     ? context_->pool.acquire_writer("outbox.transaction")
                                     : context_->pool.acquire_reader("outbox.transaction");
+        if (locks_ == lock_scope::node) wait_for_other_nodes(*connection);
         own_transaction transaction(*connection);
         work({transaction, lane});
         transaction.commit();

@@ -57,6 +57,10 @@ class single_statements final : public join::transaction {
 
 using sql::when_in_doubt;
 
+/// Galera: waits until the node has applied what other nodes had committed before. The next
+/// transaction sees what was acknowledged through any node.
+void wait_for_other_nodes(sql::connection& connection);
+
 /// Runs work in transactions and retries it after transient failures, until the statement timeout.
 /// Thread-safety: every function may be called from any thread.
 class transaction_runner {
@@ -84,6 +88,7 @@ class transaction_runner {
     retry(
         [&] {
           const auto connection = context_->pool.acquire_reader("outbox.statement");
+          if (locks_ == lock_scope::node) wait_for_other_nodes(*connection);
           single_statements transaction(*connection);
           result = work(lane_session{transaction, lane});
         },
@@ -102,6 +107,7 @@ class transaction_runner {
 
   std::shared_ptr<sql::context> context_;
   sql::dialect_id dialect_;
+  lock_scope locks_;
   std::string events_table_;
   std::string prefix_;
 };

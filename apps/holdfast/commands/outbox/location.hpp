@@ -48,7 +48,7 @@ struct outbox_location {
         create(cmd.flag("--create-schema", "On SQL: create the tables if they do not exist")),
         unsafe(cmd.flag("--allow-unsafe",
                         "Continue if a Redis may evict events when its memory is full, or on a "
-                        "Galera cluster with more than one node")),
+                        "Percona XtraDB Cluster with more than one node")),
         password(cmd) {
     add_config_source(cmd, url, configured_service::outbox);
   }
