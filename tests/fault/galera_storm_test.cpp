@@ -229,7 +229,7 @@ class claimer {
 void disturb(galera_cluster& cluster, std::size_t count, const checker& checker) {
   const auto wait_for_arrivals = [&] {
     const auto before = checker.arrived_count();
-    const auto deadline = steady::now() + 120s;
+    const auto deadline = steady::now() + 600s;
     while (checker.arrived_count() < before + 50 && steady::now() < deadline)
       std::this_thread::sleep_for(5ms);
     EXPECT_GE(checker.arrived_count(), before + 50) << "nothing arrives";

@@ -47,7 +47,7 @@ galera_node::galera_node(galera_cluster& cluster, std::size_t index)
                },
            .before_start = [this] { recover_position(); },
            .stop_signal = SIGTERM,
-           .start_timeout = std::chrono::seconds(180)},
+           .start_timeout = std::chrono::seconds(600)},
           [this](std::uint16_t port) { move_to(port); });
 }
 
@@ -164,7 +164,7 @@ void galera_cluster::wait_for_members(std::size_t index, std::size_t count) {
     }
     return state == expected;
   };
-  if (!eventually(is_well, std::chrono::seconds(180)))
+  if (!eventually(is_well, std::chrono::seconds(600)))
     throw std::runtime_error("node " + std::to_string(index) + " of the cluster is not one of " +
                              std::to_string(count) + ": " + state);
 }
