@@ -129,6 +129,8 @@ std::string_view reason_of(int status) noexcept {
       return "Gateway Timeout";
     case 505:
       return "HTTP Version Not Supported";
+    case 508:
+      return "Loop Detected";
     default:
       return {};
   }

@@ -294,6 +294,20 @@ upstream = "{self.upstream.url}"
             self.assertIn(expected, done.stderr)
             self.assertNotRegex(done.stderr, r"gateway\.routes|failover\.points|\bline \d")
 
+    def test_routes_that_cannot_be_meant(self):
+        route = '[gateway.routes.%s]\npath = "%s"\nupstream = ["http://a"]\n'
+        file = Path(self.directory) / "serve.toml"
+        for text, expected in [
+            (route % ("a", "/x") + route % ("b", "/x/"), "gateway.routes.b: has the path and host of a"),
+            (route % ("a", "/a/../b"), "line 2: gateway.routes.a.path: matches no target"),
+            (route % ("a", "/a?b"), "line 2: gateway.routes.a.path: matches no target"),
+            (route % ("a", "/") + 'vary = ["*"]\n', "line 4: gateway.routes.a.vary: '*' is not the name of a field"),
+        ]:
+            file.write_text(text + '[stores.main]\nurl = "memory:"\n')
+            done = subprocess.run([HOLDFAST, "config", "check", file], capture_output=True, text=True, timeout=LONG)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(expected, done.stderr)
+
     def invalidate(self, *words):
         done = subprocess.run([HOLDFAST, "gateway", "invalidate", "--store", f"sqlite:{self.directory}/answers.db", *words], capture_output=True, text=True, timeout=LONG)
         return done.returncode, done.stdout.strip() or done.stderr.strip()

@@ -52,6 +52,10 @@ class route_reader {
   void read_matching() {
     values_.read(result.path, key("path"), result.name);
     if (!result.path.starts_with('/')) refuse("path", "begins with a slash");
+    else if (result.path.find_first_of("?#") != std::string::npos ||
+             (result.path + "/").find("/../") != std::string::npos ||
+             (result.path + "/").find("/./") != std::string::npos)
+      refuse("path", "matches no target: it has no query, and no '.' or '..' as a segment");
     values_.read(result.host, key("host"), result.name);
     make_lower(result.host);
     values_.read(result.upstreams, key("upstream"), result.name);
@@ -61,7 +65,8 @@ class route_reader {
     values_.read(result.vary, key("vary"), result.name);
     for (auto& field : result.vary) {
       make_lower(field);
-      if (!http::is_token(field)) refuse("vary", "'" + field + "' is not the name of a field");
+      if (!http::is_token(field) || field == "*")
+        refuse("vary", "'" + field + "' is not the name of a field");
       else if (std::ranges::find(unusable_fields, field) != unusable_fields.end())
         refuse("vary", "'" + field + "' cannot be part of the key");
     }
@@ -113,6 +118,22 @@ class route_reader {
   std::size_t line_;
 };
 
+/// Refuses the last route if an earlier one takes the same requests.
+void refuse_twin(const std::vector<gateway::route>& routes, std::size_t line,
+                 std::vector<problem>& problems) {
+  const auto without_slash = [](std::string_view path) {
+    return path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  };
+  const auto& added = routes.back();
+  const auto twin = std::find_if(routes.begin(), routes.end() - 1, [&](const auto& other) {
+    return other.host == added.host && without_slash(other.path) == without_slash(added.path);
+  });
+  if (twin != routes.end() - 1)
+    problems.push_back({.line = line,
+                        .text = "gateway.routes." + added.name + ": has the path and host of " +
+                                twin->name + "; give it another, or remove one of the two"});
+}
+
 }  // namespace
 
 std::optional<gateway_config> read_gateway(const config_values& values,
@@ -149,6 +170,7 @@ std::optional<gateway_config> read_gateway(const config_values& values,
   for (const auto& [name, line] : values.names_below(routes_section)) {
     result.routes.push_back(route_reader(values, problems, name, line).result);
     const auto& added = result.routes.back();
+    refuse_twin(result.routes, line, problems);
     const bool has_credentials = std::ranges::any_of(added.vary, [](const std::string& field) {
       return field == "authorization" || field == "cookie";
     });

@@ -15,23 +15,28 @@ namespace {
 constexpr std::array<std::string_view, 7> hop_fields = {
     "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "content-length"};
 
-/// Beside them: fields that the gateway sets or answers, and those with which a client could ask an
-/// upstream for another target than the key has.
-constexpr std::array<std::string_view, 11> replaced_fields = {"host",
-                                                              "expect",
-                                                              "via",
-                                                              "forwarded",
-                                                              "accept-encoding",
-                                                              "x-forwarded-for",
-                                                              "x-forwarded-host",
-                                                              "x-forwarded-proto",
-                                                              "x-forwarded-port",
-                                                              "x-original-url",
-                                                              "x-rewrite-url"};
+/// Beside them: fields that the gateway sets or answers.
+constexpr std::array<std::string_view, 5> replaced_fields = {"host", "expect", "via", "forwarded",
+                                                             "accept-encoding"};
 
-/// Further ones that name a host or a path.
-constexpr std::array<std::string_view, 4> target_fields = {
-    "x-host", "x-forwarded-server", "x-forwarded-prefix", "x-http-method-override"};
+/// Fields with which a client could ask an upstream for another host, path or method than the key
+/// has, and so choose the answer that others get. Names, and beginnings of names.
+constexpr std::array<std::string_view, 11> target_fields = {"base-url",
+                                                            "proxy",
+                                                            "x-backend-host",
+                                                            "x-host",
+                                                            "x-host-override",
+                                                            "x-method-override",
+                                                            "x-override-url",
+                                                            "x-proxy-host",
+                                                            "x-url-scheme",
+                                                            "x-server-name",
+                                                            "x-http-path-override"};
+constexpr std::array<std::string_view, 5> target_field_starts = {
+    "x-forwarded", "x-http-host", "x-http-method", "x-original-", "x-rewrite-"};
+
+constexpr std::array<std::string_view, 6> keeping_fields = {"age",    "cache-control", "expires",
+                                                            "pragma", "set-cookie",    "vary"};
 
 template <std::size_t Size>
 bool is_one_of(std::string_view name, const std::array<std::string_view, Size>& names) noexcept {
@@ -39,9 +44,25 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, Size>& 
       names, [&](std::string_view entry) { return http::equals_ignoring_case(entry, name); });
 }
 
-bool is_proxy_field(std::string_view name) noexcept {
-  constexpr std::string_view start = "proxy-";
+bool starts_with(std::string_view name, std::string_view start) noexcept {
   return http::equals_ignoring_case(name.substr(0, start.size()), start);
+}
+
+/// A field of `vary` is safe: each of its values has answers of its own.
+bool is_in_key(const route& rules, std::string_view name) {
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), http::to_lower);
+  return rules.varies_by(lower);
+}
+
+bool is_proxy_field(std::string_view name) noexcept { return starts_with(name, "proxy-"); }
+
+/// An underscore is taken for a hyphen by CGI, WSGI and their like: `X_Forwarded_Host` would reach
+/// the program as the field that was dropped.
+bool is_target_field(std::string_view name) noexcept {
+  return name.find('_') != std::string_view::npos || is_one_of(name, target_fields) ||
+         std::ranges::any_of(target_field_starts,
+                             [&](std::string_view start) { return starts_with(name, start); });
 }
 
 /// The names that Connection has.
@@ -86,7 +107,7 @@ http::field_block forwarded_request(const route& rules, std::string_view method,
   for (std::size_t i = 0; i < request.size(); ++i) {
     const auto field = request[i];
     if (ends_here(field.name, named) || is_one_of(field.name, replaced_fields) ||
-        is_one_of(field.name, target_fields))
+        (is_target_field(field.name) && !is_in_key(rules, field.name)))
       continue;
     if (is_read && (http::equals_ignoring_case(field.name, "if-none-match") ||
                     http::equals_ignoring_case(field.name, "if-modified-since")))
@@ -114,7 +135,9 @@ response_fields passed_response(const http::fields& response) {
   const connection_names named(response);
   for (std::size_t i = 0; i < response.size(); ++i) {
     const auto field = response[i];
-    if (!ends_here(field.name, named)) passed.add(field.name, field.value);
+    // What decides about keeping is not for one hop, whatever Connection says.
+    if (is_one_of(field.name, keeping_fields) || !ends_here(field.name, named))
+      passed.add(field.name, field.value);
   }
   return passed;
 }

@@ -162,7 +162,9 @@ void gateway_call::rehearse() {
 }
 
 void gateway_call::join_or_ask() {
-  const bool shares = target_.options.single_flight || !answer_;
+  // A client that wants nothing stored gets no answer that was made for another one either.
+  const bool shares =
+      (target_.options.single_flight || !answer_) && !request_.facts.directives.no_store;
   if (!shares || request_.method != "GET" || !request_.conditions.fields().empty())
     return confirm_or_ask();
   leads_ = runtime_->shared().lead_or_follow(
@@ -186,6 +188,9 @@ void gateway_call::follow(const shared_result& result) {
   const auto& shared = *result;
   if (shared.failure) return fail(*shared.failure);
   if (!shared.response) return confirm_or_ask();
+  // The first client may have had no credential, or another one.
+  const auto directives = shared.response->fields.cache_control();
+  if (!unkeyed_credential(rules_, request_.facts, directives).empty()) return confirm_or_ask();
   received_.status = shared.response->status;
   received_.fields = shared.response->fields;
   received_.content = shared.response->content;

@@ -23,6 +23,19 @@ bool upgrades(const http::fields& request) {
   return other;
 }
 
+/// How many gateways a request may pass. One that leads to itself would take all descriptors.
+constexpr int most_gateways = 10;
+
+bool runs_in_circles(const http::fields& request) {
+  int passed = 0;
+  request.for_each("via", [&](std::string_view value) {
+    http::for_each_element(value, [&](std::string_view hop) {
+      if (hop.ends_with(" holdfast")) ++passed;
+    });
+  });
+  return passed >= most_gateways;
+}
+
 struct refusal {
   int status;
   const char* reason;
@@ -34,6 +47,8 @@ refusal refusal_for(const server_request& request) {
     return {400, "this gateway is not a proxy for other hosts; send the path only"};
   if (request.method == "TRACE" || request.method == "CONNECT")
     return {501, "the gateway does not forward this method"};
+  if (runs_in_circles(request.fields))
+    return {508, "the request came back to this gateway; check its upstreams"};
   if (upgrades(request.fields)) return {501, "the gateway does not forward this protocol"};
   return {0, ""};
 }

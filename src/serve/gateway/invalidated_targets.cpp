@@ -8,9 +8,10 @@ namespace HOLDFAST_NAMESPACE::detail::serve::gateway {
 
 namespace {
 
-/// The path and query that a reference names, if it is of the origin `host`; else empty text.
-std::string target_in_origin(std::string_view reference, std::string_view host,
-                             std::string_view base) {
+/// The path and query that a reference names, if it is of an origin for which `is_own` returns
+/// true; else empty text.
+template <class IsOwn>
+std::string target_in_origin(std::string_view reference, IsOwn is_own, std::string_view base) {
   reference = reference.substr(0, reference.find('#'));
   const auto special = reference.find_first_of(":/?");
   if (special != std::string_view::npos && reference[special] == ':')
@@ -18,7 +19,7 @@ std::string target_in_origin(std::string_view reference, std::string_view host,
   if (reference.starts_with("//")) {
     reference.remove_prefix(2);
     const auto end = std::min(reference.find_first_of("/?"), reference.size());
-    if (!http::equals_ignoring_case(reference.substr(0, end), host)) return {};
+    if (!is_own(reference.substr(0, end))) return {};
     reference.remove_prefix(end);
     return (reference.starts_with('/') ? "" : "/") + std::string(reference);
   }
@@ -41,9 +42,17 @@ std::vector<invalidation> invalidated_targets(gateway_runtime& runtime,
       targets.push_back(*std::move(entry));
   };
   add(request.unsafe_target);
+  // Most upstreams know only the name by which the gateway calls them.
+  const auto* const route = runtime.find(request.unsafe_host, request.unsafe_target);
+  const auto is_own = [&](std::string_view host) {
+    return http::equals_ignoring_case(host, request.unsafe_host) ||
+           (route != nullptr && std::ranges::any_of(route->targets, [&](const auto& target) {
+              return http::equals_ignoring_case(host, target.host);
+            }));
+  };
   for (const auto name : {"location", "content-location"}) {
     if (const auto value = response.fields.find(name))
-      add(target_in_origin(*value, request.unsafe_host, request.unsafe_target));
+      add(target_in_origin(*value, is_own, request.unsafe_target));
   }
   return targets;
 }

@@ -80,7 +80,9 @@ keep_decision decide_keep(const route& rules, const request_facts& request, int 
   const auto directives = response.cache_control();
   if (const auto credential = unkeyed_credential(rules, request, directives); !credential.empty())
     return {.action = pass, .reason = credential};
-  const bool keyed_by_caller = rules.varies_by("authorization") || rules.varies_by("cookie");
+  // Without the credential the key names no caller: all of them would share the answer.
+  const bool keyed_by_caller = (request.has_authorization && rules.varies_by("authorization")) ||
+                               (request.has_cookie && rules.varies_by("cookie"));
   std::string_view reason;
   if (directives.no_store) reason = "no-store";
   else if (directives.is_private && !keyed_by_caller) reason = "private";

@@ -187,6 +187,7 @@ TEST_F(Gateway, Rule2LocationsAreInvalidated) {
   for (const auto& [location, target] :
        std::vector<std::pair<std::string, std::string>>{{"/b", "/b"},
                                                         {"http://" + host + "/c?d=e", "/c?d=e"},
+                                                        {upstream.url() + "/i", "/i"},
                                                         {"f", "/orders/f"},
                                                         {"../g", "/g"}}) {
     upstream.answer(200, {}, "live");
@@ -291,6 +292,64 @@ TEST_F(Gateway, Rule5ARouteMayVaryByTheCaller) {
   const auto answer = get("/a", as("alice"));
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(status_of(answer), "holdfast;fwd=miss;fwd-status=503;detail=invalidated");
+}
+
+// Without a credential the key is that of all callers without one.
+TEST_F(Gateway, Rule5APrivateAnswerNeedsACredentialInTheKey) {
+  routes.front().vary = {"authorization"};
+  start();
+  upstream.answer(200, block_of({{"Cache-Control", "private"}}), "token 1");
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass;detail=private");
+  upstream.answer(503, {}, "broken");
+  EXPECT_EQ(summary(get("/a")), "503 broken");
+}
+
+TEST_F(Gateway, Rule5ConnectionDoesNotRemoveWhatForbidsKeeping) {
+  start();
+  upstream.answer(200, block_of({{"Cache-Control", "no-store"}, {"Connection", "cache-control"}}),
+                  "secret");
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass;detail=no-store");
+  upstream.answer(200, block_of({{"Set-Cookie", "a=b"}, {"Connection", "set-cookie"}}), "secret");
+  EXPECT_EQ(status_of(get("/a")), "holdfast;fwd=bypass;detail=set-cookie");
+}
+
+TEST_F(Gateway, Rule9FieldsThatNameAnotherTargetAreDropped) {
+  start();
+  (void)get("/a", block_of({{"X_Forwarded_Host", "evil"},
+                            {"X-Forwarded_Host", "evil"},
+                            {"Accept_Encoding", "evil"},
+                            {"X-Forwarded-Scheme", "evil"},
+                            {"X-Forwarded", "evil"},
+                            {"X-Original-URL", "evil"},
+                            {"X-Original-Host", "evil"},
+                            {"X-Rewrite-URL", "evil"},
+                            {"X-HTTP-Method", "evil"},
+                            {"X-HTTP-Method-Override", "evil"},
+                            {"X-HTTP-Host-Override", "evil"},
+                            {"X-HTTP-Path-Override", "evil"},
+                            {"X-Method-Override", "evil"},
+                            {"X-Host-Override", "evil"},
+                            {"X-Backend-Host", "evil"},
+                            {"X-Url-Scheme", "evil"},
+                            {"Base-Url", "evil"},
+                            {"Proxy", "evil"}}));
+  EXPECT_EQ(upstream.last_fields().find("evil"), std::string::npos) << upstream.last_fields();
+}
+
+TEST_F(Gateway, Rule9AFieldOfTheKeyIsForwarded) {
+  routes.front().vary = {"tenant_id"};
+  start();
+  (void)get("/a", block_of({{"Tenant_Id", "blue"}}));
+  EXPECT_NE(upstream.last_fields().find("Tenant_Id: blue"), std::string::npos);
+}
+
+TEST_F(Gateway, Rule15ARequestThatRunsInCirclesEnds) {
+  start();
+  std::string hops;
+  for (int i = 0; i < 9; ++i) hops += "1.1 holdfast, ";
+  EXPECT_EQ(get("/a", block_of({{"Via", hops + "1.1 other"}})).status, 200);
+  EXPECT_EQ(get("/a", block_of({{"Via", hops + "1.1 holdfast"}})).status, 508);
+  EXPECT_EQ(upstream.requests(), 1);
 }
 
 TEST_F(Gateway, Rule7ForbiddenStaleAnswers) {
@@ -420,6 +479,32 @@ TEST_F(Gateway, Rule14OneRequestForManyClients) {
   }
   EXPECT_EQ(collapsed, 7);
   EXPECT_EQ(upstream.requests(), 1);
+}
+
+TEST_F(Gateway, Rule14AnAnswerIsNotSharedWithACallerWhoHasACredential) {
+  configure = [](point_options& point) { point.single_flight = true; };
+  start();
+  std::promise<responder> first;
+  upstream.answer_with([&](const server_request& request, responder reply) {
+    if (request.fields.find("authorization")) reply.answer({.body = "alice's"});
+    else if (request.fields.find("cookie")) reply.answer({.body = "bob's"});
+    else if (request.fields.find("cache-control")) reply.answer({.body = "not stored"});
+    else first.set_value(std::move(reply));
+  });
+  auto leader = std::async(std::launch::async, [&] { return summary(get("/a")); });
+  auto reply = first.get_future().get();
+  const auto follower = [&](std::string_view name, std::string_view value) {
+    return std::async(std::launch::async,
+                      [this, fields = block_of({{name, value}})] { return get("/a", fields); });
+  };
+  auto alice = follower("Authorization", "Bearer alice");
+  auto bob = follower("Cookie", "sid=7");
+  EXPECT_EQ(summary(get("/a", block_of({{"Cache-Control", "no-store"}}))), "200 not stored");
+  await_requests(3);
+  reply.answer({.body = "for nobody in particular"});
+  EXPECT_EQ(leader.get(), "200 for nobody in particular");
+  EXPECT_EQ(summary(alice.get()), "200 alice's");
+  EXPECT_EQ(summary(bob.get()), "200 bob's");
 }
 
 TEST_F(Gateway, Rule14AnswersThatMayNotBeKeptAreNotShared) {
