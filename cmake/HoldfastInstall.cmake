@@ -145,11 +145,20 @@ if(TARGET holdfast_cli)
   endif()
   install(TARGETS holdfast_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
   if(NOT CMAKE_CROSSCOMPILING)
-    # The program knows its own commands: it writes its completion.
-    set(_completion ${PROJECT_BINARY_DIR}/packaging/completion.bash)
-    add_custom_command(OUTPUT ${_completion} COMMAND holdfast_cli completion bash > ${_completion} DEPENDS holdfast_cli VERBATIM)
-    add_custom_target(holdfast_completion ALL DEPENDS ${_completion})
-    install(FILES ${_completion} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast COMPONENT runtime)
+    # The program knows its own commands: it writes its completion and its manual pages.
+    set(_completion ${PROJECT_BINARY_DIR}/packaging/completion)
+    set(_man ${PROJECT_BINARY_DIR}/packaging/man)
+    add_custom_command(OUTPUT ${_completion}.bash ${_completion}.zsh ${_man}/holdfast.1
+      COMMAND holdfast_cli completion bash > ${_completion}.bash
+      COMMAND holdfast_cli completion zsh > ${_completion}.zsh
+      COMMAND ${CMAKE_COMMAND} -E rm -rf ${_man}
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${_man}
+      COMMAND holdfast_cli man ${_man} > ${_man}.list
+      DEPENDS holdfast_cli VERBATIM)
+    add_custom_target(holdfast_documents ALL DEPENDS ${_completion}.bash)
+    install(FILES ${_completion}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME holdfast COMPONENT runtime)
+    install(FILES ${_completion}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _holdfast COMPONENT runtime)
+    install(DIRECTORY ${_man}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT runtime FILES_MATCHING PATTERN "*.1")
   endif()
   foreach(_unit holdfast-serve holdfast-outbox-work@ holdfast-store-clean@)
     configure_file(${PROJECT_SOURCE_DIR}/packaging/systemd/${_unit}.service.in ${PROJECT_BINARY_DIR}/packaging/${_unit}.service @ONLY)

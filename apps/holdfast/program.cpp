@@ -47,6 +47,7 @@ class program {
     add_bench_commands(root);
     add_demo_command(root);
     add_completion_command(root);
+    add_man_command(root);
     add_log_options(app_);
     root.examples(
         "holdfast demo                                       a tour of one minute\n"

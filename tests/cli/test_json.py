@@ -8,8 +8,8 @@ import unittest
 from holdfast_process import CommandTest, run
 from test_usage import tree
 
-# What has no result to print: servers, a script for the shell, a tour for people.
-WITHOUT_RESULT = [["serve"], ["gateway"], ["demo"], ["completion", "bash"]]
+# What has no result to print: servers, scripts for shells, manual pages, a tour for people.
+WITHOUT_RESULT = [["serve"], ["gateway"], ["demo"], ["completion", "bash"], ["completion", "zsh"], ["man"]]
 
 
 class Json(CommandTest):

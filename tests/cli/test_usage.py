@@ -119,7 +119,7 @@ class Mistakes(CommandTest):
 
     def test_every_kind(self):
         for words in [
-            [], ["key"], ["bench"], ["completion"], ["key", "slot"], ["demo", "x"], ["completion", "zsh"], ["--version=1"], [""], ["\n"],
+            [], ["key"], ["bench"], ["completion"], ["key", "slot"], ["demo", "x"], ["completion", "fish"], ["--version=1"], [""], ["\n"],
             ["--"], ["--", "key"], ["key", "--", "slot"], ["-"], ["-x"], ["++"], ["key", "failover", "--name"],
             ["key", "failover", "--name", "a", "--name", "b"], ["key", "slot", "--json=5", "a"], ["key", "failover", "--name", "a", "--style", ""],
             ["bench", "store", "--store", "memory:", "--seconds", "0"], ["bench", "store", "--store", "memory:", "--threads", "x"],

@@ -22,6 +22,7 @@ void add_bench_commands(command root);
 void add_config_commands(command root);
 void add_demo_command(command root);
 void add_completion_command(command root);
+void add_man_command(command root);
 
 // Parts of the key group.
 void add_batch_command(command key);

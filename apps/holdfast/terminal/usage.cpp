@@ -15,9 +15,6 @@ namespace {
 
 constexpr std::size_t help_width = 96;
 
-/// A name and its description.
-using table_row = std::pair<std::string, std::string>;
-
 /// Appends a table of two columns. Descriptions are folded at `help_width`.
 void append_table(std::string& out, std::string_view title, const std::vector<table_row>& rows) {
   if (rows.empty()) return;
@@ -38,13 +35,14 @@ void append_table(std::string& out, std::string_view title, const std::vector<ta
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 
-template <class Visit>
-void for_each_line(std::string_view text, Visit visit) {
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t line_end = text.find('\n');
-    visit(text.substr(0, line_end));
+    lines.emplace_back(text.substr(0, line_end));
     text = line_end == std::string_view::npos ? std::string_view() : text.substr(line_end + 1);
   }
+  return lines;
 }
 
 /// `--name N`, `--style exact|escaped`, `-h, --help`.
@@ -75,8 +73,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* child : app.get_subcommands(std::function<bool(const CLI::App*)>()))
-    names.push_back(child->get_name());
+  for (const CLI::App* child : subcommands_of(app)) names.push_back(child->get_name());
   return names;
 }
 
@@ -178,45 +175,53 @@ std::string full_name(const CLI::App& app) {
                                      : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
-std::string help(const CLI::App& app) {
-  std::vector<table_row> arguments;
-  std::vector<table_row> options;
-  std::vector<table_row> commands;
-  std::string usage;
+std::vector<const CLI::App*> subcommands_of(const CLI::App& app) {
+  return app.get_subcommands(std::function<bool(const CLI::App*)>());
+}
+
+bool runs(const CLI::App& app) { return app.get_require_subcommand_min() == 0; }
+
+usage_tables tables_of(const CLI::App& app) {
+  usage_tables tables;
+  std::string positionals;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
       const std::string label = positional_label(*option);
-      usage += option->get_required() ? " " + label : " [" + label + "]";
-      arguments.emplace_back(label, option->get_description());
+      positionals += option->get_required() ? " " + label : " [" + label + "]";
+      tables.arguments.emplace_back(label, option->get_description());
     } else {
-      options.emplace_back(
+      tables.options.emplace_back(
           option_label(*option),
           option->get_description() + (option->get_required() ? " (required)" : ""));
     }
   }
-  for (const CLI::App* child : app.get_subcommands(std::function<bool(const CLI::App*)>()))
-    commands.emplace_back(child->get_name(), first_line(child->get_description()));
+  for (const CLI::App* child : subcommands_of(app))
+    tables.commands.emplace_back(child->get_name(), first_line(child->get_description()));
+  tables.environment = environment_of(app);
 
   // The first line is the summary, which has no full stop; the rest is the text of `about`.
-  const std::string description = app.get_description();
-  std::string out(first_line(description));
-  out += ".\n\n";
-  if (const std::size_t line_end = description.find('\n'); line_end != std::string::npos) {
-    for_each_line(std::string_view(description).substr(line_end + 1),
-                  [&](std::string_view line) { out += folded(line, 0, help_width) + "\n"; });
-    out += "\n";
+  tables.about = lines_of(app.get_description());
+  if (!tables.about.empty()) {
+    tables.summary = tables.about.front();
+    tables.about.erase(tables.about.begin());
   }
-  out += "Usage: " + full_name(app);
-  out += commands.empty() ? " [OPTION...]" + usage + "\n" : " COMMAND\n";
-  append_table(out, "Arguments", arguments);
-  append_table(out, "Commands", commands);
-  append_table(out, "Options", options);
-  append_table(out, "Environment", environment_of(app));
-  const std::string examples = app.get_footer();
-  if (!examples.empty()) {
-    out += "\nExamples:\n";
-    for_each_line(examples, [&](std::string_view line) { out += "  " + std::string(line) + "\n"; });
-  }
+  tables.synopsis = full_name(app) + (runs(app) ? " [OPTION...]" + positionals : " COMMAND");
+  tables.examples = lines_of(app.get_footer());
+  return tables;
+}
+
+std::string help(const CLI::App& app) {
+  const usage_tables tables = tables_of(app);
+  std::string out = tables.summary + ".\n\n";
+  for (const std::string& line : tables.about) out += folded(line, 0, help_width) + "\n";
+  if (!tables.about.empty()) out += "\n";
+  out += "Usage: " + tables.synopsis + "\n";
+  append_table(out, "Arguments", tables.arguments);
+  append_table(out, "Commands", tables.commands);
+  append_table(out, "Options", tables.options);
+  append_table(out, "Environment", tables.environment);
+  if (!tables.examples.empty()) out += "\nExamples:\n";
+  for (const std::string& line : tables.examples) out += "  " + line + "\n";
   return out;
 }
 

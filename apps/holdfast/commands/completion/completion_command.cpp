@@ -1,4 +1,4 @@
-// holdfast completion bash.
+// holdfast completion bash and zsh.
 
 #include "commands/groups.hpp"
 #include "terminal/usage.hpp"
@@ -7,60 +7,83 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::cli {
 
 namespace {
 
-std::vector<const CLI::App*> children(const CLI::App& app) {
-  return app.get_subcommands(std::function<bool(const CLI::App*)>());
-}
-
-void append_word(std::string& line, const std::string& word) {
-  line += (line.empty() ? "" : " ") + word;
-}
-
-/// The parts of the script that are generated from the tree of commands.
-struct script_parts {
-  std::string paths;   // a pattern of `case` that matches every command
-  std::string words;   // branches of `case`: subcommands and options of each command
-  std::string values;  // branches of `case`: values of each option that takes one
+/// An option that takes a value.
+struct option_values {
+  std::vector<std::string> names{};    // `--style`
+  std::vector<std::string> choices{};  // empty: any value
+  bool is_file = false;
 };
 
-/// Appends the parts of a command and its subcommands.
-void append_parts(const CLI::App& app, script_parts& parts) {
-  const std::string path = full_name(app);
-  std::string commands;
-  std::string options;
-  bool files = false;
-  for (const CLI::App* child : children(app)) append_word(commands, child->get_name());
+/// What may follow a command.
+struct command_words {
+  std::string path{};  // `holdfast key failover`
+  std::vector<table_row> commands{};
+  std::vector<table_row> options{};
+  std::vector<option_values> values{};
+  bool takes_files = false;
+};
+
+/// Adds a command and its subcommands.
+void collect(const CLI::App& app, std::vector<command_words>& tree) {
+  command_words words{.path = full_name(app), .commands = tables_of(app).commands};
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_positional()) {
-      files = files || takes_file(*option);
+      words.takes_files = words.takes_files || takes_file(*option);
       continue;
     }
-    std::string patterns;
+    option_values values{.choices = choices_of(*option), .is_file = takes_file(*option)};
     for (const std::string& name : option->get_lnames()) {
-      append_word(options, "--" + name);
-      patterns += (patterns.empty() ? "'" : " | '") + path + " --" + name + "'";
+      words.options.emplace_back("--" + name, option->get_description());
+      values.names.push_back("--" + name);
     }
-    if (option->get_items_expected_max() == 0) continue;
-    std::string choices;
-    for (const std::string& word : choices_of(*option)) append_word(choices, word);
-    parts.values += "    " + patterns + ") ";
-    parts.values += takes_file(*option) ? "files=yes" : "words='" + choices + "'";
-    parts.values += " ;;\n";
+    if (option->get_items_expected_max() != 0) words.values.push_back(std::move(values));
   }
-  if (app.get_parent() != nullptr) parts.paths += (parts.paths.empty() ? "'" : " | '") + path + "'";
-  parts.words += "      '" + path + "') commands='" + commands + "' options='" + options + "'" +
-                 (files ? " files=yes" : "") + " ;;\n";
-  for (const CLI::App* child : children(app)) append_parts(*child, parts);
+  tree.push_back(std::move(words));
+  for (const CLI::App* child : subcommands_of(app)) collect(*child, tree);
 }
 
-std::string bash_script(const CLI::App& root) {
-  script_parts parts;
-  append_parts(root, parts);
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+std::string joined_names(const std::vector<table_row>& rows) {
+  std::vector<std::string> names;
+  for (const table_row& row : rows) names.push_back(row.first);
+  return joined(names);
+}
+
+/// `'holdfast key' | 'holdfast seq'`: a pattern of `case` that matches every command.
+std::string path_patterns(const std::vector<command_words>& tree) {
+  std::string patterns;
+  for (std::size_t i = 1; i < tree.size(); ++i)  // without the program itself
+    patterns += (i == 1 ? "'" : " | '") + tree[i].path + "'";
+  return patterns;
+}
+std::string value_patterns(const command_words& words, const option_values& values) {
+  std::string patterns;
+  for (const std::string& name : values.names)
+    patterns += (patterns.empty() ? "'" : " | '") + words.path + " " + name + "'";
+  return patterns;
+}
+
+std::string bash_script(const std::vector<command_words>& tree) {
+  std::string values;
+  std::string words;
+  for (const command_words& each : tree) {
+    for (const option_values& option : each.values)
+      values += "    " + value_patterns(each, option) + ") " +
+                (option.is_file ? "files=yes" : "words='" + joined(option.choices) + "'") + " ;;\n";
+    words += "      '" + each.path + "') commands='" + joined_names(each.commands) + "' options='" +
+             joined_names(each.options) + "'" + (each.takes_files ? " files=yes" : "") + " ;;\n";
+  }
   return R"(# bash completion for holdfast, generated by `holdfast completion bash`.
 
 _holdfast() {
@@ -79,18 +102,18 @@ _holdfast() {
     [[ ${COMP_WORDS[i]} != -- ]] || return 0
     case "$path ${COMP_WORDS[i]}" in
       )" +
-         parts.paths +
+         path_patterns(tree) +
          R"() path+=" ${COMP_WORDS[i]}" ;;
     esac
   done
 
   case "$path $previous" in
-)" + parts.values +
+)" + values +
          R"(    *) value=no ;;
   esac
   if [[ $value == no ]]; then
     case "$path" in
-)" + parts.words +
+)" + words +
          R"(    esac
     words=$commands
     [[ $word != -* ]] || { words=$options files=no; }
@@ -109,20 +132,111 @@ complete -F _holdfast holdfast
 )";
 }
 
+/// `'--json:Print one JSON object'` for each row: what _describe reads.
+std::string described(const std::vector<table_row>& rows) {
+  std::string list;
+  for (const auto& [name, description] : rows) {
+    list += (list.empty() ? "'" : " '") + name + ":";
+    for (const char c : description) {
+      if (c == '\'') list += R"('\'')";
+      else list += c;
+    }
+    list += "'";
+  }
+  return list;
+}
+
+std::string zsh_script(const std::vector<command_words>& tree) {
+  std::string values;
+  std::string words;
+  for (const command_words& each : tree) {
+    for (const option_values& option : each.values)
+      values += "    " + value_patterns(each, option) + ") " +
+                (option.is_file ? "files=yes" : "choices=(" + joined(option.choices) + ")") +
+                " ;;\n";
+    words += "      '" + each.path + "')\n        commands=(" + described(each.commands) +
+             ")\n        options=(" + described(each.options) + ")\n" +
+             (each.takes_files ? "        files=yes\n" : "") + "        ;;\n";
+  }
+  return R"(#compdef holdfast
+# zsh completion for holdfast, generated by `holdfast completion zsh`.
+
+_holdfast() {
+  local previous=$words[CURRENT-1] chosen=holdfast files=no value=yes i
+  local -a commands options choices
+
+  # --option=value is one word.
+  if compset -P 1 '--*='; then
+    previous=${IPREFIX%=}
+  fi
+
+  for ((i = 2; i < CURRENT; ++i)); do
+    [[ $words[i] != -- ]] || return 1
+    case "$chosen $words[i]" in
+      )" +
+         path_patterns(tree) +
+         R"() chosen+=" $words[i]" ;;
+    esac
+  done
+
+  case "$chosen $previous" in
+)" + values +
+         R"(    *) value=no ;;
+  esac
+  if [[ $value == no ]]; then
+    case "$chosen" in
+)" + words +
+         R"(    esac
+    if [[ $PREFIX == -* ]]; then
+      _describe -o option options
+      return
+    fi
+  fi
+
+  local result=1
+  if (($#choices)); then compadd -a choices && result=0; fi
+  if (($#commands)); then _describe command commands && result=0; fi
+  if [[ $files == yes ]]; then _files && result=0; fi
+  return result
+}
+
+if [[ $funcstack[1] == _holdfast ]]; then
+  _holdfast "$@" # the first call, after compinit found this file
+elif (($+functions[compdef])); then
+  compdef _holdfast holdfast
+else
+  print -u2 'holdfast: the completion of zsh is off; run first: autoload -Uz compinit && compinit'
+fi
+)";
+}
+
 }  // namespace
 
 void add_completion_command(command root) {
   command group = root.add("completion", "Print a completion script for a shell");
-  group.examples("source <(holdfast completion bash)");
-  command cmd = group.add("bash", "Print the completion script for bash");
-  cmd.examples(
-      "source <(holdfast completion bash)                                               this "
-      "shell\n"
-      "holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast  new shells");
-  cmd.run([&app = root.app()](console& io) {
-    io.out << bash_script(app);
-    return exit_ok;
-  });
+  group.examples(
+      "source <(holdfast completion bash)\n"
+      "source <(holdfast completion zsh)");
+  const auto add_shell = [&](const char* name, std::string_view examples, auto script) {
+    command cmd = group.add(name, std::string("Print the completion script for ") + name);
+    cmd.examples(examples);
+    cmd.run([script, &program = root.app()](console& io) {
+      std::vector<command_words> tree;
+      collect(program, tree);
+      io.out << script(tree);
+      return exit_ok;
+    });
+  };
+  add_shell("bash",
+            "source <(holdfast completion bash)                                               this "
+            "shell\n"
+            "holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast  new "
+            "shells",
+            bash_script);
+  add_shell("zsh",
+            "source <(holdfast completion zsh)                              this shell\n"
+            "holdfast completion zsh > /usr/local/share/zsh/site-functions/_holdfast  new shells",
+            zsh_script);
 }
 
 }  // namespace holdfast::cli
