@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 from holdfast_process import HOLDFAST, CommandTest
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "packaging/systemd"
-UNITS = ("holdfast-serve", "holdfast-outbox-work@orders", "holdfast-store-clean@answers")
+UNITS = ("holdfast-serve", "holdfast-gateway@shop", "holdfast-outbox-work@orders", "holdfast-store-clean@answers")
 
 
 class Units(CommandTest):
@@ -98,6 +99,18 @@ class Units(CommandTest):
         while b"ready" not in (line := server.stderr.readline()):
             self.assertNotEqual(line, b"", "it ended")
         self.end(server)
+
+    def test_the_gateway_says_when_it_is_ready(self):
+        self.assertEqual(self.settings("holdfast-gateway@shop", "Type"), ["notify"])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(str(self.directory / "manager"))
+            manager.settimeout(60)
+            words = self.words("holdfast-gateway@shop", GATEWAY_OPTIONS="--upstream http://127.0.0.1:1 --listen 127.0.0.1:0")
+            gateway = self.start(words, NOTIFY_SOCKET=str(self.directory / "manager"))
+            self.assertEqual(manager.recv(100), b"READY=1")
+            self.assertTrue((self.directory / "gateway.db").exists(), "its answers are in its state directory")
+            self.end(gateway)
+            self.assertEqual(manager.recv(100), b"STOPPING=1")
 
     def test_a_mistake_is_not_tried_again(self):
         for name in UNITS:
