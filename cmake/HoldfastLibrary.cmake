@@ -68,6 +68,10 @@ function(holdfast_library name)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${CMAKE_INSTALL_LIBDIR}
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  if(BUILD_SHARED_LIBS AND NOT HOLDFAST_SANITIZE)
+    # A library that uses what another one does not export would fail only in the program that links it.
+    target_link_options(${target} PRIVATE LINKER:-z,defs)
+  endif()
   if(HOLDFAST_BUILD_FUZZERS)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()

@@ -20,7 +20,7 @@
 namespace HOLDFAST_NAMESPACE::detail::failover {
 
 /// Thread-safety: used on the thread that made it. Does not nest.
-class memory_recall {
+class HOLDFAST_API memory_recall {
  public:
   memory_recall() noexcept;
   memory_recall(const memory_recall&) = delete;

@@ -309,7 +309,7 @@ struct outbox_stats {
   /// Ids without an entry that a claim found and removed.
   std::uint64_t orphans = 0;
 
-  outbox_stats& operator+=(const outbox_stats& other) noexcept;
+  HOLDFAST_API outbox_stats& operator+=(const outbox_stats& other) noexcept;
   bool operator==(const outbox_stats&) const = default;
 };
 
@@ -333,7 +333,7 @@ struct check_report {
     return without_entry == 0 && without_place == 0 && without_head == 0 && bytes_off == 0 &&
            bad_fields == 0;
   }
-  check_report& operator+=(const check_report& other) noexcept;
+  HOLDFAST_API check_report& operator+=(const check_report& other) noexcept;
 };
 
 }  // namespace HOLDFAST_NAMESPACE

@@ -7,7 +7,7 @@ namespace HOLDFAST_NAMESPACE::detail::failover {
 /// While it exists, `pending::rehearse` on this thread only tells whether the point has an active
 /// drill: an event loop must not wait for the store. Another thread then rehearses the call.
 /// Thread-safety: used on the thread that made it. Does not nest.
-class drill_probe {
+class HOLDFAST_API drill_probe {
  public:
   drill_probe() noexcept;
   drill_probe(const drill_probe&) = delete;

@@ -14,7 +14,7 @@
 
 namespace HOLDFAST_NAMESPACE::detail::outbox {
 
-struct broker_endpoint {
+struct HOLDFAST_API broker_endpoint {
   std::string host;
   unsigned port = 0;
 
@@ -22,7 +22,7 @@ struct broker_endpoint {
   [[nodiscard]] std::string text() const;
 };
 
-struct broker_url {
+struct HOLDFAST_API broker_url {
   bool tls = false;
   /// At least one.
   std::vector<broker_endpoint> endpoints{};

@@ -60,7 +60,8 @@ struct store_statements {
 
 /// Returns the whole table prefix of each realm. Without tenants the only realm is the empty one.
 /// Throws errc::invalid_argument for an invalid prefix and for two realms with the same table.
-[[nodiscard]] std::map<std::string, std::string> prefixes_of_realms(const store_options& options);
+[[nodiscard]] HOLDFAST_API std::map<std::string, std::string> prefixes_of_realms(
+    const store_options& options);
 
 /// `zone`: see time_expressions.
 [[nodiscard]] store_statements make_statements(sql::dialect_id dialect, const std::string& prefix,
