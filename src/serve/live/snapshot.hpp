@@ -88,6 +88,8 @@ struct outbox_sample {
   answered<outbox_numbers> stats{};
   double published_rate = 0;
   double acked_rate = 0;
+  /// Deliveries fail, and none has succeeded since.
+  bool failing = false;
 };
 
 struct instance_sample {

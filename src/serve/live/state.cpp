@@ -220,6 +220,18 @@ double live_state::rate_of(const std::string& name, std::int64_t value, timestam
   return past.rate;
 }
 
+bool live_state::is_failing(const std::string& name, const outbox_stats& stats) {
+  const auto failures = stats.retried + stats.parkings;
+  const auto [it, is_new] = past_deliveries_.try_emplace(
+      name, past_deliveries{.acked = stats.acked, .failures = failures});
+  auto& past = it->second;
+  if (stats.acked != past.acked) past.failing = false;
+  else if (failures > past.failures) past.failing = true;
+  past.acked = stats.acked;
+  past.failures = failures;
+  return past.failing && stats.pending > 0;
+}
+
 live_state::reported_instance live_state::read_report(const instance_report& report,
                                                       std::chrono::microseconds tolerance) {
   reported_instance instance{.sample = {.id = report.instance, .kind = report.kind},
@@ -313,6 +325,7 @@ snapshot live_state::collect() {
           "published:" + name, static_cast<std::int64_t>(stats.published), sample.stats.moment);
       sample.acked_rate =
           rate_of("acked:" + name, static_cast<std::int64_t>(stats.acked), sample.stats.moment);
+      sample.failing = is_failing(name, stats);
     }
     current.outboxes.push_back(std::move(sample));
   }

@@ -133,6 +133,17 @@ class live_state {
   std::map<std::string, counter_past> past_counters_{};
   [[nodiscard]] double rate_of(const std::string& name, std::int64_t value, timestamp moment);
 
+  /// Totals of an outbox in the last turn.
+  struct past_deliveries {
+    std::uint64_t acked = 0;
+    std::uint64_t failures = 0;
+    bool failing = false;
+  };
+  std::map<std::string, past_deliveries> past_deliveries_{};
+  /// True from a failed delivery until one succeeds, or nothing is pending. Retries wait minutes
+  /// for each other: no rate shows them.
+  [[nodiscard]] bool is_failing(const std::string& name, const outbox_stats& stats);
+
   mutable std::mutex mutex_{};
   std::condition_variable changed_{};
   bool stopping_ = false;                        // under mutex_

@@ -118,6 +118,7 @@ void add_outboxes(json_writer& out, const std::vector<outbox_sample>& outboxes) 
           .member("atLeast", stats->at_least)
           .member("overdue", seconds_text(stats->overdue))
           .member("paused", stats->paused)
+          .member("failing", outbox.failing)
           .member("publishedRate", rounded(outbox.published_rate))
           .member("ackedRate", rounded(outbox.acked_rate));
       add_lanes(out, stats->lanes);

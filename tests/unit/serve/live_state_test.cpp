@@ -181,6 +181,36 @@ TEST_F(LiveState, LanesFindingsAndWhatIsLeft) {
   }
 }
 
+TEST_F(LiveState, AnOutboxIsFailingUntilADeliverySucceeds) {
+  auto& orders = shared_.outboxes[0].outbox;
+  for (const std::string key : {"a", "b", "c"})
+    ASSERT_TRUE(orders.publish({.type = "paid", .key = key, .payload = "{}"}).safe());
+  const auto events = orders.claim({.most = 3});
+  ASSERT_EQ(events.events.size(), 3U);
+  const auto settle = [&](std::size_t i, settlement::kind action) {
+    const auto& each = events.events[i].event;
+    (void)orders.settle(events.lane, events.fence,
+                        {{.id = each.id, .key = each.key, .action = action, .delay = 1h}});
+  };
+  live_state state(shared_, history_, incidents_, options());
+  state.start();
+  const auto shows = [&](bool failing, const std::string& pending) {
+    return eventually([&] {
+      const auto text = state.status();
+      return text && text->find("\"pending\":" + pending) != std::string::npos &&
+             text->find(failing ? "\"failing\":true" : "\"failing\":false") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(shows(false, "3"));
+  settle(0, settlement::kind::retry);
+  EXPECT_TRUE(shows(true, "3"));
+  settle(1, settlement::kind::ack);
+  EXPECT_TRUE(shows(false, "2"));
+  settle(2, settlement::kind::park);
+  EXPECT_TRUE(shows(true, "1"));
+  state.stop();
+}
+
 TEST_F(LiveState, TheOldestAnswerThatWasServedLately) {
   shared_.ages = std::make_shared<served_ages>();
   shared_.engine = std::make_shared<engine>(
