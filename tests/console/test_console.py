@@ -412,16 +412,15 @@ class Console(unittest.TestCase):
         del self.worker.refused["order.paid"]
         self.open_dialog("Replay 7 events of the type order.paid")
         self.submit("Replay")
-        browser.wait_for_text("Delivered:")
-        browser.press(ENTER)  # Close has the focus
-        browser.wait_for_text("Replay the rest", "The receiver took one event")
-        self.submit("Replay the rest")
+        browser.wait_for_text("Delivered:", "Replay the rest (6)")
+        self.assertEqual(browser.run("return document.activeElement.textContent"), "Replay the rest (6)")
+        browser.press(ENTER)
         browser.wait_for_text("6 events replayed")
         browser.press(ENTER)
         wait_for(lambda: parked(self.server) == before - 7, "the delivery")
         # A wrong name deletes nothing.
         self.open_dialog("Discard 4 events of the type order.void")
-        browser.tab_to("dialog input[name=confirm]")
+        self.assertEqual(browser.run("return document.activeElement.name"), "confirm")  # not the preset limit
         browser.press(*"wrong")
         self.submit("Discard")
         browser.wait_for_text("Nothing was done")
@@ -435,6 +434,71 @@ class Console(unittest.TestCase):
         self.assertEqual(parked(self.server), before - 11)
         audit = self.server.call("GET", "/v1/audit?action=outbox.discard")["items"]
         self.assertTrue(audit)
+
+    def verdict(self):
+        """The kind of the headline of the overview, and its sentences, the first one first."""
+        script = "const found = document.querySelector('section.verdict'); return found && [found.className, ...[...found.querySelectorAll('li')].map((each) => each.innerText)]"
+        return wait_for(lambda: self.browser.run(script), "the verdict")
+
+    def test_the_headline_is_the_worst_sentence(self):
+        with tempfile.TemporaryDirectory() as directory:
+            server = Server(directory, CONFIG.format(directory=directory))
+            self.addCleanup(server.stop)
+            own, self.server, self.cookie = self.server, server, server.start_session()
+            self.origins.append(server.origin + "/")
+            server.call("POST", "/v1/sequences/order.id/next", {"count": 3})
+            self.sign_in()
+            wait_for(lambda: self.verdict() == ["verdict good", "● All is well."], "all is well")
+            # Every delivery fails, and will be repeated. What failed before the server looked is not known.
+            wait_for(lambda: "pending" in server.call("GET", "/v1/status")["outboxes"][0], "the numbers of the outbox")
+            server.call("POST", "/v1/outboxes/orders/events", [{"type": "order.paid", "key": key, "payload": {}} for key in ["1", "2"]])
+            self.settle(server, {"outcome": "retry", "after": "1h", "why": "HTTP status 503"})
+            wait_for(lambda: self.verdict() == ["verdict warn", "▲ orders: every delivery fails."], f"the failures, not {self.verdict()}")
+            # Parked events stay below what is red.
+            server.call("POST", "/v1/outboxes/orders/events", [{"type": "order.void", "key": "3", "payload": {}}])
+            self.settle(server, {"outcome": "permanent", "policy": "skip", "why": "gone"})
+            wait_for(lambda: "▲ orders has 1 event parked." in self.verdict(), f"the parked event, not {self.verdict()}")
+            self.assertEqual(self.verdict()[0], "verdict warn")
+            self.assertNotIn("All is well", self.browser.text())
+            state = json.dumps({"health": {"healthy": False, "problem": "the disk is full"}, "points": []})
+            others = Instances(Path(directory) / "answers.db")
+            others.report(("web-1:17", []))
+            others.database.execute("UPDATE HOLDFAST_INSTANCE SET STATE = ?", (state,))
+            wait_for(lambda: self.verdict()[:2] == ["verdict bad", "✕ web-1:17: the disk is full"], f"the instance, not {self.verdict()}")
+            self.assertIn("▲ orders has 1 event parked.", self.verdict())
+            others.database.close()
+            self.browser.open("about:blank")
+            self.server = own
+
+    @staticmethod
+    def settle(server, outcome):
+        """Claims what is due, and gives each event this outcome."""
+        batch = wait_for(lambda: (found := server.call("POST", "/v1/outboxes/orders/claims", {"lane": 0, "most": 100, "run": 50}))["events"] and found, "a claim")
+        events = [{"id": event["id"], "key": event.get("key", ""), **outcome} for event in batch["events"]]
+        server.call("POST", "/v1/outboxes/orders/settlements", {"lane": 0, "fence": batch["fence"], "events": events})
+
+    def test_a_dialog_ends_with_its_page(self):
+        is_open = "return !!document.querySelector('dialog')"
+        self.sign_in()
+        for leave in ["history.back()", "location.hash = '#/sequences'"]:
+            with self.subTest(leave=leave):
+                self.go("#/points")
+                self.go("#/outbox/orders")
+                wait_for(lambda: self.browser.run("const found = [...document.querySelectorAll('main button')].find((each) => each.textContent === 'Check…'); found?.click(); return !!found"), "the button")
+                self.assertTrue(self.browser.run(is_open))
+                self.browser.run(leave)
+                wait_for(lambda: not self.browser.run(is_open), "the end of the dialog")
+                self.wait_for_page()
+
+    def test_the_search_finds_names_of_the_configuration_and_instances(self):
+        self.sign_in()
+        # The only hit is opened.
+        for text, heading in [("rders", "orders"), ("mai", "main"), ("web-1", "Instances: web-1:17")]:
+            with self.subTest(text=text):
+                self.go(f"#/search?q={text}")
+                wait_for(lambda: self.wait_for_page() == heading, heading)  # noqa: B023
+        self.go("#/search?q=nothing-has-this-name")
+        self.browser.wait_for_text("Nothing has this id")
 
     def open_dialog(self, label):
         wait_for(lambda: self.browser.run("return [...document.querySelectorAll('button')].some((each) => each.ariaLabel === arguments[0])", label), label)
@@ -541,6 +605,8 @@ class Console(unittest.TestCase):
         wait_for(lambda: "live" in self.browser.run("return document.querySelector('.readout').textContent"), "the values")
         self.browser.run("document.querySelector('.as-table summary').click()")
         self.assertGreater(self.browser.run("return document.querySelectorAll('.as-table tbody tr').length"), 1)
+        # How long answers last is named by the horizon, not by the time that is left until then.
+        self.browser.wait_for_text("Still answered after 1 min", "Still answered after 10 min", "Still answered after 3 d")
         self.assertEqual(self.violations(), [])
         # A page with a mistake is found, so that silence means something. New states redraw what is in `main`.
         self.browser.run("document.body.append(document.createElement('button'))")

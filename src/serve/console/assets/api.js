@@ -5,7 +5,6 @@ export class problem extends Error {
     super(details.detail ?? details.title ?? `the server answered ${status}`);
     this.status = status;
     this.in_doubt = details.inDoubt ?? false;
-    this.path = details.path;
   }
 }
 
@@ -22,7 +21,7 @@ export function url(parts, ...values) {
 }
 
 /// Adds parameters to a path. Empty ones are left out.
-export function with_query(path, parameters) {
+function with_query(path, parameters) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   return query.size ? `${path}?${query}` : path;
 }
@@ -33,7 +32,6 @@ async function call(method, path, body, signal) {
     answer = await fetch(path, {
       method,
       signal,
-      credentials: 'same-origin',
       cache: 'no-store',
       // With a session the server wants the type also of a request without content.
       headers: method === 'GET' ? {} : { 'Content-Type': 'application/json' },

@@ -1,12 +1,11 @@
 // The frame of the console: session, address, navigation, keys. A page is a module that describes
 // itself; this module loads its data, and draws it again when the data or the live state changes.
 //
-//   page(view)        returns {title, load(signal), every, live, render(data, status)}
+//   page(view)        returns {title, load(signal), every, render(data, status)}
 //   load              asks the API; again every `every` seconds while the page is seen
-//   live              draw again when the state of the server changes
 
 import { get, post, problem, remove, url, watch_session } from './api.js';
-import { ask, explain_failure } from './dialog.js';
+import { ask, close_dialog, explain_failure } from './dialog.js';
 import {
   badge,
   button,
@@ -14,6 +13,7 @@ import {
   data,
   facts,
   h,
+  links,
   morph,
   number,
   p,
@@ -122,6 +122,7 @@ function decode(text) {
 async function open_address() {
   const same_page = view && new page_view(location.hash).path.join('/') === view.path.join('/');
   view?.abort.abort();
+  close_dialog();
   const previous = view;
   view = new page_view(location.hash);
   is_menu_open = false;
@@ -186,7 +187,7 @@ function draw_content(page) {
       button('Try again', () => view.reload())
     );
   if (page.load && view.data === undefined)
-    return failure ?? h('p', { class: 'empty', 'aria-busy': 'true' }, 'Loading…');
+    return failure ?? h('p', { class: 'muted', 'aria-busy': 'true' }, 'Loading…');
   return [failure, page.render(view.data, live.status ?? undefined)];
 }
 
@@ -219,19 +220,13 @@ function draw_header(label) {
         value: view.query.q ?? ''
       })
     ),
-    h(
-      'button',
-      {
-        type: 'button',
-        class: 'menu',
-        'aria-expanded': String(is_menu_open),
-        'aria-controls': 'pages',
-        onclick: () => {
-          is_menu_open = !is_menu_open;
-          draw();
-        }
+    button(
+      'Menu',
+      () => {
+        is_menu_open = !is_menu_open;
+        draw();
       },
-      'Menu'
+      { class: 'menu', 'aria-expanded': String(is_menu_open), 'aria-controls': 'pages' }
     ),
     h(
       'div',
@@ -256,24 +251,10 @@ function draw_navigation() {
   return h(
     'nav',
     { id: 'pages', class: is_menu_open ? 'pages-list open' : 'pages-list', 'aria-label': 'Pages' },
-    h(
-      'ul',
-      null,
+    links(
       pages
-        .filter(([, , key]) => key)
-        .filter(([, , , , role]) => !role || view.may(role))
-        .map(([name, title]) =>
-          h(
-            'li',
-            null,
-            h(
-              'a',
-              { href: `#/${name}`, 'aria-current': view.entry?.[0] === name ? 'page' : null },
-              title,
-              worries(name)
-            )
-          )
-        )
+        .filter(([, , key, , role]) => key && (!role || view.may(role)))
+        .map(([name, title]) => [`#/${name}`, view.entry?.[0] === name, title, worries(name)])
     )
   );
 }
@@ -359,6 +340,7 @@ function end_session(reason) {
   session = null;
   sign_in_reason = reason;
   view?.abort.abort();
+  close_dialog();
   stop_live();
   live.status = null;
   draw();
@@ -426,7 +408,7 @@ listen((kind) => {
   if (kind === 'signed-in' && !session) start();
   if (!session || !view?.page) return;
   if (kind === 'found') view.reload();
-  if (['lost', 'found'].includes(kind) || (kind === 'state' && view.page.live !== false)) draw();
+  if (['lost', 'found', 'state'].includes(kind)) draw();
 });
 watch_session(session_ended);
 window.addEventListener('hashchange', open_address);

@@ -8,7 +8,6 @@ export function audit(view) {
   const { caller, action, subject, tenant, after } = view.query;
   return {
     title: 'Audit',
-    live: false,
     every: 30,
     load: (signal) =>
       get(url`/v1/audit`, signal, { caller, action, subject, tenant, after, limit: 100 }),

@@ -3,7 +3,8 @@
 // never the only difference. Every chart can be read as a table.
 
 import { get, url } from './api.js';
-import { clock_time, h, muted, panel } from './dom.js';
+import { clock_time, h, length, muted, panel } from './dom.js';
+import { column, table } from './table.js';
 
 const width = 600;
 const height = 160;
@@ -64,20 +65,23 @@ export function sparkline(values) {
       class: 'sparkline',
       viewBox: `0 0 ${width} 60`,
       preserveAspectRatio: 'none',
-      'aria-hidden': 'true',
-      focusable: 'false'
+      'aria-hidden': 'true'
     },
-    h('path', { d: line_path(values, ceiling(Math.max(...known)), 60), class: 'line one' })
+    h('path', { d: line_path(values, ceiling(Math.max(...known)), 60), class: 'line' })
   );
 }
 
-/// Leaves out the time before the first value, but keeps 30 points.
+/// Leaves out the time before the first value, but keeps 30 points. A 0 before it is not known to
+/// be one: a rate needs two counts.
 function without_empty_start({ at, series }) {
-  const first = at.findIndex((_, i) => series.some(({ values }) => values[i] != null));
+  const first = at.findIndex((_, i) => series.some(({ values }) => values[i]));
   const begin = Math.max(0, Math.min(first < 0 ? at.length : first, at.length - 30));
   return {
     at: at.slice(begin),
-    series: series.map((each) => ({ ...each, values: each.values.slice(begin) }))
+    series: series.map((each) => ({
+      ...each,
+      values: each.values.map((value, i) => (i < first ? null : value)).slice(begin)
+    }))
   };
 }
 
@@ -93,6 +97,11 @@ export function chart({ title, at, series, stacked = false, format }) {
       'figcaption',
       null,
       h('span', { class: 'chart-title' }, title),
+      h(
+        'span',
+        null,
+        `last ${length((at.length * (Date.parse(at[1]) - Date.parse(at[0]))) / 1000)}`
+      ),
       h(
         'ul',
         { class: 'legend' },
@@ -129,6 +138,9 @@ function stack(series) {
   return sums;
 }
 
+/// An upper part that is 0 has no edge: it would be the one of the part below.
+const edge = (tops, { values }) => tops.map((top, i) => (values[i] ? top : null));
+
 function plot({ title, at, series, tops, stacked, format, end }) {
   const shapes = tops.map((values, i) => [
     stacked &&
@@ -137,7 +149,10 @@ function plot({ title, at, series, tops, stacked, format, end }) {
         d: area_path(i ? tops[i - 1] : [], values, end),
         fill: i % 2 ? 'url(#hatch)' : null
       }),
-    h('path', { class: `line s${i}`, d: line_path(values, end) })
+    h('path', {
+      class: `line s${i}`,
+      d: line_path(i && stacked ? edge(values, series[i]) : values, end)
+    })
   ]);
   const cross = h('div', { class: 'crosshair', 'data-keep': '', hidden: true });
   const readout = h('p', { class: 'readout', role: 'status', 'data-keep': '' });
@@ -183,8 +198,7 @@ function plot({ title, at, series, tops, stacked, format, end }) {
       {
         viewBox: `0 0 ${width} ${height}`,
         preserveAspectRatio: 'none',
-        'aria-hidden': 'true',
-        focusable: 'false'
+        'aria-hidden': 'true'
       },
       stacked &&
         h(
@@ -239,12 +253,8 @@ function plot({ title, at, series, tops, stacked, format, end }) {
 
 /// At most 60 rows, the newest first.
 function as_table({ title, at, series, format }) {
-  const most = 60;
-  const step = Math.max(1, Math.ceil(at.length / most));
-  const indexes = at
-    .map((_, i) => i)
-    .filter((i) => (at.length - 1 - i) % step === 0)
-    .reverse();
+  const step = Math.ceil(at.length / 60);
+  const rows = at.map((_, i) => i).filter((i) => (at.length - 1 - i) % step === 0);
   return h(
     'details',
     { class: 'as-table' },
@@ -252,31 +262,14 @@ function as_table({ title, at, series, format }) {
     h(
       'div',
       { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': `${title}, as a table` },
-      h(
-        'table',
-        { 'aria-label': title },
-        h(
-          'thead',
-          null,
-          h(
-            'tr',
-            null,
-            h('th', { scope: 'col' }, 'Time'),
-            series.map(({ name }) => h('th', { scope: 'col', class: 'numeric' }, name))
-          )
-        ),
-        h(
-          'tbody',
-          null,
-          indexes.map((i) =>
-            h(
-              'tr',
-              null,
-              h('th', { scope: 'row' }, clock_time(at[i])),
-              series.map(({ values }) => h('td', { class: 'numeric' }, format(values[i])))
-            )
-          )
-        )
+      table(
+        { query: {} },
+        title,
+        [
+          column('Time', (i) => clock_time(at[i])),
+          ...series.map(({ name, values }) => column(name, (i) => format(values[i]), null, true))
+        ],
+        rows.reverse()
       )
     )
   );
@@ -303,8 +296,7 @@ export function history_panel(title, history, format, ...names) {
         format,
         series: names.map(([name, words]) => ({
           name: words,
-          values:
-            history.series.find((each) => each.name === name)?.values ?? history.at.map(() => null)
+          values: history.series.find((each) => each.name === name)?.values ?? []
         }))
       })
     )

@@ -1,22 +1,25 @@
 // Dialogs of actions: what will happen to how many, then the progress, then the result.
 
 import { get, post, remove, url } from './api.js';
-import { button, count, data, facts, h, members, number, p } from './dom.js';
+import { button, complaint, count, data, facts, h, members, number, p } from './dom.js';
 
 const poll_interval = 500;
 
 export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/// `action`: title, says (nodes: what will happen), fields ([{name, label, value, type, help}]),
-/// confirm (a name that has to be typed), verb (text of the button), danger,
-/// run(values, progress, signal): returns the nodes of the result. `progress` shows nodes meanwhile.
+/// `action`: role (operator), title, says (nodes: what will happen), fields ([{name, label, value,
+/// type, help}]), confirm (a name that has to be typed), verb (text of the button), danger,
+/// run(values, progress): returns the nodes of the result. `progress` shows nodes meanwhile. If
+/// there is more to do, it returns {says: nodes, verb, run}, and the dialog goes on with them.
 /// Returns when the dialog is closed: true if the action was done.
 export function ask(action) {
   return new Promise((resolve) => {
     let is_done = false;
+    let { run } = action;
+    let values;
     const errors = h('p', { class: 'problem', role: 'alert' });
-    const shown = h('div', { class: 'progress', role: 'status' });
-    const cancel = h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel');
+    const shown = h('div', { role: 'status' });
+    const cancel = button('Cancel', () => dialog.close());
     const submit = h(
       'button',
       { type: 'submit', class: action.danger ? 'danger' : 'primary' },
@@ -40,25 +43,33 @@ export function ask(action) {
           typed.focus();
           return;
         }
-        const values = Object.fromEntries(new FormData(form));
+        // The fields are there for the first step only.
+        values ??= Object.fromEntries(new FormData(form));
         submit.disabled = true;
         cancel.disabled = true;
         try {
-          const result = await action.run(values, (...nodes) => shown.replaceChildren(...nodes));
+          const result = await run(values, (...nodes) => shown.replaceChildren(...nodes));
           is_done = true;
           says.remove();
           inputs.remove();
-          submit.remove();
-          shown.replaceChildren(h('div', null, result));
+          shown.replaceChildren(h('div', null, result.says ?? result));
           cancel.textContent = 'Close';
-          cancel.className = 'primary';
+          run = result.run;
+          if (run) {
+            submit.textContent = result.verb;
+            submit.disabled = false;
+          } else {
+            submit.remove();
+            cancel.className = 'primary';
+          }
         } catch (failure) {
           shown.replaceChildren();
           errors.replaceChildren(...explain_failure(failure));
           submit.disabled = false;
+          if (!is_done) values = null;
         }
         cancel.disabled = false;
-        cancel.focus();
+        (run && is_done ? submit : cancel).focus();
       }
     });
     const says = h('div', null, action.says);
@@ -81,7 +92,14 @@ export function ask(action) {
     });
     document.body.append(dialog);
     dialog.showModal();
+    // What a person has to fill in.
+    [...form.elements].find((each) => each.required && !each.value)?.focus();
   });
+}
+
+/// A dialog belongs to its page.
+export function close_dialog() {
+  document.querySelector('dialog')?.close();
 }
 
 function field({ name, label, value, type = 'text', help, options, required }) {
@@ -119,18 +137,11 @@ export function explain_failure(failure) {
 /// Shows the progress of a job until it ends, with a button that stops it. Returns the job.
 async function follow_job(id, progress, done_word) {
   const bar = h('progress', { 'aria-label': 'Progress' });
-  const text = h('p', null);
-  const stop = h(
-    'button',
-    {
-      type: 'button',
-      onclick: async () => {
-        stop.disabled = true;
-        await remove(url`/v1/jobs/${id}`).catch(() => {});
-      }
-    },
-    'Stop after this step'
-  );
+  const text = p();
+  const stop = button('Stop after this step', async () => {
+    stop.disabled = true;
+    await remove(url`/v1/jobs/${id}`).catch(() => {});
+  });
   progress(bar, text, stop);
   for (;;) {
     const job = await get(url`/v1/jobs/${id}`);
@@ -152,20 +163,19 @@ function job_result(job, done_word) {
       count(job.changed, 'event'),
       ` ${done_word}, ${number(job.examined)} examined.`
     ),
-    job.reason && h('p', { class: 'problem' }, data(job.reason, 1000)),
+    job.reason && complaint(job.reason),
     facts(...members(job.result))
   ];
 }
 
-/// A button that opens a dialog; nothing if the role of the caller does not suffice. `action` may be
-/// a function that opens dialogs itself.
-export function action_button(view, role, text, action, attributes) {
+/// A button that opens a dialog; nothing if the role of the caller does not suffice.
+export function action_button(view, text, action, attributes) {
   return (
-    view.may(role) &&
+    view.may(action.role ?? 'operator') &&
     button(
       text,
       async () => {
-        if (await (typeof action === 'function' ? action() : ask(action))) view.reload();
+        if (await ask(action)) view.reload();
       },
       attributes
     )

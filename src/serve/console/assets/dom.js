@@ -6,15 +6,11 @@ const svg_tags = new Set(['svg', 'path', 'line', 'g', 'rect', 'defs', 'pattern']
 const handlers = [
   'onclick',
   'onsubmit',
-  'oninput',
-  'onchange',
   'onkeydown',
   'onpointermove',
   'onpointerleave',
   'onblur'
 ];
-// What the reader changes, and a new rendering must keep.
-const kept_attributes = new Set(['open']);
 
 /// Makes an element. Members of `attributes` that begin with `on` are handlers; null, undefined and
 /// false leave an attribute out. Children are nodes, texts, arrays of them, or nothing.
@@ -51,11 +47,11 @@ export function morph(target, source) {
 function change(target, source) {
   if (target.hasAttribute('data-keep')) return;
   for (const { name } of [...target.attributes]) {
-    if (!source.hasAttribute(name) && !kept_attributes.has(name)) target.removeAttribute(name);
+    // The reader opens and closes details.
+    if (!source.hasAttribute(name) && name !== 'open') target.removeAttribute(name);
   }
   for (const { name, value } of source.attributes) {
-    if (target.getAttribute(name) !== value && !kept_attributes.has(name))
-      target.setAttribute(name, value);
+    if (target.getAttribute(name) !== value && name !== 'open') target.setAttribute(name, value);
   }
   for (const name of handlers) target[name] = source[name];
   change_children(target, source);
@@ -121,17 +117,13 @@ export function data(value, most = 120) {
 /// A text for copying: a statement, a key, a secret.
 export function copyable(value) {
   const text = String(value);
-  const button = h(
-    'button',
-    {
-      type: 'button',
-      class: 'small',
-      onclick: async () => {
-        await navigator.clipboard.writeText(text);
-        button.textContent = 'Copied';
-      }
+  const copy = button(
+    'Copy',
+    async () => {
+      await navigator.clipboard.writeText(text);
+      copy.textContent = 'Copied';
     },
-    'Copy'
+    { class: 'small' }
   );
   return h(
     'div',
@@ -141,7 +133,7 @@ export function copyable(value) {
       { tabindex: '0', role: 'group', 'aria-label': 'Text to copy' },
       visible(text).replaceAll('⟨U+000A⟩', '\n')
     ),
-    navigator.clipboard && button
+    navigator.clipboard && copy
   );
 }
 
@@ -158,6 +150,9 @@ export function count(value, noun, plural = `${noun}s`) {
 export function at_least(value, is_bound) {
   return is_bound ? `at least ${number(value)}` : number(value);
 }
+
+/// A number of a row, which says whether it is a lower bound.
+export const bounded = (value, { atLeast }) => at_least(value, atLeast);
 
 export function rate(value) {
   if (value == null) return '–';
@@ -199,6 +194,7 @@ export function seconds(text) {
 /// `2 h 58 min`: the two largest units.
 export function length(total) {
   if (total == null) return '–';
+  if (total === 0) return '0 s';
   if (total < 0.001 && total > 0) return `${Math.round(total * 1e6)} µs`;
   if (total < 1) return `${Math.round(total * 1000)} ms`;
   const whole = Math.floor(total);
@@ -301,7 +297,7 @@ const is_time = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 export const members = (object, prefix = '') =>
   Object.entries(object ?? {}).flatMap(([name, value]) => {
     const words = prefix + name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-    if (value === null || value === '') return [];
+    if (value === null || value === '' || (name === 'atLeast' && !value)) return [];
     if (typeof value === 'object' && !Array.isArray(value)) return members(value, `${words} `);
     return [
       [
@@ -313,8 +309,10 @@ export const members = (object, prefix = '') =>
               ? 'yes'
               : 'no'
             : /^-?\d{4,}$/.test(value)
-              ? number(value)
-              : seconds(value)
+              ? /payload$|bytes$/i.test(name)
+                ? bytes(value)
+                : number(value)
+              : seconds(value) !== null
                 ? duration(value)
                 : data(value, 300)
       ]
@@ -325,6 +323,16 @@ export const members = (object, prefix = '') =>
 export function button(text, onclick, attributes) {
   return h('button', { type: 'button', onclick, ...attributes }, text);
 }
+
+/// Links in a list: [address, whether it is this page, words].
+export const links = (list) =>
+  h(
+    'ul',
+    null,
+    list.map(([href, is_current, ...words]) =>
+      h('li', null, h('a', { href, 'aria-current': is_current && 'page' }, words))
+    )
+  );
 
 export function actions(...children) {
   return h('div', { class: 'actions', role: 'group', 'aria-label': 'Actions' }, ...children);

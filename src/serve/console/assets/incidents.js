@@ -1,10 +1,10 @@
 // Incidents: a list; an incident with its timeline, notes, and its page for a report.
 
-import { get, post, url, with_query } from './api.js';
+import { get, post, url } from './api.js';
 import { action_button } from './dialog.js';
 import { actions, badge, data, go, h, length, moment, muted, number, p, panel } from './dom.js';
 import { listen } from './live.js';
-import { amount, column, next_page, table, time } from './table.js';
+import { amount, column, name_of, next_page, table, time } from './table.js';
 
 export function incidents(view) {
   // Incidents change by themselves.
@@ -29,11 +29,7 @@ function list_page(view) {
         view,
         'Incidents',
         [
-          column(
-            'Incident',
-            ({ id }) => go(['incidents', id]),
-            ({ id }) => id
-          ),
+          name_of('Incident', 'incidents', 'id'),
           column('State', state_of),
           time('Opened', 'opened'),
           column('Lasted', length_of),
@@ -62,21 +58,22 @@ function incident_page(view, id) {
     title: `Incident ${id}`,
     every: 15,
     load: (signal) => get(url`/v1/incidents/${id}`, signal),
-    render: (incident) => [
-      h(
-        'p',
-        { class: 'state' },
+    render: (incident, status) => [
+      p(
         state_of(incident),
-        ` lasted ${length_of(incident)}, from `,
+        incident.closed ? ' lasted ' : ' for ',
+        `${length_of(incident)}, from `,
         moment(incident.opened),
-        incident.closed && [' to ', moment(incident.closed)]
+        incident.closed
+          ? [' to ', moment(incident.closed)]
+          : status?.healthy && '. Nothing is wrong now: it closes after 5 quiet minutes.'
       ),
       p(
         'About ',
         incident.subjects.map((subject, i) => [i ? ', ' : '', subject_link(subject)])
       ),
       actions(
-        action_button(view, 'operator', 'Add a note…', {
+        action_button(view, 'Add a note…', {
           title: 'Add a note',
           verb: 'Add',
           says: p('It is in the timeline and the report, with your name.'),
@@ -90,7 +87,7 @@ function incident_page(view, id) {
           'a',
           {
             class: 'button',
-            href: with_query(url`/v1/incidents/${id}`, { format: 'markdown' }),
+            href: `${url`/v1/incidents/${id}`}?format=markdown`,
             download: `incident-${id}.md`
           },
           'Export as Markdown'

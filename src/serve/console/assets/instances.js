@@ -1,6 +1,6 @@
 // Processes that report to the databases of the server.
 
-import { badge, count, number, p } from './dom.js';
+import { badge, facts, muted, number, p } from './dom.js';
 import { current_status } from './live.js';
 import { instance_columns } from './overview.js';
 import { filters, table } from './table.js';
@@ -10,14 +10,19 @@ export function instances(view) {
     title: ['Instances', view.path[1]].filter(Boolean).join(': '),
     load: current_status,
     render: (loaded, { instances: all } = loaded) => {
+      const [, id] = view.path;
+      if (id) {
+        const found = all.find((each) => each.id === id);
+        return found
+          ? facts(...instance_columns.slice(1).map(({ title, value }) => [title, value(found)]))
+          : muted('No process has this name.');
+      }
       const silent = all.filter((each) => each.silent).length;
-      const text = view.path[1] ?? view.query.q ?? '';
-      const rows = all.filter((each) => `${each.id} ${each.kind}`.includes(text));
+      const rows = all.filter((each) => `${each.id} ${each.kind}`.includes(view.query.q ?? ''));
       return [
         p(
-          silent
-            ? badge('bad', `${number(silent)} of ${number(all.length)} instances are silent.`)
-            : badge('good', `${count(all.length, 'instance')} reported.`)
+          silent > 0 &&
+            badge('bad', `${number(silent)} of ${number(all.length)} instances are silent.`)
         ),
         filters(view, ['q', 'Name or kind']),
         table(view, 'Instances', instance_columns, rows, {

@@ -36,7 +36,8 @@ function deliver(message) {
   for (const listener of listeners) listener(message.kind, message.data);
 }
 
-function publish(kind, data = null) {
+/// Tells all tabs.
+export function announce(kind, data = null) {
   deliver({ kind, data });
   channel.postMessage({ kind, data });
 }
@@ -69,11 +70,6 @@ export function stop_live() {
   stopping.abort();
 }
 
-/// Tells all tabs that a session has begun, or has ended.
-export function announce(kind) {
-  publish(kind);
-}
-
 const pause = (milliseconds, signal) =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds);
@@ -91,17 +87,17 @@ async function read_until_stopped(signal) {
     try {
       goodbye = await read_stream(signal, () => {
         failures = 0;
-        if (live.lost) publish('found');
+        if (live.lost) announce('found');
       });
     } catch (failure) {
       if (signal.aborted) break;
       if (failure.status === 401) {
-        publish('signed-out');
+        announce('signed-out');
         break;
       }
     }
     if (signal.aborted) break;
-    if (goodbye === null && !live.lost) publish('lost', new Date().toISOString());
+    if (goodbye === null && !live.lost) announce('lost', new Date().toISOString());
     failures += 1;
     await pause(goodbye ?? Math.min(longest_pause, 1000 * 2 ** Math.min(failures - 1, 4)), signal);
   }
@@ -152,7 +148,7 @@ function take_event(block) {
   if (!fields.event || !fields.data) return null;
   const content = JSON.parse(fields.data);
   if (fields.event === 'bye') return content.retryMs ?? 1000;
-  publish(fields.event, content);
+  announce(fields.event, content);
   return null;
 }
 

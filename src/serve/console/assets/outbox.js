@@ -3,19 +3,20 @@
 
 import { get, post, post_empty, url } from './api.js';
 import { history_panel, load_history } from './chart.js';
-import { action_button, ask, pause, run_job } from './dialog.js';
+import { action_button, pause, run_job } from './dialog.js';
 import {
   actions,
   address,
   ago,
   at_least,
   badge,
-  button,
+  bounded,
   count,
   data,
   facts,
   go,
   h,
+  links,
   members,
   moment,
   muted,
@@ -27,7 +28,7 @@ import {
   whole
 } from './dom.js';
 import { outbox_columns, outbox_state } from './overview.js';
-import { payload_panel } from './points.js';
+import { payload_panel, reveal_button } from './points.js';
 import { amount, column, filters, next_page, table, text, time } from './table.js';
 
 const proof_wait = 60_000;
@@ -60,33 +61,20 @@ function list_page(view) {
 }
 
 function tabs(view, name) {
-  const places = [
-    ['', 'Summary'],
-    ['parked', 'Parked events'],
-    ['events', 'All events'],
-    ['tickets', 'Tickets']
+  const place = (words, part = '') => [
+    address('outbox', name, ...[part].filter(Boolean)),
+    (view.path[2] ?? '') === part,
+    words
   ];
   return h(
     'nav',
     { class: 'tabs', 'aria-label': 'Parts of the outbox' },
-    h(
-      'ul',
-      null,
-      places.map(([place, words]) =>
-        h(
-          'li',
-          null,
-          h(
-            'a',
-            {
-              href: address('outbox', name, ...[place].filter(Boolean)),
-              'aria-current': (view.path[2] ?? '') === place ? 'page' : null
-            },
-            words
-          )
-        )
-      )
-    )
+    links([
+      place('Summary'),
+      place('Parked events', 'parked'),
+      place('All events', 'events'),
+      place('Tickets', 'tickets')
+    ])
   );
 }
 
@@ -108,12 +96,9 @@ function outbox_page(view, name) {
       return { stats, groups, history };
     },
     render: ({ stats, groups, history }, status) => {
-      const bounded = (value, { atLeast }) => at_least(value, atLeast);
       return [
         tabs(view, name),
-        h(
-          'p',
-          { class: 'state' },
+        p(
           outbox_state({ ...stats, ...status?.outboxes.find((each) => each.name === name) })
         ),
         outbox_actions(view, name, stats),
@@ -145,7 +130,7 @@ function outbox_page(view, name) {
                 column(
                   'Lane',
                   ({ lane }) => String(lane),
-                  ({ lane }) => lane
+                  'lane'
                 ),
                 column('State', outbox_state),
                 amount('Pending', 'pending', bounded),
@@ -178,7 +163,7 @@ function outbox_actions(view, name, { paused, pending, events, lanes }) {
         'Nothing is delivered until the delivery is resumed.'
       ];
   return actions(
-    action_button(view, 'operator', `${verb}…`, {
+    action_button(view, `${verb}…`, {
       title,
       verb,
       says: p(
@@ -193,7 +178,7 @@ function outbox_actions(view, name, { paused, pending, events, lanes }) {
         return p(`Done. ${done}`);
       }
     }),
-    action_button(view, 'operator', 'Check…', {
+    action_button(view, 'Check…', {
       title: 'Check the data',
       verb: 'Check',
       says: p(
@@ -244,7 +229,7 @@ function groups_panel(view, name, groups) {
         column(
           'Error',
           (group) => h('a', { href: filter(group) }, data(group.error, 160)),
-          ({ error }) => error
+          'error'
         ),
         text('Type', 'type', 80),
         amount('Events', 'count', (value) => at_least(value, groups.atLeast)),
@@ -299,15 +284,13 @@ function group_buttons(view, name, select, total, is_bound) {
   return [
     action_button(
       view,
-      'operator',
       'Replay…',
-      () => replay_group(name, select, total, words),
+      replay_group(name, select, total, words),
       attributes('Replay')
     ),
     ' ',
     action_button(
       view,
-      'operator',
       'Discard…',
       {
         title: 'Discard parked events',
@@ -333,7 +316,7 @@ function group_buttons(view, name, select, total, is_bound) {
 }
 
 /// First one event, then the others: what the receiver says to one is known before all are sent.
-async function replay_group(name, select, total, words) {
+function replay_group(name, select, total, words) {
   const replay_all = ({ most }, progress) =>
     run_job(
       url`/v1/outboxes/${name}/replay`,
@@ -341,8 +324,7 @@ async function replay_group(name, select, total, words) {
       progress,
       'replayed'
     );
-  let is_delivered = false;
-  const is_done = await ask({
+  return {
     title: 'Replay parked events',
     verb: 'Replay',
     says: [
@@ -362,20 +344,17 @@ async function replay_group(name, select, total, words) {
     ],
     run: async (values, progress) => {
       if (values.kind === 'all') return replay_all(values, progress);
-      const [result, ...says] = await replay_one(name, select, progress);
-      is_delivered = result;
-      return says;
+      const [is_delivered, ...says] = await replay_one(name, select, progress);
+      const most = Math.min(values.most, total) - 1;
+      return is_delivered && most > 0
+        ? {
+            says,
+            verb: `Replay the rest (${number(most)})`,
+            run: (_, progress) => replay_all({ most }, progress)
+          }
+        : says;
     }
-  });
-  if (is_delivered)
-    await ask({
-      title: 'Replay the rest',
-      verb: 'Replay the rest',
-      fields: [most_field(total - 1)],
-      run: replay_all,
-      says: [p('The receiver took one event. The others:'), describe(select)]
-    });
-  return is_done;
+  };
 }
 
 /// Replays the first event of a selection, and waits until it was delivered or parked again. Returns
@@ -398,7 +377,7 @@ async function replay_one(name, select, progress) {
     });
     const found = page.items.find(({ id }) => id === event.id);
     if (!found && !page.next)
-      return [true, p(badge('good', 'Delivered: '), place, '. Close this for the rest.')];
+      return [true, p(badge('good', 'Delivered: '), place, '.')];
     if (found?.state === 'parked')
       return [
         false,
@@ -466,7 +445,7 @@ const event_columns = (name, is_parked) => [
   column(
     'Event',
     ({ id }) => go(['outbox', name, 'events', id]),
-    ({ id }) => id
+    'id'
   ),
   text('Type', 'type', 60),
   text('Key', 'key', 60),
@@ -502,9 +481,7 @@ function event_page(view, name, id) {
       event && [
         actions(
           event.state === 'parked' && one_event_buttons(view, name, event),
-          view.may('admin') &&
-            !reveal &&
-            button('Show the payload (is audited)', () => view.set_query({ reveal: '1' }))
+          reveal_button(view)
         ),
         panel('History', timeline(event)),
         panel('Event', event_facts(name, event))
@@ -546,7 +523,6 @@ function one_event_buttons(view, name, event) {
   const act = (title, verb, says, path, more, attributes) =>
     action_button(
       view,
-      'operator',
       `${verb}…`,
       {
         title,

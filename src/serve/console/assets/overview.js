@@ -6,6 +6,7 @@ import {
   ago,
   at_least,
   badge,
+  bounded,
   count,
   data,
   duration,
@@ -59,7 +60,7 @@ export function overview(view) {
         verdict(status),
         status.points.length > 0 &&
           panel(
-            'Calls a second, in the last hour',
+            'Calls a second',
             calls_chart(
               loaded.history,
               endings.map((each) => find(`calls.${each}`, 'all'))
@@ -123,52 +124,45 @@ function list(view, title, page, columns, rows, badness_of, none = 'Nothing is c
   );
 }
 
+/// The sentences, the worst first: the first one is the headline. Each is its kind, the name or the
+/// text with the sign, and what follows.
 function verdict(status) {
-  const incidents = status.incidents.map((id) =>
-    p(
+  const { points, outboxes, says, incidents, healthy } = status;
+  const sentences = [
+    ...says.map((text) => ['bad', data(text, 400), until(text, points)]),
+    ...outboxes
+      .filter(does_not_answer)
+      .map(({ name }) => ['bad', go(['outbox', name]), ' does not answer.']),
+    status.sequencesProblem && ['bad', 'The sequences do not answer.'],
+    ...points
+      .filter(({ breaker }) => breaker === 'open')
+      .map(({ name }) => ['warn', go(['points', name]), ' has an open breaker.']),
+    ...outboxes.flatMap(({ name, parked, atLeast, paused, failing }) =>
+      [
+        paused && ' is paused.',
+        failing && ': every delivery fails.',
+        parked > 0 && ` has ${at_least(count(parked, 'event'), atLeast)} parked.`
+      ].map((text) => text && ['warn', go(['outbox', name]), text])
+    ),
+    ...incidents.map((id) => [
+      'warn',
       go(['incidents', id], ['Incident ', data(id)]),
-      status.healthy ? ' closes after 5 quiet minutes.' : ' is open.'
-    )
-  );
-  const { points, stores, outboxes, sequences } = status;
-  if (status.healthy)
-    return h(
-      'section',
-      { class: 'verdict good', 'aria-label': 'Verdict' },
-      p(
-        badge('good', 'All is well: '),
-        [
-          count(points.length, 'point'),
-          count(stores.length, 'store'),
-          count(outboxes.length, 'outbox', 'outboxes'),
-          count(sequences.length, 'sequence')
-        ].join(', '),
-        '.'
-      ),
-      outboxes
-        .filter(({ parked }) => parked > 0)
-        .map(({ name, parked, atLeast }) =>
-          p(
-            badge('warn', go(['outbox', name])),
-            ` has ${at_least(count(parked, 'event'), atLeast)} parked.`
-          )
-        ),
-      incidents
-    );
+      healthy ? ' closes after 5 quiet minutes.' : ' is open.'
+    ])
+  ].filter(Boolean);
+  if (!sentences.length) sentences.push(['good', 'All is well.']);
+  // Many of one kind do not hide the others.
+  const lines = ['bad', 'warn', 'good'].map((kind) => {
+    const all = sentences.filter(([each]) => each === kind);
+    return [
+      all.slice(0, most_rows).map(([, text, ...rest]) => h('li', null, badge(kind, text), rest)),
+      all.length > most_rows && h('li', null, `${all.length - most_rows} more.`)
+    ];
+  });
   return h(
     'section',
-    { class: 'verdict bad', 'aria-label': 'Verdict' },
-    h(
-      'ul',
-      null,
-      status.says
-        .slice(0, most_rows)
-        .map((sentence) =>
-          h('li', null, badge('bad', data(sentence, 400)), until(sentence, points))
-        )
-    ),
-    status.says.length > most_rows && p(`${status.says.length - most_rows} more.`),
-    incidents
+    { class: `verdict ${sentences[0][0]}`, 'aria-label': 'Verdict' },
+    h('ul', null, lines)
   );
 }
 
@@ -204,7 +198,7 @@ export function calls_chart({ at }, parts) {
     format: rate,
     series: ['live', 'from the store', 'without an answer'].map((name, i) => ({
       name,
-      values: parts[i] ?? at.map(() => null)
+      values: parts[i] ?? []
     }))
   });
 }
@@ -242,12 +236,15 @@ export const point_columns = (find = no_series) => [
   )
 ];
 
+const does_not_answer = ({ problem, available }) =>
+  available === false || (problem && problem !== 'not asked yet');
 const outbox_badness = (each) => (seconds(each.overdue) ?? 1e9) + each.parked / 1e9;
 
 export function outbox_state(each) {
-  if (each.problem || each.available === false) return badge('bad', 'does not answer');
+  if (does_not_answer(each)) return badge('bad', 'does not answer');
   if (each.paused) return badge('warn', 'paused');
   if (seconds(each.overdue) > 60) return badge('bad', `late by ${duration(each.overdue)}`);
+  if (each.failing) return badge('warn', 'every delivery fails');
   return each.parked > 0 ? badge('warn', 'has parked events') : badge('good', 'delivers');
 }
 
@@ -258,7 +255,7 @@ export const outbox_columns = (find = no_series) => [
     sparkline(find('outbox.pending', name)),
     at_least(value, atLeast)
   ]),
-  amount('Parked', 'parked', (value, { atLeast }) => at_least(value, atLeast)),
+  amount('Parked', 'parked', bounded),
   amount('Delivered', 'ackedRate', rate)
 ];
 
@@ -278,25 +275,19 @@ const store_columns = [
 
 export const sequence_columns = (find = no_series) => [
   name_of('Sequence', 'sequences'),
-  {
-    ...column(
-      'Last',
-      ({ last }) => number(last),
-      ({ last }) => BigInt(last)
-    ),
-    numeric: true
-  },
+  column(
+    'Last',
+    ({ last }) => number(last),
+    ({ last }) => BigInt(last),
+    true
+  ),
   amount('Ids', 'rate', (value, { name }) => [sparkline(find('sequence.rate', name)), rate(value)])
 ];
 
 const instance_badness = (each) => (each.silent ? 2 : each.healthy ? 0 : 1);
 
 export const instance_columns = [
-  column(
-    'Instance',
-    ({ id }) => go(['instances', id]),
-    ({ id }) => id
-  ),
+  name_of('Instance', 'instances', 'id'),
   text('Kind', 'kind'),
   column(
     'State',

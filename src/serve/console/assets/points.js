@@ -5,7 +5,6 @@ import { load_history } from './chart.js';
 import { action_button } from './dialog.js';
 import {
   actions,
-  ago,
   at_least,
   badge,
   button,
@@ -16,6 +15,7 @@ import {
   facts,
   go,
   h,
+  length,
   members,
   moment,
   muted,
@@ -64,7 +64,7 @@ const endings = [
   ['passed', 'the failure is an answer'],
   ['invalidated', 'the call changed what was kept'],
   ['abandoned', 'the caller did not wait']
-].map(([name, meaning]) => ({ name, meaning }));
+];
 
 function point_page(view) {
   const name = view.path[1];
@@ -102,9 +102,7 @@ function point_page(view) {
       const current = status?.points.find((each) => each.name === name);
       return [
         current &&
-          h(
-            'p',
-            { class: 'state' },
+          p(
             point_state(current),
             ` ${rate(current.rate)}, `,
             count(current.instances, 'instance'),
@@ -150,10 +148,10 @@ function own_panels(view, name, { point, outlook, decisions, drill, entries }) {
           view,
           'Endings',
           [
-            text('Ending', 'name'),
-            amount('Calls', 'name', (way) => number(numbers[way])),
-            text('Meaning', 'meaning')
-          ].map((each) => ({ ...each, sort: null })),
+            column('Ending', ([name]) => name),
+            column('Calls', ([name]) => number(numbers[name]), null, true),
+            column('Meaning', ([, meaning]) => meaning)
+          ],
           endings
         )
       ),
@@ -190,7 +188,7 @@ function outlook_panel(outlook) {
       ['90 % of them', outlook.most && moment(outlook.most.at)],
       ['Kept answers', at_least(outlook.entries, outlook.entriesAtLeast)],
       ...outlook.callsCovered.map(({ until, part }) => [
-        ['Calls answered ', ago(until)],
+        `Still answered after ${length((Date.parse(until) - Date.parse(outlook.at)) / 1000)}`,
         percent(part)
       ])
     )
@@ -248,7 +246,7 @@ function decisions_panel(view, decisions) {
         time('At', 'at'),
         text('What happened', 'says', 400),
         column('Reference', ({ ref }) => go(['explain', ref]))
-      ].map((each) => ({ ...each, sort: null })),
+      ],
       decisions.slice(0, 10),
       { key: 'ref', none: 'All answers were live.' }
     )
@@ -257,9 +255,9 @@ function decisions_panel(view, decisions) {
 
 function point_actions(view, name, drill) {
   return actions(
-    action_button(view, 'operator', 'Invalidate…', invalidation(name)),
+    action_button(view, 'Invalidate…', invalidation(name)),
     is_running(drill)
-      ? action_button(view, 'operator', 'End the drill', {
+      ? action_button(view, 'End the drill', {
           title: 'End the drill',
           verb: 'End it',
           says: p('All calls ask the upstream again.'),
@@ -270,7 +268,7 @@ function point_actions(view, name, drill) {
             );
           }
         })
-      : action_button(view, 'operator', 'Drill…', {
+      : action_button(view, 'Drill…', {
           title: 'Rehearse an outage',
           verb: 'Start the drill',
           says: p(
@@ -351,16 +349,19 @@ function entry_page(view) {
     render: (entry) => [
       p(go(['points', name], ['Point ', data(name)])),
       actions(
-        view.may('admin') &&
-          !reveal &&
-          button('Show the payload (is audited)', () => view.set_query({ reveal: '1' })),
-        action_button(view, 'operator', 'Invalidate…', invalidation(name, key), { class: 'danger' })
+        reveal_button(view),
+        action_button(view, 'Invalidate…', invalidation(name, key), { class: 'danger' })
       ),
       panel('Entry', facts(...members({ ...entry, payload: '' }))),
       payload_panel(entry.payload)
     ]
   };
 }
+
+export const reveal_button = (view) =>
+  view.may('admin') &&
+  !view.query.reveal &&
+  button('Show the payload (is audited)', () => view.set_query({ reveal: '1' }));
 
 /// A payload with masked secrets.
 export function payload_panel(payload) {

@@ -1,42 +1,48 @@
 // The search for an id, a key, a URL or a name; and the explanation of an answer.
 
 import { get, url } from './api.js';
-import { live } from './live.js';
+import { current_status } from './live.js';
 import { address, data, facts, go, members, muted, p, panel, verdict } from './dom.js';
-import { column, table } from './table.js';
+import { column, table, text } from './table.js';
 
-/// The address of a hit, its text, and where it is.
+/// The address of a hit, where it is, and its text, if that is not the last part of the address.
 const places = {
-  point: (hit) => [['points', hit.point], hit.point],
-  name: (hit) => [['stores', hit.store, hit.name], hit.name, `store ${hit.store}`],
-  entry: (hit) => [['stores', hit.store, hit.name], hit.key, `${hit.name}, store ${hit.store}`],
-  event: (hit) => [
-    ['outbox', hit.outbox, 'events', hit.id],
-    hit.id,
-    `${hit.state}, outbox ${hit.outbox}`
+  point: ({ point }) => [['points', point]],
+  outbox: ({ name }) => [['outbox', name]],
+  store: ({ name }) => [['stores', name]],
+  instance: ({ name }) => [['instances', name]],
+  name: ({ store, name }) => [['stores', store, name], `store ${store}`],
+  entry: ({ store, name, key }) => [['stores', store, name], `${name}, store ${store}`, key],
+  event: ({ outbox, id, state }) => [
+    ['outbox', outbox, 'events', id],
+    `${state}, outbox ${outbox}`
   ],
-  sequence: (hit) => [['sequences', hit.sequence], hit.sequence]
+  sequence: ({ sequence }) => [['sequences', sequence]]
 };
+const place_of = (hit) => places[hit.kind](hit);
 
-/// Points of other programs are in the state, and not in a database.
-function add_reported({ items, q }) {
-  const known = new Set(items.map(({ point }) => point));
-  for (const { name } of live.status?.points ?? [])
-    if (name.includes(q) && !known.has(name) && items.length < 100)
-      items.push({ kind: 'point', point: name });
+/// Outboxes, stores, instances and points of other programs are in the state, not in a database.
+function add_reported({ items, q }, status) {
+  for (const [kind, all] of [
+    ['outbox', status.outboxes],
+    ['store', status.stores],
+    ['instance', status.instances],
+    ['point', status.points.filter(({ own }) => !own)]
+  ])
+    for (const { id, name = id } of all)
+      if (name.includes(q) && items.length < 100) items.push({ kind, name, point: name });
 }
 
 export function search(view) {
   const { q } = view.query;
   return {
     title: 'Search',
-    live: false,
     load: async (signal) => {
       const found = q ? await get(url`/v1/search`, signal, { q }) : null;
-      if (found) add_reported(found);
+      if (found && view.sees_all()) add_reported(found, await current_status());
       // One hit needs no list.
       if (found?.items.length === 1 && found.complete)
-        window.location.replace(address(...places[found.items[0].kind](found.items[0])[0]));
+        window.location.replace(address(...place_of(found.items[0])[0]));
       return found;
     },
     render: (found) =>
@@ -56,14 +62,15 @@ export function search(view) {
               view,
               'Hits',
               [
-                column('Found', (hit) =>
-                  go(places[hit.kind](hit)[0], data(places[hit.kind](hit)[1], 80))
-                ),
-                column('Kind', ({ kind }) => kind),
-                column('Where', (hit) => data(places[hit.kind](hit)[2] ?? ''))
+                column('Found', (hit) => {
+                  const [parts, , name] = place_of(hit);
+                  return go(parts, name && data(name, 80));
+                }),
+                text('Kind', 'kind'),
+                column('Where', (hit) => data(place_of(hit)[1]))
               ],
               found.items,
-              { none: 'Nothing has this id, key or name.' }
+              { none: 'Nothing has this id, key or name. A list of events finds types and keys.' }
             ),
             /^[0-9a-z]{6,16}$/.test(q) &&
               p(
@@ -80,7 +87,6 @@ export function explanation(view) {
   const ref = view.path[1] ?? '';
   return {
     title: `Answer ${ref}`,
-    live: false,
     load: (signal) => get(url`/v1/explain/${ref}`, signal),
     render: (decision) => [
       verdict(data(decision.says, 1000)),

@@ -94,7 +94,7 @@ function sequence_page(view) {
 
 function sequence_actions(view, name, { last, start, counter }) {
   return actions(
-    action_button(view, 'operator', 'Skip ids…', {
+    action_button(view, 'Skip ids…', {
       title: 'Skip ids',
       verb: 'Skip',
       says: p(
@@ -117,9 +117,9 @@ function sequence_actions(view, name, { last, start, counter }) {
     }),
     action_button(
       view,
-      'admin',
       'Reset…',
       {
+        role: 'admin',
         title: 'Reset the sequence',
         verb: 'Reset',
         danger: true,

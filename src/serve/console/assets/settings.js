@@ -9,7 +9,6 @@ export function settings(view) {
   const { name, role, tenant, endsAt } = view.session;
   return {
     title: 'Settings',
-    live: false,
     load: async (signal) => {
       const [tokens, configuration, jobs] = await Promise.all([
         view.may('admin') ? get(url`/v1/tokens`, signal, { limit: 1000 }) : null,
@@ -85,7 +84,8 @@ export function settings(view) {
 function tokens_panel(view, tokens) {
   return panel(
     'Tokens',
-    action_button(view, 'admin', 'Add a token…', {
+    action_button(view, 'Add a token…', {
+      role: 'admin',
       title: 'Add a token',
       verb: 'Add',
       says: p('Its secret is shown once.'),
@@ -139,12 +139,12 @@ function tokens_panel(view, tokens) {
         column(
           'State',
           ({ state }) => badge({ active: 'good', expired: 'warn' }[state] ?? 'plain', state),
-          ({ state }) => state
+          'state'
         ),
         column(
           'Role',
           ({ role, tenant }) => [role, tenant && [' of ', data(tenant, 40)]],
-          ({ role }) => role
+          'role'
         ),
         column('Scopes', ({ scopes, role }) =>
           scopes.length ? data(scopes.join(' '), 160) : role === 'app' && 'all'
@@ -157,9 +157,9 @@ function tokens_panel(view, tokens) {
             state === 'active' &&
             action_button(
               view,
-              'admin',
               'Revoke…',
               {
+                role: 'admin',
                 title: 'Revoke a token',
                 verb: 'Revoke',
                 danger: true,

@@ -9,6 +9,7 @@ import {
   ago,
   at_least,
   badge,
+  bounded,
   button,
   bytes,
   complaint,
@@ -93,13 +94,13 @@ function store_page(view) {
       const expired = names.reduce((sum, each) => sum + Number(each.expired), 0);
       const is_bound = loaded.names.atLeast || names.some(({ atLeast }) => atLeast);
       return [
-        h('p', { class: 'state' }, state_of(loaded.store), health && [' as of ', ago(health.at)]),
+        p(state_of(loaded.store), health && [' as of ', ago(health.at)]),
         actions(
           button('Examine now', () => {
             report = null;
             view.reload();
           }),
-          action_button(view, 'operator', 'Clean now…', {
+          action_button(view, 'Clean now…', {
             title: 'Remove expired entries',
             verb: 'Clean',
             says: p(
@@ -167,9 +168,9 @@ export const name_columns = (store, tenant) => [
         },
         data(name, 80)
       ),
-    ({ name }) => name
+    'name'
   ),
-  amount('Entries', 'entries', (value, each) => at_least(value, each.atLeast)),
+  amount('Entries', 'entries', bounded),
   amount('Expired', 'expired'),
   amount('Tombstones', 'tombstones'),
   amount('Size', 'bytes', bytes),
@@ -192,7 +193,7 @@ function names_panel(view, store, names) {
 async function clean(name, progress) {
   let removed = 0;
   let is_stopped = false;
-  const shown = h('p', null);
+  const shown = p();
   progress(
     shown,
     button('Stop', () => {
@@ -213,9 +214,7 @@ async function clean(name, progress) {
 /// A name with a slash cannot be in a path.
 const base64url = (name) =>
   btoa(String.fromCharCode(...new TextEncoder().encode(name)))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '');
+    .replace(/[+/=]/g, (sign) => ({ '+': '-', '/': '_' })[sign] ?? '');
 
 function name_page(view) {
   const [, store, name] = view.path;

@@ -5,35 +5,17 @@ import { actions, ago, button, data, go, h, muted, number } from './dom.js';
 const page_size = 100;
 const shown_rows = new Map();
 
-// Columns: {title, value(row), sort(row), numeric}. One with `sort` has a button.
-export const column = (title, value, sort) => ({ title, value, sort });
+// Columns: {title, value(row), sort, numeric}. One with `sort`, a member or a function of the row,
+// has a button.
+export const column = (title, value, sort, numeric) => ({ title, value, sort, numeric });
 export const text = (title, member, most) =>
-  column(
-    title,
-    (row) => data(row[member], most),
-    (row) => row[member]
-  );
+  column(title, (row) => data(row[member], most), member);
 /// The name of a row, as a link to its page.
-export const name_of = (title, page) =>
-  column(
-    title,
-    ({ name }) => go([page, name]),
-    ({ name }) => name
-  );
-export const time = (title, member) =>
-  column(
-    title,
-    (row) => ago(row[member]),
-    (row) => row[member]
-  );
-export const amount = (title, member, show = number) => ({
-  ...column(
-    title,
-    (row) => show(row[member], row),
-    (row) => row[member]
-  ),
-  numeric: true
-});
+export const name_of = (title, page, member = 'name') =>
+  column(title, (row) => go([page, row[member]]), member);
+export const time = (title, member) => column(title, (row) => ago(row[member]), member);
+export const amount = (title, member, show = number) =>
+  column(title, (row) => show(row[member], row), member, true);
 
 /// `options`: key (the member that names a row), none (text without rows), order (title of a column,
 /// with `-` for descending). The order is a part of the address.
@@ -71,7 +53,6 @@ export function table(view, name, columns, rows, { key, none = 'Nothing.', order
                 i ? 'td' : 'th',
                 {
                   role: i ? 'cell' : 'rowheader',
-                  scope: i ? null : 'row',
                   'data-label': each.title,
                   class: each.numeric ? 'numeric' : null
                 },
@@ -98,7 +79,6 @@ function head_cell(view, { title, sort, numeric }, order, parameter) {
   const is_down = order === `-${title}`;
   const attributes = {
     role: 'columnheader',
-    scope: 'col',
     class: numeric ? 'numeric' : null,
     'aria-sort': is_up ? 'ascending' : is_down ? 'descending' : null
   };
@@ -107,18 +87,17 @@ function head_cell(view, { title, sort, numeric }, order, parameter) {
   return h(
     'th',
     attributes,
-    h(
-      'button',
-      { type: 'button', class: 'sort', onclick: () => view.set_query({ [parameter]: next }) },
-      title,
-      h('span', { 'aria-hidden': 'true' }, is_up ? ' ▴' : is_down ? ' ▾' : '')
+    button(
+      [title, h('span', { 'aria-hidden': 'true' }, is_up ? ' ▴' : is_down ? ' ▾' : '')],
+      () => view.set_query({ [parameter]: next }),
+      { class: 'sort' }
     )
   );
 }
 
 function sort_rows(rows, by, sign) {
   return rows
-    .map((row) => [by.sort(row), row])
+    .map((row) => [by.sort.call ? by.sort(row) : row[by.sort], row])
     .sort(([a], [b]) => {
       if (a === b) return 0;
       if (a == null) return 1;

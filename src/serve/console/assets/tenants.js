@@ -1,9 +1,9 @@
 // Tenants, with the number of their entries in each store.
 
 import { get, url } from './api.js';
-import { at_least, complaint, data, go, panel } from './dom.js';
+import { at_least, complaint, data, panel } from './dom.js';
 import { name_columns } from './stores.js';
-import { column, next_page, table } from './table.js';
+import { column, name_of, next_page, table } from './table.js';
 
 const total = ({ stores }) => stores.reduce((sum, each) => sum + Number(each.entries), 0);
 
@@ -36,23 +36,17 @@ export function tenants(view) {
         view,
         'Tenants',
         [
+          name_of('Tenant', 'tenants', 'tenant'),
           column(
-            'Tenant',
-            (each) => go(['tenants', each.tenant]),
-            (each) => each.tenant
+            'Entries',
+            (each) =>
+              at_least(
+                total(each),
+                each.stores.some(({ atLeast }) => atLeast)
+              ),
+            total,
+            true
           ),
-          {
-            ...column(
-              'Entries',
-              (each) =>
-                at_least(
-                  total(each),
-                  each.stores.some(({ atLeast }) => atLeast)
-                ),
-              total
-            ),
-            numeric: true
-          },
           column('Stores', ({ stores }) => data(stores.map(({ store }) => store).join(', '))),
           column('Problem', ({ stores }) =>
             stores
