@@ -1,6 +1,6 @@
 // Processes that report to the databases of the server.
 
-import { badge, facts, muted, number, p } from './dom.js';
+import { badge, number, p } from './dom.js';
 import { current_status } from './live.js';
 import { instance_columns } from './overview.js';
 import { filters, table } from './table.js';
@@ -11,12 +11,14 @@ export function instances(view) {
     load: current_status,
     render: (loaded, { instances: all } = loaded) => {
       const [, id] = view.path;
-      if (id) {
-        const found = all.find((each) => each.id === id);
-        return found
-          ? facts(...instance_columns.slice(1).map(({ title, value }) => [title, value(found)]))
-          : muted('No process has this name.');
-      }
+      if (id)
+        return table(
+          view,
+          'Instance',
+          instance_columns,
+          all.filter((each) => each.id === id),
+          { key: 'id', none: 'No process has this name.' }
+        );
       const silent = all.filter((each) => each.silent).length;
       const rows = all.filter((each) => `${each.id} ${each.kind}`.includes(view.query.q ?? ''));
       return [
