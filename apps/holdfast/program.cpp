@@ -57,6 +57,8 @@ class program {
   }
 
   exit_code run(std::vector<std::string> words, console& io) {
+    // What is wrong with the command line is reported in this form, too.
+    io.log.json = asks_for_json_log(words);
     words = shield(asked_for_help(std::move(words)));
     std::ranges::reverse(words);  // CLI11 expects the last word first
     try {
@@ -122,6 +124,15 @@ class program {
     if (!first && children_of(*named).empty()) return words;
     path.emplace_back("--help");
     return path;
+  }
+
+  /// Before the words are parsed.
+  static bool asks_for_json_log(const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+      if (words[i] == "--log=json") return true;
+      if (words[i] == "--log" && i + 1 < words.size() && words[i + 1] == "json") return true;
+    }
+    return false;
   }
 
   static std::vector<const CLI::App*> children_of(const CLI::App& app) {

@@ -28,6 +28,9 @@ std::string openssl_reason() {
   const unsigned long code = ERR_get_error();
   ERR_clear_error();
   if (code == 0) return "OpenSSL gives no reason";
+  if (ERR_SYSTEM_ERROR(code))
+    return std::generic_category().message(ERR_GET_REASON(code)) +
+           "; name a PEM file that this process may read";
   const char* reason = ERR_reason_error_string(code);
   return reason != nullptr ? reason : "OpenSSL error " + std::to_string(code);
 }
@@ -79,8 +82,8 @@ BIO_METHOD* socket_method() {
   return method;
 }
 
-[[noreturn]] void throw_bad_options(const std::string& problem) {
-  throw error(errc::invalid_argument, problem + ": " + openssl_reason(), {.path = "tls"});
+[[noreturn]] void throw_bad_options(const std::string& problem, const std::string& path = "tls") {
+  throw error(errc::invalid_argument, problem + ": " + openssl_reason(), {.path = path});
 }
 
 bool is_ip_address(const std::string& host) {
@@ -100,17 +103,18 @@ bool expect_host(SSL* session, const std::string& host) {
   return SSL_set1_host(session, host.c_str()) == 1;
 }
 
-/// `kind` is for messages: `client certificate`.
+/// `kind` is for messages: `client certificate`. The paths name the options.
 void load_certificate(SSL_CTX* context, const std::string& certificate, const std::string& key,
-                      const std::string& kind) {
+                      const std::string& kind, const std::string& certificate_path,
+                      const std::string& key_path) {
   // Without a callback OpenSSL would ask for the password of an encrypted key on the terminal.
   SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
-    throw_bad_options("cannot read the " + kind + ' ' + certificate);
+    throw_bad_options("cannot read the " + kind + ' ' + certificate, certificate_path);
   if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1)
-    throw_bad_options("cannot read the key " + key);
+    throw_bad_options("cannot read the key " + key, key_path);
   if (SSL_CTX_check_private_key(context) != 1)
-    throw_bad_options("the key does not belong to the " + kind);
+    throw_bad_options("the key does not belong to the " + kind, key_path);
 }
 
 /// What contexts of clients and servers have in common.
@@ -230,10 +234,10 @@ tls_context::tls_context(const tls_options& options) : options_(options) {
     if (SSL_CTX_load_verify_locations(context, options.ca.c_str(), nullptr) != 1)
       throw_bad_options("cannot read the certificates to trust from " + options.ca);
   } else if (options.verify && SSL_CTX_set_default_verify_paths(context) != 1) {
-    throw_bad_options("cannot find the system's certificates; name a file with tls_ca");
+    throw_bad_options("cannot find the system's certificates");
   }
   if (!options.certificate.empty())
-    load_certificate(context, options.certificate, options.key, "client certificate");
+    load_certificate(context, options.certificate, options.key, "client certificate", "tls", "tls");
 }
 
 void tls_server_context::deleter::operator()(SSL_CTX* context) const noexcept {
@@ -249,10 +253,12 @@ tls_server_context::tls_server_context(const tls_server_options& options)
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
-  load_certificate(context, options.certificate, options.key, "certificate");
+  load_certificate(context, options.certificate, options.key, "certificate",
+                   options.section + ".certificate", options.section + ".key");
   if (options.client_ca.empty()) return;
   if (SSL_CTX_load_verify_locations(context, options.client_ca.c_str(), nullptr) != 1)
-    throw_bad_options("cannot read the certificates to trust from " + options.client_ca);
+    throw_bad_options("cannot read the certificates to trust from " + options.client_ca,
+                      options.section + ".client-ca");
   // Without a context of its own, a client that resumes its session would be refused.
   constexpr std::array<unsigned char, 8> session_context{'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
   SSL_CTX_set_session_id_context(context, session_context.data(), session_context.size());

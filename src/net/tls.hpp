@@ -47,6 +47,8 @@ struct tls_server_options {
   std::string key{};
   /// File with the issuers of client certificates. Set it to require one from each client.
   std::string client_ca{};
+  /// Messages name the options as `section.certificate`.
+  std::string section = "tls";
 };
 
 /// What a server knows of a client that has shown a certificate of a trusted issuer.

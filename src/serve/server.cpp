@@ -166,7 +166,8 @@ void server::state::check_tokens() const {
     if (part->has_token() == false)
       throw error(errc::invalid_argument,
                   "other machines can reach this server, but there is no token; make one with: "
-                  "holdfast serve token add");
+                  "holdfast serve token add" +
+                      config::state_arguments(config));
   }
 }
 

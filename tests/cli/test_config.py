@@ -39,7 +39,7 @@ class Config(CommandTest):
         return path
 
     def test_check(self):
-        self.assertEqual(self.fine("config", "check", self.file, env=self.env), "the configuration is valid: 1 stores, 1 outboxes, sequences\n")
+        self.assertEqual(self.fine("config", "check", self.file, env=self.env), "the configuration is valid: 1 store, 1 outbox, sequences\n")
         self.assertTrue(self.fine_json("config", "check", self.file, "--json", env=self.env)["valid"])
         self.assertIn("TEST_OUTBOX is not set", self.refused("config", "check", self.file))
         wrong = self.write("wrong.toml", "[stores.main]\nulr = 'x'\n[failover.points.p]\nexpiry = 'soon'\n")
@@ -50,6 +50,33 @@ class Config(CommandTest):
         engine = self.write("engine.toml", "[failover.store]\nurl = 'sqlite:a.db'\n[failover.points.p]\nexpiry = '1h'\n")
         self.assertIn("an engine", self.fine("config", "check", engine))
         self.assertIn("no-such", self.refused("config", "check", "no-such.toml", code=3))
+
+    def test_check_reports_urls_addresses_and_files_with_their_lines(self):
+        wrong = self.write("urls.toml", "[serve]\nlisten = ['nonsense', '127.0.0.1:0', 'unix:/x']\nstate = '/tmp/x/state.db'\n"
+                                        "[stores.main]\nurl = 'mongodb://host/x'\n[outboxes.o]\nurl = 'postgresql://h:port/x'\n"
+                                        "[gateway]\nlisten = '127.0.0.1:99999'\n[gateway.routes.r]\npath = '/'\nupstream = 'http://x'\n"
+                                        "[failover.points.r]\nexpiry = '1h'\n")
+        for words in (("config", "check", wrong), ("serve", "--check", "--config", wrong)):
+            line = self.refused(*words)
+            for part in (wrong, "line 2: serve.listen: 'nonsense' is not an address", "line 3: serve.state: ", "sqlite:///", "line 5: stores.main.url: ",
+                         "mongodb", "line 7: outboxes.o.url: ", "line 9: gateway.listen: '127.0.0.1:99999'"):
+                self.assertIn(part, line)
+            self.assertNotIn("'unix", line)
+        hidden = self.write("hidden.toml", "[stores.main]\nurl = '${TEST_URL}'\n")
+        line = self.refused("config", "check", hidden, env={"TEST_URL": "hush:password"})
+        self.assertIn("line 2: stores.main.url: ", line)
+        self.assertNotIn("hush", line)
+        no_file = self.write("tls.toml", "[stores.main]\nurl = 'memory:'\n[serve.tls]\ncertificate = '/no/cert'\nkey = '/no/key'\n"
+                                       "[gateway.routes.r]\npath = '/'\nupstream = 'ftp://x'\n[failover.points.r]\nexpiry = '1h'\n")
+        line = self.refused("config", "check", no_file)
+        self.assertIn("line 4: serve.tls.certificate: cannot read the certificate /no/cert: No such file or directory; name a PEM file", line)
+        self.assertIn("line 8: gateway.routes.r.upstream: an upstream is http://", line)
+        self.assertIn("serve.tls.certificate: cannot read the certificate /no/cert: No such file or directory", self.refused("serve", "--config", no_file, "--listen", "127.0.0.1:0"))
+
+    def test_reference_says_what_to_uncomment(self):
+        self.assertIn("[stores.NAME]", self.fine("config", "reference").splitlines()[0])
+        line = self.refused("config", "check", self.write("reference.toml", self.fine("config", "reference")))
+        self.assertIn("reference.toml: there is nothing to serve; write or uncomment [stores.NAME]", line)
 
     def test_show(self):
         rows = {row["key"]: row for row in map(json.loads, self.fine("config", "show", self.file, "--json", env=self.env).splitlines())}

@@ -373,7 +373,22 @@ class Outbox(CommandTest):
         self.assertEqual(self.work("--exec", "true")["done"], 2)
         self.assertEqual(run("outbox", "replay", *self.at, ids[0]).returncode, 1)
         self.refused("outbox", "replay", *self.at)
+        for name in ("replay", "discard"):
+            for words in (("--type", "mail0"), ("--error", "x"), ("--type", "a", "--error", "x")):
+                self.assertIn("not both", self.refused("outbox", name, *self.at, "--all", *words))
+            done = run("outbox", name, *self.at, "--type", "nosuch")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"no parked event has the type 'nosuch'", done.stderr)
+            self.assertEqual(run("outbox", name, *self.at, "--error", "nosuch").returncode, 1)
+            self.assertEqual(run("outbox", name, *self.at, "--all").returncode, 0)
         self.refused("outbox", "discard", *self.at, "--all", ids[0])
+
+    def test_stats_with_a_limit_of_parked_events(self):
+        self.publish()
+        self.fine("outbox", "stats", *self.at, "--max-parked", "0")
+        self.work("--exec", "exit 65", code=1)
+        for limit, code in (("0", 1), ("1", 0)):
+            self.assertEqual(run("outbox", "stats", *self.at, "--max-parked", limit).returncode, code)
 
     def test_explain(self):
         first = self.publish("--key", "k")
@@ -547,7 +562,7 @@ class Outbox(CommandTest):
         for url in ("redis://127.0.0.1:1", "postgresql://127.0.0.1:1/d", "mysql://127.0.0.1:1/d"):
             self.assertIn("127.0.0.1:1", self.refused("outbox", "work", "--outbox", url, "--exec", "true", code=3))
         self.publish()
-        self.assertIn("has 1 lanes, not 4", told(*self.at, "--lanes", "4"))
+        self.assertRegex(told(*self.at, "--lanes", "4"), "has 1 lane, not 4, which is fixed when .*; give --lanes 1, ")
         with contextlib.closing(sqlite3.connect(self.path("app.db"))) as db, db:
             db.execute("ALTER TABLE holdfast_OUTBOX DROP COLUMN NUMBER")
         self.assertIn("another version", told(*self.at, code=3))
@@ -570,7 +585,14 @@ class Outbox(CommandTest):
 
     def test_what_cannot_be_meant(self):
         self.assertIn("--exec", self.refused("outbox", "work", *self.at))
-        self.assertIn("--exec", self.refused("outbox", "work", *self.at, "--exec", "true", "--file", "x"))
+        self.assertIn("--exec and --file exclude each other; give one of them, not both",
+                      self.refused("outbox", "work", *self.at, "--exec", "true", "--file", "x"))
+        self.assertIn("/no/such/prog cannot be found: No such file", self.refused("outbox", "work", *self.at, "--exec", "/no/such/prog --fast"))
+        self.assertIn("is not executable", self.refused("outbox", "work", *self.at, "--exec", self.directory.name))
+        for port in ("http://127.0.0.1:/hook", "http://127.0.0.1:"):
+            self.assertIn("empty port", self.refused("outbox", "work", *self.at, "--http", port))
+        for words in (["store", "get", "--name", "n", "--key", "k", "--store", ""], ["outbox", "stats", "--outbox", ""]):
+            self.assertIn(words[-2] + " is empty", self.refused(*words))
         self.assertIn("--stream", self.refused("outbox", "work", *self.at, "--stream", "s"))
         self.assertIn("ten years", self.refused("outbox", "work", *self.at, "--exec", "true", "--lease", "4000d"))
         for words in (["outbox", "tail", *self.at, "--for"], ["seq", "next", "--store", "memory:", "--name", "n", "--wait"]):
@@ -581,6 +603,11 @@ class Outbox(CommandTest):
                 told = self.refused("outbox", "work", *self.at, "--until-empty", where, blank)
                 self.assertIn(where + " names no ", told)
         self.assertEqual(self.stats()["events"], 1, "nothing was acknowledged")
+        os.link(self.path("app.db"), self.path("other name"))
+        for name in (self.path("app.db"), self.path("other name")):
+            for words in (["--file", name], ["--relay", "file:" + name]):
+                self.assertIn("is the database of the outbox", self.refused("outbox", "work", *self.at, "--until-empty", *words))
+        self.assertEqual(self.stats()["events"], 1, "the database is whole")
         self.assertIn("http://", self.refused("outbox", "work", *self.at, "--http", "ftp://x/"))
         self.assertIn("--payload", self.refused("outbox", "publish", *self.at, "--type", "t"))
         self.assertIn("JSON", self.refused("outbox", "publish", *self.at, "--type", "t", "--payload", "{"))

@@ -72,7 +72,9 @@ class Sequence(CommandTest):
     def test_peek_of_nothing(self):
         self.draw(sequence="other")
         done = run(*self.seq("peek"))
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (1, b"", b""))
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertRegex(done.stderr.decode(), r"^holdfast: warning: no id of \S+ was allocated yet\n$")
+        self.assertEqual(run(*self.seq("peek", "--json")).stdout, b'{"last":null}\n')
 
     def test_list(self):
         for name in ["b", "a"]:

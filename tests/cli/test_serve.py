@@ -108,7 +108,11 @@ class ServeTest(CommandTest):
     def test_check(self):
         file = self.directory / "serve.toml"
         file.write_text('[stores.a]\nurl = "memory:"\n[outboxes.b]\nurl = "memory:"\n')
-        self.assertEqual(self.fine("serve", "--config", str(file), "--check"), "the configuration is valid: 1 stores, 1 outboxes, no sequences\n")
+        for address in ("nonsense", "127.0.0.1", "127.0.0.1:x", ":1", "unix:relative"):
+            self.assertIn("is not an address; give host:port or unix:/path", self.refused("serve", "--store", "memory:", "--listen", address))
+            self.assertIn("is not an address; give host:port or unix:/path",
+                          self.refused("gateway", "--upstream", "http://127.0.0.1:1", "--store", "memory:", "--listen", address))
+        self.assertEqual(self.fine("serve", "--config", str(file), "--check"), "the configuration is valid: 1 store, 1 outbox, no sequences\n")
         file.write_text('[serve]\nlisen = "x"\nloops = 0\n[stores.a]\nurl = "postgresql://u:planted@h:x/"\n')
         line = self.refused("serve", "--config", str(file), "--check")
         self.assertIn("line 2: serve.lisen: there is no such key; the nearest is serve.listen", line)

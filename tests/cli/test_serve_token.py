@@ -78,13 +78,32 @@ class Tokens(CommandTest):
         self.add("--name", "second")
 
     def test_what_is_refused(self):
-        for words, part in ((["--role", "root"], "root"), (["--name", "a b"], "name"), (["--scope", "a b"], "scope"), (["--expires", "0s"], "expires"),
+        for words, part in ((["--role", "root"], "root"), (["--name", "a b"], "name"), (["--scope", "a b"], "scope"),
+                            (["--scope", "nonsense"], "'nonsense'; use store:NAME:read, "), (["--scope", "store:main:publish"], "outbox:NAME:publish"),
+                            (["--scope", "store::read"], "scope"), (["--expires", "0s"], "expires"),
                             (["--expires", "20000d"], "10 years"), (["--rate", "5"], "rate"), (["--role", "admin", "--tenant", "a"], "tenant"),
                             (["--role", "viewer", "--scope", "a:b"], "scopes"), (["--tenant", "a\nb"], "tenant")):
             with self.subTest(words):
                 self.assertIn(part, self.refused("serve", "token", "add", *words, *self.state))
         self.add("--name", "shop")
         self.assertIn("choose another name", self.refused("serve", "token", "add", "--name", "shop", *self.state))
+
+    def test_every_scope_that_can_grant_something(self):
+        for scope in ("*:*:*", "*:main:read", "point:p:*", "outbox:o:act", "outbox:o:work", "sequence:*:next", "key:make"):
+            self.assertEqual(json.loads(self.add("--scope", scope, "--json"))["scopes"], [scope])
+
+    def test_the_state_of_a_file(self):
+        with open(self.folder + "/serve.toml", "w") as file:
+            file.write(f'[serve]\nstate = "sqlite://{self.folder}/own.db"\n[stores.main]\nurl = "${{NOT_SET}}"\n')
+        config = ["--config", self.folder + "/serve.toml"]
+        self.fine("serve", "token", "add", "--name", "shop", *config)
+        self.assertIn("shop", self.fine("serve", "token", "list", "--state", f"sqlite://{self.folder}/own.db"))
+        self.assertIn("shop", self.fine("serve", "token", "list", *config))
+        self.fine("serve", "token", "revoke", "shop", *config)
+        self.assertIn("not both", self.refused("serve", "token", "list", *config, *self.state))
+        with open(self.folder + "/serve.toml", "w") as file:
+            file.write("[serve]\nsate = 'sqlite:x.db'\n")
+        self.assertIn("line 2: serve.sate: there is no such key", self.refused("serve", "token", "add", *config))
 
     def test_a_state_that_is_not_there(self):
         for words in (["list"], ["revoke", "x"]):
@@ -181,12 +200,25 @@ class Server(CommandTest):
         self.assertIn(b"first-start", content)
         self.assertNotIn(token[12:].encode(), content)
 
+    def test_the_advice_names_the_file_that_has_the_state(self):
+        with open(self.folder + "/serve.toml", "a") as file:
+            file.write(f'[serve]\nstate = "sqlite://{self.folder}/own.db"\n')
+        with open(self.folder + "/errors", "wb+") as errors:
+            self.start(errors)
+            self.until(lambda: "holdfast: ready" in self.errors())
+        command = re.search(r"run: holdfast (serve token add .*)", self.errors())[1]
+        self.assertEqual(command, f"serve token add --config {self.folder}/serve.toml --role admin")
+        token = self.fine(*command.split()).strip()
+        port = int(re.search(r"listening on http://127.0.0.1:(\d+)", self.errors())[1])
+        self.until(lambda: self.status(port, token) == 200)
+
     def test_without_a_terminal_there_is_advice_and_no_token(self):
         with open(self.folder + "/errors", "wb+") as errors:
             self.start(errors)
             self.until(lambda: "holdfast: ready" in self.errors())
         text = self.errors()
-        self.assertIn("holdfast serve token add --role admin", text)
+        # The shell of an administrator has no STATE_DIRECTORY.
+        self.assertIn(f"holdfast serve token add --state sqlite://{self.folder}/serve.db --role admin", text)
         self.assertNotIn("hf_", text)
         port = int(re.search(r"listening on http://127.0.0.1:(\d+)", text)[1])
         self.assertEqual(self.status(port, ""), 401)

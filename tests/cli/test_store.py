@@ -63,8 +63,20 @@ class Entries(StoreTest):
         self.assertEqual((held["name"], held["key"], held["payload"]), ("country", "FR", '{"name":"France"}'))
         self.assertEqual(len(self.fine(*self.store("list", "--name", "country")).splitlines()), 2)
         self.fine(*self.store("rm", "--name", "country", "--key", "FR"))
-        self.assertEqual(run(*self.store("get", "--name", "country", "--key", "FR")).returncode, 1)
-        self.assertEqual(run(*self.store("rm", "--name", "country", "--key", "FR")).returncode, 1)
+        for words, output in ((["get"], b""), (["rm"], b""), (["get", "--json"], b"null\n"), (["rm", "--json"], b'{"removed":0}\n')):
+            done = run(*self.store(*words, "--name", "country", "--key", "FR"))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (1, output, b"holdfast: warning: no entry country FR\n"))
+
+    def test_get_says_why_it_prints_nothing(self):
+        self.put()
+        self.sql("UPDATE FAILOVER_STORE SET EXPIRE_ON = AS_OF")
+        done = run(*self.store("get", "--name", "country", "--key", "FR"))
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"the entry expired at 2", done.stderr)
+        self.fine(*self.store("put", "--name", "country", "--key", "XX", "--tombstone"))
+        done = run(*self.store("get", "--name", "country", "--key", "XX"))
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"tombstone", done.stderr)
 
     def test_put_says_when_a_newer_entry_stays(self):
         self.put()

@@ -110,7 +110,7 @@ class Mistakes(CommandTest):
     def test_option_before_its_command(self):
         self.assertEqual(self.refused("outbox", "recur", "--outbox", "sqlite:a.db", "add"),
                          "holdfast: '--outbox' is an option of 'holdfast outbox recur add'; write it after 'add'\n")
-        self.assertIn("write it after 'slot'", self.refused("--log", "json", "key", "slot", "a"))
+        self.assertIn("write it after 'slot'", self.refused("--log", "text", "key", "slot", "a"))
 
     def test_no_nearest_word(self):
         self.assertIn("use key", self.refused("frobnicate"))
@@ -245,6 +245,15 @@ class Output(CommandTest):
         done = subprocess.run([HOLDFAST, "--help"], stdout=write, stderr=subprocess.PIPE, timeout=60)
         os.close(write)
         self.assertEqual((done.returncode, done.stderr), (0, b""))
+
+    def test_usage_errors_in_json(self):
+        for words in (["store", "gte", "--log", "json"], ["--log=json", "nosuch"], ["store", "list", "--log", "json", "--nosuch"],
+                      ["seq", "peek", "--log=json", "--store", ""], ["outbox", "stats", "--log", "json", "--log-level", "loud"]):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            record = json.loads(done.stderr)
+            self.assertEqual((record["level"], record["fields"]["code"]), ("error", "invalid_argument"))
+        self.assertTrue(run("store", "gte", "--", "--log=json").stderr.startswith(b"holdfast: "))
 
     def test_locale_does_not_matter(self):
         env = {"LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"}

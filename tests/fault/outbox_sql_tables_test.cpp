@@ -368,7 +368,7 @@ TYPED_TEST(OutboxSqlTables, MistakesSayWhatToDo) {
   EXPECT_EQ(told({.prefix = "{absent}"}), missing);
 
   const auto box = box_of(this->url, true);
-  EXPECT_NE(told({.prefix = prefix, .lanes = 4}).find("has 1 lanes, not 4"), std::string::npos);
+  EXPECT_NE(told({.prefix = prefix, .lanes = 4}).find("has 1 lane, not 4"), std::string::npos);
   typename TestFixture::handle mine(this->url);
   mine.run("ALTER TABLE fault_OUTBOX_LANE DROP COLUMN UNTIL");
   const auto other = told({.prefix = prefix});

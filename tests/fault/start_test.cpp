@@ -336,7 +336,7 @@ TYPED_TEST(FirstOperationOn, OfAnOutboxConnects) {
   EXPECT_EQ(box.publish({.type = "t", .id = first_id}).status, publish_status::added);
   // Another number of lanes is an option that the server has to refuse.
   const auto other = db.outbox({.lanes = 2});
-  EXPECT_THAT(failure_of([&] { (void)other.claim(); }).what(), HasSubstr("has 1 lanes, not 2"));
+  EXPECT_THAT(failure_of([&] { (void)other.claim(); }).what(), HasSubstr("has 1 lane, not 2"));
   EXPECT_EQ(box.admin().stats().events, 1U);
 }
 

@@ -146,6 +146,9 @@ void add_config_source(command& cmd, const option& url, configured_service servi
           .file();
   cmd.prepare([cmd, file, url, service](console&) {
     if (file.is_set()) return apply(cmd, file, url, service);
+    if (url.is_set() && url.text().empty())
+      throw error(errc::invalid_argument,
+                  url.name() + " is empty; give the URL of a database, such as sqlite:answers.db");
     if (!url.is_set())
       throw error(errc::invalid_argument,
                   url.name() + " is missing; see '" + full_name(cmd.app()) + " --help'");

@@ -220,8 +220,9 @@ void redis_backend::check_layout() const {
   if (!schema.is_nil() && is_number(schema.text()))
     check_outbox_schema(prefix_, detail::redis::schema_number(schema));
   if (const auto& lanes = recorded.at(1).text(); is_number(lanes) && lanes != lane_count) {
-    refuse_to_open(name + lanes + " lanes, not " + lane_count +
-                   "; the number of lanes is fixed when the outbox is created");
+    refuse_to_open(name + lanes + (lanes == "1" ? " lane" : " lanes") + ", not " + lane_count +
+                   ", which is fixed when the outbox is created; give --lanes " + lanes +
+                   ", or outbox_options::lanes");
   }
 }
 

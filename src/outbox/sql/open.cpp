@@ -72,8 +72,10 @@ class table_setup {
     if (lanes.size() != setup_.lanes)
       throw error(errc::invalid_argument,
                   "the outbox " + builder_.tables().events + " has " +
-                      std::to_string(lanes.size()) + " lanes, not " + std::to_string(setup_.lanes) +
-                      ": the number of lanes is fixed when the outbox is created");
+                      std::to_string(lanes.size()) + (lanes.size() == 1 ? " lane" : " lanes") +
+                      ", not " + std::to_string(setup_.lanes) +
+                      ", which is fixed when the outbox is created; give --lanes " +
+                      std::to_string(lanes.size()) + ", or outbox_options::lanes");
     if (!has_prefix) store_prefix();
     return locks;
   }

@@ -59,6 +59,8 @@ struct first_credentials {
   /// Signs a browser in once, for 10 minutes: `http://127.0.0.1:7360/#sign-in=...`. A browser does
   /// not send the part after `#`, so that no log has it. Empty: there is no console.
   std::string link;
+  /// The command that adds a token to the state of this server.
+  std::string add_command{};
 };
 
 /// Thread-safety: may be called from any thread.

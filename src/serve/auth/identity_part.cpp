@@ -36,7 +36,8 @@ class identity_part final : public server_part {
         open_(config.open),
         https_(!config.tls.certificate.empty()),
         has_proxy_(!config.trust.header.empty()),
-        clients_(config.clients) {
+        clients_(config.clients),
+        add_command_("holdfast serve token add" + config::state_arguments(config)) {
     options_.state_url = config.state;
     options_.rules = {.https = https_, .open = open_, .proxy = proxy_of(config.trust)};
   }
@@ -71,8 +72,8 @@ class identity_part final : public server_part {
     if (local && show_) offer_credentials(addresses);
     else if (log_)
       log_({.level = log_level::warning,
-            .message = "there is no token yet, so that no client is admitted; run: holdfast serve "
-                       "token add --role admin"});
+            .message = "there is no token yet, so that no client is admitted; run: " +
+                       add_command_ + " --role admin"});
   }
   std::optional<std::string> problem() override {
     // Known tokens stay in use while the database fails.
@@ -99,7 +100,10 @@ class identity_part final : public server_part {
     std::string base_url;
     if (tcp != addresses.end() && has_console) base_url = (https_ ? "https://" : "http://") + *tcp;
     try {
-      if (const auto credentials = auth_->create_first_credentials(base_url)) show_(*credentials);
+      auto credentials = auth_->create_first_credentials(base_url);
+      if (!credentials) return;
+      credentials->add_command = add_command_;
+      show_(*credentials);
     } catch (const error&) {  // NOLINT(bugprone-empty-catch)
       // The state database failed, which was logged: the server starts without tokens.
     }
@@ -110,6 +114,7 @@ class identity_part final : public server_part {
   const bool https_;
   const bool has_proxy_;
   std::vector<certificate_client> clients_;
+  const std::string add_command_;
   identity_options options_{};
   log_sink log_{};
   const endpoint_table* table_ = nullptr;

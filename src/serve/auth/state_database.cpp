@@ -183,16 +183,24 @@ std::string default_state_url(bool create) {
   return "sqlite://" + escape_path(directory + "/serve.db");
 }
 
-state_database::state_database(state_database_options options)
-    : options_(std::move(options)), file_(file_of(options_.url)) {
-  if (options_.url.starts_with("memory:") || options_.url.starts_with("redis"))
+void check_state_url(const std::string& url) {
+  if (url.empty() || url.starts_with('/') || url.starts_with('.'))
+    throw error(errc::invalid_argument,
+                "this is not the URL of a database; for a file write sqlite:///path/serve.db",
+                {.path = "state"});
+  if (url.starts_with("memory:") || url.starts_with("redis"))
     throw error(errc::invalid_argument,
                 "the state of the server needs an SQL database, such as "
                 "sqlite:///var/lib/holdfast/serve.db",
                 {.path = "state"});
-  check_scheme(options_.url);
+  check_scheme(url);
   // Refuses an invalid URL now.
-  (void)sql::connector(options_.url, {.password = options_.password});
+  (void)sql::connector(url, {});
+}
+
+state_database::state_database(state_database_options options)
+    : options_(std::move(options)), file_(file_of(options_.url)) {
+  check_state_url(options_.url);
 }
 
 void state_database::add_tables(sql::schema_set tables) {
@@ -269,7 +277,8 @@ void state_database::check_file() {
   log().write(
       log_level::warning,
       "the state file was deleted or replaced; only the tokens of the file that is there now "
-      "are valid; if there are none, run: holdfast serve token add --role admin",
+      "are valid; if there are none, run: holdfast serve token add --role admin --state " +
+          shown_url(),
       {{"file", file_}});
   const std::scoped_lock lock(mutex_);
   context_.reset();

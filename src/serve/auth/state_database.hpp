@@ -99,6 +99,10 @@ class state_session {
 /// set, and errc::unavailable if the directory cannot be created.
 [[nodiscard]] std::string default_state_url(bool create);
 
+/// Throws errc::invalid_argument with the path `state` or `url` if the URL is invalid or names a
+/// database without SQL. Does not connect.
+void check_state_url(const std::string& url);
+
 struct state_database_options {
   /// An SQL database: `sqlite:///var/lib/holdfast/serve.db`, `postgresql://host/name`.
   std::string url{};

@@ -8,6 +8,7 @@
 #include "serve/auth/state_tables.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve {
@@ -17,6 +18,11 @@ namespace {
 constexpr std::size_t max_scopes = 50;
 constexpr std::size_t max_scope_size = 78;  // so that 50 of them fit into the column
 constexpr std::size_t max_token_tenant = 128;
+
+/// The scopes of the endpoints. `*` stands for a name.
+constexpr std::array<std::string_view, 10> scope_forms{
+    "store:*:read",     "store:*:write", "point:*:read", "point:*:write",   "outbox:*:read",
+    "outbox:*:publish", "outbox:*:work", "outbox:*:act", "sequence:*:next", "key:make"};
 constexpr auto longest_token_life = std::chrono::days(3'653);
 constexpr auto kept_after_end = std::chrono::days(30);
 
@@ -43,6 +49,27 @@ void check_token_settings(const token_settings& settings) {
   if (settings.lifetime < std::chrono::seconds(1) || settings.lifetime > longest_token_life)
     refuse_setting("expires", "a token expires after 1 second to 10 years; for example 90d");
   if (settings.rate > 1'000'000) refuse_setting("rate", "the rate is at most 1000000/s");
+}
+
+std::vector<std::string_view> parts_of(std::string_view scope) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const auto colon = scope.find(':');
+    parts.push_back(scope.substr(0, colon));
+    if (colon == std::string_view::npos) return parts;
+    scope.remove_prefix(colon + 1);
+  }
+}
+
+/// Whether a scope can grant something. A part `*` of it stands for any text.
+bool has_known_form(std::string_view scope) {
+  const auto parts = parts_of(scope);
+  return std::ranges::any_of(scope_forms, [&](std::string_view form) {
+    return std::ranges::equal(
+        parts, parts_of(form), [](std::string_view part, std::string_view form_part) {
+          return !part.empty() && (part == "*" || form_part == "*" || part == form_part);
+        });
+  });
 }
 
 std::string join_scopes(const std::vector<std::string>& scopes) {
@@ -173,6 +200,17 @@ void check_rights(role owner, const std::vector<std::string>& scopes, const std:
       refuse_setting("scopes",
                      "a scope has at most 78 letters, digits and the characters . _ @ - * %, with "
                      "colons between its parts; for example outbox:orders:publish");
+    if (!has_known_form(scope)) {
+      std::string forms;
+      for (auto form : scope_forms) {
+        forms += forms.empty() ? "" : ", ";
+        if (const auto star = form.find('*'); star != std::string_view::npos)
+          forms.append(form.substr(0, star)).append("NAME").append(form.substr(star + 1));
+        else forms += form;
+      }
+      refuse_setting("scopes", "there is no scope '" + scope + "'; use " + forms +
+                                   "; a part * stands for any name");
+    }
   }
   if (tenant.size() > max_token_tenant || !is_utf8(tenant) ||
       std::ranges::any_of(tenant, is_control))

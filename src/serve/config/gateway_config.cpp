@@ -151,6 +151,7 @@ std::optional<gateway_config> read_gateway(const config_values& values,
   gateway_config result;
   values.read(result.listen, "gateway.listen");
   for (auto& address : result.listen) address = socket_address(std::move(address));
+  check_addresses(values, problems, "gateway.listen", result.listen);
   values.read(result.allow_plain, "gateway.allow-plain");
   values.read(result.tls.certificate, "gateway.tls.certificate");
   values.read(result.tls.key, "gateway.tls.key");

@@ -20,7 +20,7 @@ namespace HOLDFAST_NAMESPACE::detail::serve::config {
 struct gateway_config {
   std::vector<std::string> listen{"127.0.0.1:7361"};
   bool allow_plain = false;
-  net::tls_server_options tls{};
+  net::tls_server_options tls{.section = "gateway.tls"};
   std::string upstream_ca{};
   std::string secret{};
   std::vector<std::string> trusted_proxies{};

@@ -1,9 +1,12 @@
 #include "serve/config/server_config.hpp"
 
+#include <holdfast/database.hpp>
 #include <holdfast/error.hpp>
 
 #include "base/secret.hpp"
+#include "base/url.hpp"
 #include "serve/api/host_names.hpp"
+#include "serve/auth/state_database.hpp"
 #include "serve/auth/token_store.hpp"
 #include "serve/config/effective.hpp"
 #include "serve/config/values.hpp"
@@ -11,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
+#include <cstdlib>
 #include <utility>
 
 namespace HOLDFAST_NAMESPACE::detail::serve::config {
@@ -34,6 +39,26 @@ struct wiped_values {
   }
 };
 
+void add_problem(std::vector<problem>& problems, std::size_t line, const std::string& text) {
+  problems.push_back({.line = line, .text = text});
+}
+
+/// Reports a URL that names no database.
+void check_state(const config_values& values, std::vector<problem>& problems,
+                 const std::string& url) {
+  const auto line = values.line("serve.state");
+  if (line == 0) return;
+  try {
+    check_state_url(url);
+  } catch (const error& failure) {
+    if (failure.code() != errc::invalid_argument) throw;
+    const bool hidden = values.from_environment("serve.state");
+    add_problem(
+        problems, line,
+        "serve.state: " + (hidden ? "this is not the URL of an SQL database" : failure.message()));
+  }
+}
+
 /// Makes the configuration from the values. Reports contradictions as problems.
 class config_reader {
  public:
@@ -49,8 +74,24 @@ class config_reader {
   server_config result{};
 
  private:
-  void refuse(std::size_t line, const std::string& text) {
-    problems_.push_back({.line = line, .text = text});
+  void refuse(std::size_t line, const std::string& text) { add_problem(problems_, line, text); }
+
+  /// Reports a value that is not the URL of a database. `key` has the name of the service.
+  void check_url(const std::string& url, std::string_view key, std::string_view name) {
+    const auto line = values_.line(key, name);
+    if (line == 0) return;
+    std::string shown(key);
+    if (const auto star = shown.find('*'); star != std::string::npos) shown.replace(star, 1, name);
+    if (url.empty()) return refuse(line, shown + ": is empty");
+    try {
+      (void)holdfast::open(url);
+    } catch (const error& failure) {
+      // A driver that this program lacks is not a mistake of the file.
+      if (failure.code() != errc::invalid_argument) return;
+      refuse(line, shown + ": " +
+                       (values_.from_environment(key, name) ? "this is not the URL of a database"
+                                                            : failure.message()));
+    }
   }
 
   void read_trust() {
@@ -122,9 +163,11 @@ class config_reader {
   void read_server() {
     values_.read(result.listen, "serve.listen");
     for (auto& address : result.listen) address = socket_address(std::move(address));
+    check_addresses(values_, problems_, "serve.listen", result.listen);
     values_.read(result.names, "serve.names");
     values_.read(result.label, "serve.label");
     values_.read(result.state, "serve.state");
+    check_state(values_, problems_, result.state);
     values_.read(result.allow_plain, "serve.allow-plain");
     values_.read(result.open, "serve.open");
     read_trust();
@@ -160,6 +203,7 @@ class config_reader {
     values_.read(database.statement_timeout, section + ".statement-timeout", name);
     if (database.url.empty() && values_.line(section + ".url", name) == 0)
       refuse(line, shown + ": needs a url");
+    check_url(database.url, section + ".url", name);
     return database;
   }
 
@@ -200,6 +244,7 @@ class config_reader {
     values_.read(sequences.create_schema, "sequences.create-schema");
     values_.read(sequences.allow_unsafe, "sequences.allow-unsafe");
     values_.read(sequences.super_store, "sequences.super-store");
+    check_url(sequences.super_store, "sequences.super-store", {});
     if (const auto index = values_.choice("sequences.fence"))
       sequences.fence = static_cast<fence_kind>(*index);
     const bool on_redis = sequences.database.url.starts_with("redis");
@@ -279,6 +324,18 @@ std::size_t default_connections(std::string_view url) noexcept {
   return url.starts_with("sqlite:") ? 4 : 20;
 }
 
+bool is_listen_address(std::string_view address) {
+  if (address.starts_with('/')) return true;
+  const auto colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const auto digits = address.substr(colon + 1);
+  unsigned port = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return failure == std::errc{} && end == digits.data() + digits.size() && port <= 65'535 &&
+         std::ranges::none_of(
+             address, [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == '/'; });
+}
+
 bool is_local_address(const std::string& address) {
   return is_loopback(address.starts_with('/') ? address : host_part(address));
 }
@@ -310,15 +367,61 @@ server_config read_config(const std::string& file, std::string_view text, engine
   return std::move(reader.result);
 }
 
+std::string read_state_url(const std::string& file, std::string_view text,
+                           const failover::config::environment& lookup) {
+  std::vector<problem> problems;
+  const wiped_values content(failover::config::read_toml(
+      text, lookup, problems, [](std::string_view name) { return name == "serve"; }));
+  const config_values values(content.values, problems);
+  std::string url;
+  values.read(url, "serve.state");
+  check_state(values, problems, url);
+  if (!problems.empty()) failover::config::throw_problems(file, std::move(problems));
+  return url;
+}
+
+std::string state_arguments(const server_config& config) {
+  const auto quoted = [](const std::string& text) {
+    const bool is_word = std::ranges::all_of(text, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             std::string_view("/._-:@%+,").find(c) != std::string_view::npos;
+    });
+    return is_word ? text : "'" + text + "'";
+  };
+  if (!config.state.empty() && !config.file.empty()) return " --config " + quoted(config.file);
+  if (!config.state.empty()) return " --state " + quoted(without_password(config.state));
+  // A service manager sets the directory for the server only.
+  const char* directory = std::getenv("STATE_DIRECTORY");  // NOLINT(concurrency-mt-unsafe)
+  if (directory == nullptr || *directory == '\0') return {};
+  return " --state " + quoted(default_state_url(false));
+}
+
+void check_listen_address(std::string_view key, std::string_view address) {
+  if (is_listen_address(address)) return;
+  throw error(errc::invalid_argument, std::string(key) + ": '" + std::string(address) +
+                                          "' is not an address; give host:port or unix:/path");
+}
+
+void check_addresses(const config_values& values, std::vector<problem>& problems,
+                     std::string_view key, const std::vector<std::string>& addresses) {
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (is_listen_address(addresses[i])) continue;
+    const auto shown = values.from_environment(key) ? "[" + std::to_string(i) + "]: this"
+                                                    : ": '" + addresses[i] + "'";
+    problems.push_back({.line = values.line(key),
+                        .text = std::string(key) + shown +
+                                " is not an address, which is host:port or unix:/path"});
+  }
+}
+
 void check_config(const server_config& config) {
   const auto refuse = [](const std::string& message) {
     throw error(errc::invalid_argument, message);
   };
   if (config.stores.empty() && config.outboxes.empty() && !config.sequences)
-    refuse(
-        "there is nothing to serve; configure [stores.NAME], [outboxes.NAME] or [sequences], or "
-        "give "
-        "--store, --outbox or --sequence");
+    refuse((config.file.empty() ? std::string() : config.file + ": ") +
+           "there is nothing to serve; write or uncomment [stores.NAME], [outboxes.NAME] or "
+           "[sequences] with its url, or give --store, --outbox or --sequence");
   if (config.gateway) {
     if (config.stores.empty())
       refuse("the gateway keeps answers in the first store; configure [stores.NAME]");

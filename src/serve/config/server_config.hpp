@@ -97,7 +97,7 @@ struct server_config {
   bool allow_plain = false;
   bool open = false;
   trust_config trust{};
-  net::tls_server_options tls{};
+  net::tls_server_options tls{.section = "serve.tls"};
   /// `[serve.clients]`
   std::vector<certificate_client> clients{};
   std::size_t loops = 0;
@@ -130,6 +130,27 @@ struct server_config {
     const std::string& file, std::string_view text, engine_options base = {},
     const failover::config::environment& lookup = failover::config::process_environment(),
     std::string_view added_store = {});
+
+/// The URL of the state database that serve.toml sets; empty: the default. Checks [serve] only, so
+/// that the environment variables of other sections need not be set. Throws as read_config.
+[[nodiscard]] std::string read_state_url(
+    const std::string& file, std::string_view text,
+    const failover::config::environment& lookup = failover::config::process_environment());
+
+/// The options with which `holdfast serve token` finds the state of this server, after a space.
+/// Empty: it needs none.
+[[nodiscard]] std::string state_arguments(const server_config& config);
+
+/// Whether this is `host:port` or the path of a Unix socket.
+[[nodiscard]] bool is_listen_address(std::string_view address);
+
+/// Reports the addresses of a key that are not one of `listen`.
+void check_addresses(const config_values& values, std::vector<problem>& problems,
+                     std::string_view key, const std::vector<std::string>& addresses);
+
+/// Throws errc::invalid_argument unless `address` is one of `listen`. `key` is the option or the
+/// key that has it.
+void check_listen_address(std::string_view key, std::string_view address);
 
 /// Checks what the command line can break, too. Throws errc::invalid_argument.
 void check_config(const server_config& config);

@@ -88,6 +88,9 @@ void add_show(command group) {
 }
 
 void print_as_toml(output& out, const std::vector<config::reference_key>& keys) {
+  out << "## Uncomment at least one of [stores.NAME], [outboxes.NAME] and [sequences], with its "
+         "url: remove the # of\n## the section and of its keys. Then run: holdfast config check "
+         "FILE\n\n";
   const std::string* section = nullptr;
   for (const auto& key : keys) {
     if (section == nullptr || *section != key.section) {

@@ -73,6 +73,11 @@ http_target::http_target(const std::string& text, std::chrono::milliseconds time
   if ((parsed.scheme != "http" && parsed.scheme != "https") || parsed.host.empty())
     throw error(errc::invalid_argument, "--http is " + detail::without_password(text) +
                                             "; use http://host/path or https://host/path");
+  const auto authority = text.find("//") + 2;
+  if (text.substr(0, text.find_first_of("/?#", authority)).ends_with(':'))
+    throw error(errc::invalid_argument, "--http is " + detail::without_password(text) +
+                                            ", which has an empty port; remove the colon, or "
+                                            "write host:port");
   if (parsed.user)
     throw error(errc::invalid_argument,
                 "credentials in the URL are not sent; remove them, and let a proxy add them");

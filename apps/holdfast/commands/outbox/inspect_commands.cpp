@@ -111,13 +111,15 @@ void add_outbox_stats(command group) {
       "stats", "Show the number of waiting events, and counters since the outbox was created");
   cmd.about(
       "The backend keeps these counts, so the command is fast for any number of events. With "
-      "--max-overdue, exit code 1 if it is exceeded.");
+      "--max-overdue and --max-parked, exit code 1 if one of them is exceeded.");
   cmd.examples(
       "holdfast outbox stats --outbox redis://127.0.0.1 --json\n"
-      "holdfast outbox stats --outbox sqlite:app.db --max-overdue 5m");
+      "holdfast outbox stats --outbox sqlite:app.db --max-overdue 5m --max-parked 0");
   const outbox_location location(cmd);
   const option overdue = cmd.value("--max-overdue", "TIME",
                                    "Exit code 1 if an event or a ticket has been due for longer");
+  const option parked = cmd.value("--max-parked", "N", "Exit code 1 if more events are parked")
+                            .number(0, 1'000'000'000);
   const option json = cmd.flag("--json", "Print one JSON object");
   cmd.run([=](console& io) {
     const auto limit =
@@ -128,7 +130,9 @@ void add_outbox_stats(command group) {
     if (json.is_set()) io.out << stats_json(stats, recurring);
     else print_stats(io.out, stats, recurring);
     if (recurring.empty()) location.warn_if_unused(io, stats);
-    return stats.overdue > limit ? exit_negative : exit_ok;
+    const bool exceeded =
+        stats.overdue > limit || (parked.is_set() && stats.parked > parked.count(0));
+    return exceeded ? exit_negative : exit_ok;
   });
 }
 

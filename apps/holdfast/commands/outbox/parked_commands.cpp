@@ -42,12 +42,27 @@ struct parked_selection {
            (!reason.is_set() || record.details.last_error.find(reason.text()) != std::string::npos);
   }
 
+  /// Warns that no parked event has the type and the error. Returns the exit code for that.
+  [[nodiscard]] exit_code report_no_match(console& io) const {
+    if (!type.is_set() && !reason.is_set()) return exit_ok;
+    io.warn("no parked event has " +
+            (type.is_set() ? "the type '" + printable(type.text()) + "'" : std::string()) +
+            (type.is_set() && reason.is_set() ? " and " : "") +
+            (reason.is_set() ? "an error with '" + printable(reason.text()) + "'" : std::string()) +
+            "; see: holdfast outbox parked --groups");
+    return exit_negative;
+  }
+
   /// The ids of the selected events, in the order of publication.
   [[nodiscard]] std::vector<std::string> selected_ids(const outbox& source) const {
     const bool by_filter = all.is_set() || type.is_set() || reason.is_set();
     if (ids.is_set() == by_filter)
       throw error(errc::invalid_argument,
                   "a selection is required; give either IDs, or --all, --type T, --error TEXT");
+    if (all.is_set() && (type.is_set() || reason.is_set()))
+      throw error(errc::invalid_argument, "--all and " +
+                                              std::string(type.is_set() ? "--type" : "--error") +
+                                              " exclude each other; give one of them, not both");
     if (ids.is_set()) return ids.all();
     struct position {
       std::size_t lane = 0;
@@ -144,7 +159,8 @@ void add_parked_action(command group, const std::string& name, std::string_view 
     shown.clear();
     if (json.is_set()) io.out << "{" << json_string(past) << ":" << std::to_string(count) << "}\n";
     else io.out << past << " " << grouped(count) << "\n";
-    return count > 0 || ids.empty() ? exit_ok : exit_negative;
+    if (ids.empty()) return selection.report_no_match(io);
+    return count > 0 ? exit_ok : exit_negative;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <holdfast/outbox/relay.hpp>
 #include <holdfast/worker.hpp>
 
+#include "base/url.hpp"
 #include "commands/groups.hpp"
 #include "commands/observation.hpp"
 #include "commands/outbox/exec_target.hpp"
@@ -12,16 +13,19 @@
 #include "commands/outbox/record_pages.hpp"
 #include "commands/outbox/record_text.hpp"
 #include "commands/outbox/relay_target.hpp"
+#include "terminal/exclusive_options.hpp"
 #include "terminal/message_queue.hpp"
 #include "terminal/progress.hpp"
 #include "terminal/stop_signals.hpp"
 #include "terminal/text.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -29,6 +33,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -94,6 +99,40 @@ void refuse_blank(const option& target, const char* message) {
     throw error(errc::invalid_argument, message);
 }
 
+/// Refuses a command that begins with the path of a file that is not a program. Other commands are
+/// for the shell to find.
+void require_program(const std::string& command) {
+  const auto program = command.substr(0, command.find_first_of(" \t\n;&|<>"));
+  const bool is_path = program.find('/') != std::string::npos &&
+                       program.find_first_of("'\"\\$`*?[]{}()=~!#") == std::string::npos;
+  if (!is_path) return;
+  struct stat status{};
+  if (::stat(program.c_str(), &status) != 0)
+    throw error(errc::invalid_argument, "--exec: " + program + " cannot be found: " +
+                                            std::generic_category().message(errno) +
+                                            "; give a program that exists");
+  if (S_ISDIR(status.st_mode) || ::access(program.c_str(), X_OK) != 0)
+    throw error(errc::invalid_argument,
+                "--exec: " + program + " is not executable; run chmod +x, or give another program");
+}
+
+/// Lines in the database file of the outbox would destroy it.
+void refuse_database_file(const std::string& name, const std::string& url) {
+  if (!url.starts_with("sqlite:")) return;
+  const auto parsed = detail::parse_url(url);
+  const auto database = (parsed.has_authority ? "/" : "") + parsed.path;
+  struct stat of_file{};
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    struct stat of_database{};
+    if (::stat(name.c_str(), &of_file) != 0 ||
+        ::stat((database + suffix).c_str(), &of_database) != 0)
+      continue;
+    if (of_file.st_dev == of_database.st_dev && of_file.st_ino == of_database.st_ino)
+      throw error(errc::invalid_argument,
+                  "--file: " + name + " is the database of the outbox; give another file");
+  }
+}
+
 /// Options that select the target of deliveries.
 struct target_options {
   option relay_url;
@@ -138,12 +177,11 @@ struct target_options {
   [[nodiscard]] delivery_target target(
       console& io, const outbox_location& location,
       const std::shared_ptr<std::atomic<bool>>& reader_gone) const {
-    const auto count =
-        std::ranges::count_if(std::vector{relay_url, exec, http, file, stream}, &option::is_set);
-    if (count != 1)
-      throw error(errc::invalid_argument,
-                  "exactly one target is required; give --relay URL, --exec CMD, --http URL, "
-                  "--file FILE or --stream KEY");
+    require_one("target", {{relay_url, "--relay URL"},
+                           {exec, "--exec CMD"},
+                           {http, "--http URL"},
+                           {file, "--file FILE"},
+                           {stream, "--stream KEY"}});
     const bool sends_requests = http.is_set() || relay_url.is_set();
     if (timeout.is_set() && !sends_requests)
       throw error(errc::invalid_argument, "--timeout is only for --relay and --http; remove it");
@@ -157,10 +195,16 @@ struct target_options {
     refuse_blank(http, "--http names no URL; give a URL");
     refuse_blank(file, "--file names no file; give a file name, or - for standard output");
     refuse_blank(stream, "--stream names no key; give the key of a stream");
-    if (exec.is_set()) return {.handler = exec_handler(exec.text())};
+    if (exec.is_set()) {
+      require_program(exec.text());
+      return {.handler = exec_handler(exec.text())};
+    }
     const auto name = file_name();
     if (name == "-") return {.handler = output_handler(reader_gone)};
-    if (!name.empty()) return {.handler = relay::json_lines(name)};
+    if (!name.empty()) {
+      refuse_database_file(name, location.url.text());
+      return {.handler = relay::json_lines(name)};
+    }
     if (stream.is_set()) return {.handler = stream_handler(io, location)};
     // The same source with and without --prefix. A URI has no braces.
     const auto prefix =

@@ -109,6 +109,7 @@ void add_peek(command group) {
                           .sequence(definition.name.text(), definition.options(location, io))
                           .peek();
     print_last(io.out, last, json.is_set());
+    if (!last) io.warn("no id of " + printable(definition.name.text()) + " was allocated yet");
     return last ? exit_ok : exit_negative;
   });
 }
@@ -230,7 +231,11 @@ void add_define(command group) {
     auto ids = location.open_database(io).sequence(definition.name.text(), std::move(options));
     const auto stored = ids.definition();
     if (!stored && json.is_set()) io.out << "{\"definition\":null}\n";
-    if (!stored) return exit_negative;
+    if (!stored) {
+      io.warn("no definition of " + printable(definition.name.text()) +
+              "; it is stored when the first id is drawn");
+      return exit_negative;
+    }
     if (replace.is_set()) {
       try {
         ids.redefine(*stored);

@@ -100,6 +100,7 @@ struct gateway_options {
                                                 "' is not a time, such as 500ms, 5s, 24h or 7d");
     }
     for (const auto& address : listen.all()) {
+      serve::config::check_listen_address("--listen", serve::config::socket_address(address));
       if (!serve::config::is_local_address(serve::config::socket_address(address)) &&
           !allow_plain.is_set())
         throw error(errc::invalid_argument,

@@ -83,8 +83,10 @@ struct serve_options {
         detail::failover::config::process_environment(), store.text());
     if (listen.is_set()) {
       result.listen = listen.all();
-      for (auto& address : result.listen)
+      for (auto& address : result.listen) {
         address = detail::serve::config::socket_address(std::move(address));
+        detail::serve::config::check_listen_address("--listen", address);
+      }
       show(result, "serve.listen", address_list(result.listen));
     }
     if (open.is_set()) result.open = true;
@@ -217,8 +219,8 @@ class server_run {
     // What is not a terminal is usually a log.
     if (!io_.err.is_terminal()) return {};
     return {.show = [this](const detail::serve::first_credentials& credentials) {
-      say("first start: this token of an admin is valid for 24 hours, and is not shown again. "
-          "'holdfast serve token add' makes others");
+      say("first start: this token of an admin is valid for 24 hours, and is not shown again. '" +
+          credentials.add_command + "' makes others");
       io_.err << credentials.token << "\n";
       if (!credentials.link.empty())
         io_.err << "console, once and within 10 minutes: " << credentials.link << "\n";

@@ -4,12 +4,14 @@
 #include <holdfast/error.hpp>
 #include <holdfast/log.hpp>
 
+#include "base/secret.hpp"
 #include "commands/database_location.hpp"
 #include "commands/groups.hpp"
 #include "serve/auth/rate_limit.hpp"
 #include "serve/auth/state_database.hpp"
 #include "serve/auth/state_tables.hpp"
 #include "serve/auth/token_store.hpp"
+#include "serve/config/server_config.hpp"
 #include "terminal/password_option.hpp"
 #include "terminal/table.hpp"
 #include "terminal/text.hpp"
@@ -31,17 +33,21 @@ namespace serve = detail::serve;
 /// The state database of the server.
 struct state_location {
   option url;
+  option config;
   password_option password;
 
   explicit state_location(command& cmd)
       : url(cmd.value("--state", "URL",
                       "State of the server (default sqlite: and $STATE_DIRECTORY/serve.db or "
                       "~/.local/state/holdfast/serve.db)")),
+        config(cmd.value("--config", "FILE",
+                         "Instead of --state: the file of 'holdfast serve', which has serve.state")
+                   .file()),
         password(cmd) {}
 
   /// Unless `create` is set, the file must exist.
   [[nodiscard]] std::unique_ptr<serve::state_database> open_state(console& io, bool create) const {
-    const auto address = url.is_set() ? url.text() : serve::default_state_url(create);
+    const auto address = state_url(create);
     auto database = std::make_unique<serve::state_database>(
         serve::state_database_options{.url = url_to_open(address, create),
                                       .password = password.read(io),
@@ -53,6 +59,19 @@ struct state_location {
   }
 
  private:
+  [[nodiscard]] std::string state_url(bool create) const {
+    if (url.is_set() && config.is_set())
+      throw error(errc::invalid_argument,
+                  "--state and --config exclude each other; give one of them, not both");
+    if (url.is_set()) return url.text();
+    if (config.is_set()) {
+      const detail::secret_text text(detail::failover::config::read_text(config.text()));
+      if (auto configured = serve::config::read_state_url(config.text(), text.view());
+          !configured.empty())
+        return configured;
+    }
+    return serve::default_state_url(create);
+  }
   static void check_file(serve::state_database& database) {
     try {
       (void)database.read("state.open");
@@ -60,7 +79,7 @@ struct state_location {
       if (problem.code() != errc::not_found) throw;
       throw error(errc::not_found,
                   "there is no state of a server at " + database.shown_url() +
-                      "; check --state, or add a token with: holdfast serve token add");
+                      "; check --state or --config, or add a token with: holdfast serve token add");
     }
   }
 };
@@ -108,6 +127,7 @@ void add_token_add(command group) {
       "everything if it has none; a part * of a scope stands for any name.");
   cmd.examples(
       "holdfast serve token add --role admin --name alice\n"
+      "holdfast serve token add --role admin --config /etc/holdfast/serve.toml\n"
       "holdfast serve token add --role app --scope outbox:orders:publish --scope 'store:*:read' "
       "--tenant acme --name shop --expires 30d --rate 100/s");
   const option role = cmd.value("--role", "", "What the token may do (default app)")

@@ -51,6 +51,10 @@ struct entry_selection {
   }
 };
 
+void warn_of_missing(console& io, const std::string& name, const std::string& key) {
+  io.warn("no entry " + printable(name) + " " + printable(key));
+}
+
 /// A payload in plain text that is put beside sealed ones could not be read by the programs that
 /// seal.
 void refuse_plaintext_among_sealed(store& entries, const std::string& name) {
@@ -121,7 +125,9 @@ void add_put(command group) {
 
 void add_get(command group) {
   command cmd = group.add("get", "Print the payload of an entry");
-  cmd.about("Exit code 1 if the entry does not exist, is a tombstone, or has expired.");
+  cmd.about(
+      "Exit code 1 if the entry does not exist, is a tombstone, or has expired. With --json, null "
+      "if it does not exist.");
   cmd.examples(
       "holdfast store get --store sqlite:answers.db --name country --key FR\n"
       "holdfast store get --store sqlite:answers.db --name country --args FR --json");
@@ -130,14 +136,23 @@ void add_get(command group) {
   const option json =
       cmd.flag("--json", "Print the whole entry as one JSON object, even if it has expired");
   cmd.run([=](console& io) {
-    const auto stored = location.open(io)->find(selection.name.text(), selection.selected_key());
-    if (!stored) return exit_negative;
+    const auto key = selection.selected_key();
+    const auto stored = location.open(io)->find(selection.name.text(), key);
+    if (!stored) {
+      if (json.is_set()) io.out << "null\n";
+      warn_of_missing(io, selection.name.text(), key);
+      return exit_negative;
+    }
     const bool valid = !stored->tombstone() && system_clock()->now() <= stored->expire_on;
     location.warn_if_sealed(io, is_sealed(*stored));
     if (json.is_set()) io.out << entry_json(*stored) << "\n";
     // Escaped on a terminal, which a payload must not control; verbatim for files and programs.
     else if (valid)
       io.out << (io.out.is_terminal() ? printable(*stored->payload) : *stored->payload) << "\n";
+    if (!valid && !json.is_set())
+      io.warn(stored->tombstone()
+                  ? "the entry is a tombstone: the answer is nothing"
+                  : "the entry expired at " + iso_time(stored->expire_on) + "; --json prints it");
     return valid ? exit_ok : exit_negative;
   });
 }
@@ -207,6 +222,7 @@ void add_rm(command group) {
       const auto key = selection.selected_key();
       const auto stored = entries->find(name.text(), key);
       removed = stored && entries->erase(name.text(), key, stored->as_of) ? 1 : 0;
+      if (removed == 0) warn_of_missing(io, name.text(), key);
     }
     if (json.is_set()) io.out << "{\"removed\":" << std::to_string(removed) << "}\n";
     return removed > 0 ? exit_ok : exit_negative;
