@@ -22,6 +22,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -250,7 +251,8 @@ TEST(Upstream, GatewayWhoseClientsReset) {
   http_server gateway({.listen = {"127.0.0.1:0"}, .loops = 2}, [&](const server_request&,
                                                                    responder answer) {
     auto pending = std::make_shared<gateway_call>(std::move(answer));
-    loop.get().post([&client, pending] {
+    // The loop has the last reference: there the call is cancelled.
+    loop.get().post([&client, pending = std::move(pending)] {
       pending->call =
           client->send({}, net::steady::now() + 60s, [pending](client_response response) {
             const bool whole = response.result == exchange_status::complete;
