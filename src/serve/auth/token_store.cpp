@@ -201,15 +201,15 @@ void check_rights(role owner, const std::vector<std::string>& scopes, const std:
                      "a scope has at most 78 letters, digits and the characters . _ @ - * %, with "
                      "colons between its parts; for example outbox:orders:publish");
     if (!has_known_form(scope)) {
-      std::string forms;
+      std::string forms = "there is no scope '" + scope + "'; use ";
+      const auto start = forms.size();
       for (auto form : scope_forms) {
-        forms += forms.empty() ? "" : ", ";
+        forms += forms.size() == start ? "" : ", ";
         if (const auto star = form.find('*'); star != std::string_view::npos)
           forms.append(form.substr(0, star)).append("NAME").append(form.substr(star + 1));
         else forms += form;
       }
-      refuse_setting("scopes", "there is no scope '" + scope + "'; use " + forms +
-                                   "; a part * stands for any name");
+      refuse_setting("scopes", forms.append("; a part * stands for any name"));
     }
   }
   if (tenant.size() > max_token_tenant || !is_utf8(tenant) ||

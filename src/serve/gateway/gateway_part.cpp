@@ -54,7 +54,7 @@ class gateway_part final : public server_part {
     if (access_) access_->reopen();
     if (prepared_tls_) gateway_->set_tls(std::exchange(prepared_tls_, nullptr));
     gateway_->set_routes(std::exchange(prepared_routes_, nullptr));
-    config_.gateway->routes = fresh.gateway->routes;
+    if (config_.gateway && fresh.gateway) config_.gateway->routes = fresh.gateway->routes;
   }
   void drain() noexcept override {
     if (gateway_) gateway_->begin_drain();
