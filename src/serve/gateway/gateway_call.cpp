@@ -275,7 +275,7 @@ void gateway_call::on_end(client_response end_of_response) {
   }
   const bool is_confirmed = complete && received_.status == 304 && confirmable_;
   if (is_confirmed) return finish_confirmed();
-  // The conditions of clients are not forwarded, so nobody has asked for 304.
+  // The conditions of clients are not forwarded, so no client has asked for 304.
   const bool is_usable = received_.status != 101 && !(request_.is_read && received_.status == 304);
   if (complete && is_usable) {
     if (!is_failing_) return finish_live();

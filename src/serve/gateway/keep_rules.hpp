@@ -32,7 +32,8 @@ struct request_facts {
 };
 
 /// The credential of a request that is not part of the key, so that the response is for its caller
-/// alone (RFC 9111, section 3.5); empty if there is none, or the response allows to share it.
+/// alone (RFC 9111, section 3.5); empty if the request has no such
+/// credential, or the response allows to share it.
 [[nodiscard]] std::string_view unkeyed_credential(const route& rules, const request_facts& request,
                                                   const http::cache_control& response) noexcept;
 

@@ -27,8 +27,8 @@ class upstream_attempts {
   [[nodiscard]] upstream& begin();
   /// The outcome of the last attempt.
   void report(bool success) noexcept { servers_.report(server_, success); }
-  /// How long to wait before the next attempt; nothing: there is none. `sent`: the failed attempt
-  /// has sent something.
+  /// How long to wait before the next attempt; empty: no further attempt. `sent`: the failed
+  /// attempt has sent something.
   [[nodiscard]] std::optional<std::chrono::microseconds> pause_after(const upstream_failure& reason,
                                                                      bool sent);
 
